@@ -1,0 +1,1 @@
+"""Properties as first-class objects: what symcheck checks, one file each."""

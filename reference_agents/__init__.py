@@ -1,0 +1,1 @@
+"""Reference agents: PPO and A2C that train the verified networks."""

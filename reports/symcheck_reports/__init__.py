@@ -1,0 +1,1 @@
+"""Writers: HTML, JSON, JUnit, Markdown and terminal."""

@@ -1,0 +1,1 @@
+"""Check, build and prove symmetries of reinforcement-learning problems."""

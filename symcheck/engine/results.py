@@ -1,0 +1,200 @@
+"""What the engine reports: plain data, the same for every writer.
+
+A run checks one claim (a symmetry) on one subject (an environment or a network). It yields one `PropertyResult` per
+property, and a `RunResult` that gathers them. Nothing here computes or prints: checks build these values, writers
+(`symcheck_reports`) render them, and `RunResult.to_dict` is exactly the published JSON, schema `symcheck/1`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Verdict = Literal["proved", "passed", "failed", "undecided"]
+Kind = Literal["env", "net"]
+SCHEMA = "symcheck/1"
+
+_WORST_FIRST: tuple[Verdict, ...] = ("failed", "undecided", "passed", "proved")
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """One input on which the claim fails, as small as the shrinker could make it.
+
+    Attributes:
+        group_element: the element g, written in generator names ("mirror", "r^2").
+        observation: the observation s shows (nested lists of numbers, in the space's own order).
+        state: the internal state s where it differs from the observation, else None.
+        action: the agent's action a; None where no action is involved.
+        expected: what the claim asks for, in the property's own quantity (for instance g T(s, a)).
+        actual: what was measured (for instance T(g s, g a)).
+        residual: the norm of expected - actual named by the property's `unit`; NaN where one side is NaN alone.
+        where: the coordinate, leaf or output with the largest residual, in words ("observation[2]").
+        reproduce: a shell command (or Python line) that reproduces this failure.
+        image_observation: g applied to `observation`; None where not computed.
+        image_action: g applied to `action`; None where no action is involved.
+    """
+
+    group_element: str
+    observation: Any
+    state: Any
+    action: Any
+    expected: Any
+    actual: Any
+    residual: float
+    where: str
+    reproduce: str = ""
+    image_observation: Any = None
+    image_action: Any = None
+
+
+@dataclass(frozen=True)
+class PropertyResult:
+    """The verdict on one property, with its evidence.
+
+    Attributes:
+        name: the property's fixed name, for instance `reward_invariance`.
+        verdict: one of proved, passed, failed, undecided.
+        method: how it was tested: exact, paired, distribution, trajectory (environments); certificate, sampled
+            (networks); relations, samples (group_axioms).
+        checked: number of (input, group element) pairs examined.
+        violations: number of those that violated the property beyond tolerance.
+        max_residual: largest residual seen, in `unit`; None where no residual exists.
+        tolerance: what a residual is compared with (at the worst sample), in `unit`; None where none applies.
+        unit: the residual's norm, unit and place, for instance "max norm over observation coordinates".
+        bound: what the evidence excludes, for instance {"kind": "violation_fraction", "value": 3e-4,
+            "confidence": 0.99, "region": "..."}; None where the verdict is proved or failed without one.
+        counterexample: present when failed and an input exists.
+        causes: likely causes, most likely first.
+        detail: one or two sentences: on what evidence, over which region, where the tolerance comes from.
+        location: networks: the layer's name as in `named_modules()`; None for environments.
+        p_value: for statistical tests, the (uncorrected) p-value; None otherwise.
+        per_coordinate: residual and tolerance of each coordinate, for the report: a list of
+            {"name", "max_residual", "tolerance"}; empty where it does not apply.
+    """
+
+    name: str
+    verdict: Verdict
+    method: str
+    checked: int
+    violations: int = 0
+    max_residual: float | None = None
+    tolerance: float | None = None
+    unit: str = ""
+    bound: dict[str, Any] | None = None
+    counterexample: Counterexample | None = None
+    causes: tuple[str, ...] = ()
+    detail: str = ""
+    location: str | None = None
+    p_value: float | None = None
+    per_coordinate: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """All that one run found out about one symmetry of one environment or network.
+
+    Attributes:
+        kind: "env" or "net".
+        target: the environment id or the target as the user wrote it.
+        symmetry: the symmetry's name.
+        group: {"name": str, "order": int}.
+        properties: one result per property, in the order they were checked.
+        alpha: probability of a false alarm over the whole run, in (0, 1).
+        seed: the seed that reproduces the run.
+        duration_s: wall time in seconds.
+        versions: package name to version string, of all that took part.
+        command: the command line that repeats this run; "" where none exists (an object built in Python).
+        claim: how the symmetry acts, in words, for people: {"observation": [...], "action": [...], "state": [...]},
+            one text per generator.
+        method_reason: why the method was chosen.
+        interrupted: True when the run was stopped before every property was checked.
+        layers: networks: the chain of layers for the report, a list of {"name", "type", "representation",
+            "residual", "verdict"}; empty for environments.
+    """
+
+    kind: Kind
+    target: str
+    symmetry: str
+    group: dict[str, Any]
+    properties: tuple[PropertyResult, ...]
+    alpha: float
+    seed: int
+    duration_s: float = 0.0
+    versions: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    claim: dict[str, list[str]] = field(default_factory=dict)
+    method_reason: str = ""
+    interrupted: bool = False
+    layers: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The weakest verdict of its properties; an interrupted run is never better than undecided."""
+        verdict = overall_verdict(result.verdict for result in self.properties)
+        return "undecided" if self.interrupted and verdict != "failed" else verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """The published JSON object (schema `symcheck/1`): JSON types only; NaN and infinities as strings."""
+        head = {
+            "schema": SCHEMA,
+            "kind": self.kind,
+            "target": self.target,
+            "symmetry": self.symmetry,
+            "group": self.group,
+            "verdict": self.verdict,
+        }
+        body = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in head}
+        body["properties"] = [dataclasses.asdict(result) for result in self.properties]
+        return {key: to_json_value(value) for key, value in {**head, **body}.items()}
+
+
+def overall_verdict(verdicts: Any) -> Verdict:
+    """The worst of several verdicts: failed, then undecided, then passed, then proved; undecided when there is none.
+
+    Example:
+        >>> overall_verdict(["proved", "passed"])
+        'passed'
+        >>> overall_verdict([])
+        'undecided'
+    """
+    found = set(verdicts)
+    return next((verdict for verdict in _WORST_FIRST if verdict in found), "undecided")
+
+
+def to_json_value(value: Any) -> Any:
+    """Turn numbers, arrays, tensors and containers into JSON types; NaN and infinities become strings.
+
+    Args:
+        value: numbers, strings, None, numpy arrays and scalars, torch tensors, mappings, sequences, nested at will.
+
+    Returns:
+        The same built of dict, list, str, int, float, bool and None only.
+
+    Example:
+        >>> import numpy as np
+        >>> to_json_value({"x": np.array([1.0, np.nan]), "n": np.int64(3)})
+        {'x': [1.0, 'NaN'], 'n': 3}
+    """
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return _json_float(value)
+    if isinstance(value, dict):
+        return {str(key): to_json_value(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return to_json_value(value.tolist())
+    if isinstance(value, Sequence):
+        return [to_json_value(item) for item in value]
+    return str(value)
+
+
+def _json_float(value: float) -> float | str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value

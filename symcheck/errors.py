@@ -1,0 +1,89 @@
+"""The errors that a user's mistake raises, and how their messages are built.
+
+Every message answers four questions: what was expected, what was given, where, and what to do about it.
+`SymcheckError` is the base of them all; the command line turns any of them into exit code 2 and one message.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SymcheckError(Exception):
+    """A user's mistake: the input cannot be used as it stands.
+
+    Raised for bad groups, representations, symmetries, environments, networks, options and files. A symmetry
+    that merely does not hold is never an error; it is a `failed` verdict.
+
+    Args:
+        message: what was expected and what was given, in one or two sentences.
+        where: the argument, file, option or environment at fault; leads the message when given.
+        remedy: what to do; ends the message when given.
+
+    Example:
+        >>> str(SymcheckError("expected a positive number of samples, got 0.", where="--samples", remedy="Use 1 or more."))
+        '--samples: expected a positive number of samples, got 0. Use 1 or more.'
+    """
+
+    def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:
+        self.where = where
+        self.remedy = remedy
+        self.problem = message
+        parts = [f"{where}: {message}" if where else message]
+        if remedy:
+            parts.append(remedy)
+        super().__init__(" ".join(parts))
+
+
+class GroupError(SymcheckError):
+    """What was given does not define a finite group within the limits."""
+
+
+class RepresentationError(SymcheckError):
+    """Matrices or images that do not represent the declared group."""
+
+
+class SpecError(SymcheckError):
+    """A symmetry specification that cannot be read, or does not fit the space it acts on."""
+
+
+class TargetError(SymcheckError):
+    """An environment or network that cannot be found, built or used."""
+
+
+class OptionError(SymcheckError):
+    """An option outside its range."""
+
+
+class MissingExtraError(SymcheckError):
+    """An optional part that is not installed; the message carries the install line."""
+
+    def __init__(self, extra: str, *, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs the optional extra '{extra}', which is not installed.",
+            remedy=f"Install it with: pip install 'symcheck[{extra}]'",
+        )
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """The sentence that proposes the nearest known name, or lists what there is.
+
+    Args:
+        given: the name that was not found.
+        known: the names that exist.
+
+    Returns:
+        "Did you mean 'x'? " or "", followed by the known names, at most twelve of them.
+
+    Example:
+        >>> suggestion("cartpol", ["cartpole", "acrobot"])
+        "Did you mean 'cartpole'? Known: acrobot, cartpole."
+    """
+    names = sorted(set(known))
+    if not names:
+        return "None is known."
+    near = difflib.get_close_matches(given, names, n=1)
+    lead = f"Did you mean {near[0]!r}? " if near else ""
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"{lead}Known: {shown}."
