@@ -1,1 +1,10 @@
-"""To be described by its owner."""
+"""Symmetries: how a group acts on the observations, actions and states of one environment.
+
+`entries` reads what a user writes for one generator, `symmetry` gathers entries into a checked `Symmetry`, `bound` fits
+one to the spaces of an environment, `spec` reads symmetries from data, `text` says in words what they do.
+"""
+
+from symcheck.symmetry.bound import BoundSymmetry
+from symcheck.symmetry.symmetry import Symmetry
+
+__all__ = ["BoundSymmetry", "Symmetry"]
