@@ -1,0 +1,152 @@
+"""A symmetry fitted to the spaces of one environment: maps of single values and of stacked batches.
+
+Group elements are given as words over the generators, as `Group.word` returns them: the word (i, j) is g_i * g_j, and
+its last letter acts first. State-dependent action maps compose as K_gh^s = K_g^{hs} K_h^s (the homomorphism direction
+is stated once, here, and tested with a group of order 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from symcheck.errors import SpecError
+from symcheck.symmetry import text
+from symcheck.symmetry.entries import Entry, FunctionEntry, TreeEntry
+from symcheck.symmetry.space_maps import SpaceMap, fit
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from symcheck.symmetry.symmetry import Symmetry
+
+Word: TypeAlias = Sequence[int]
+Part: TypeAlias = Literal["observation", "action", "state"]
+
+
+class BoundSymmetry:
+    """L and K of a symmetry, as maps on one environment's spaces.
+
+    Args:
+        symmetry: the claim.
+        observation_space: the environment's; entries must fit it.
+        action_space: the environment's; entries must fit it.
+
+    Raises:
+        SpecError: an entry does not fit its space; the message gives both sizes.
+
+    Example:
+        >>> import gymnasium, numpy
+        >>> from symcheck.groups import catalog
+        >>> from symcheck.symmetry.symmetry import Symmetry
+        >>> env = gymnasium.make("CartPole-v1")
+        >>> mirror = Symmetry("mirror", catalog.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
+        >>> bound = mirror.bind(env.observation_space, env.action_space)
+        >>> bound.observation((0,), numpy.array([0.5, 0.0, -1.0, 2.0]))
+        array([-0.5, -0. ,  1. , -2. ])
+        >>> int(bound.action((0,), 0, None))
+        1
+    """
+
+    def __init__(
+        self, symmetry: Symmetry, observation_space: gym.Space[Any], action_space: gym.Space[Any]
+    ) -> None:
+        self.symmetry = symmetry
+        self.group = symmetry.group
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self._observation = _fitted(symmetry.observation, observation_space, "observation")
+        self._action = _fitted(symmetry.action, action_space, "action")
+        self._state = None if symmetry.state is None else _fitted(symmetry.state, None, "state")
+        self._action_needs_observation = any(_has_function(entry) for entry in symmetry.action)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the symmetry says how the internal state transforms."""
+        return self._state is not None
+
+    @property
+    def claim(self) -> dict[str, list[str]]:
+        """How each generator acts, in words: {"observation": [...], "action": [...], "state": [...]}."""
+        return text.claim(self.symmetry, self.label)
+
+    def is_data(self, part: Part) -> bool:
+        """Whether all entries of a part are data, so that the group's relations were checked when it was built."""
+        entries: Sequence[Entry] = getattr(self.symmetry, part) or ()
+        return not any(_has_function(entry) for entry in entries)
+
+    def label(self, word: Word) -> str:
+        """A readable name of the element: the symmetry's own name for its only generator, else generator names."""
+        if len(self.group.generators) != 1:
+            return " ".join(self.group.generator_names[i] for i in word) or "identity"
+        power = len(word)
+        return "identity" if power == 0 else self.symmetry.name if power == 1 else f"{self.symmetry.name}^{power}"
+
+    def observation(self, word: Word, obs: Any) -> Any:
+        """L_g obs, for one unbatched observation; floats keep their dtype."""
+        return _applied(self._observation, word, obs)
+
+    def observation_batch(self, word: Word, observations: Any) -> Any:
+        """L_g on stacked observations, shape (n, *shape), or on a list of structured ones."""
+        return _applied_batch(self._observation, word, observations)
+
+    def state(self, word: Word, state: Any) -> Any:
+        """L_g on one internal state.
+
+        Raises:
+            SpecError: the symmetry has no state entries.
+        """
+        return _applied(self._state_maps(), word, state)
+
+    def state_batch(self, word: Word, states: Any) -> Any:
+        """L_g on stacked internal states, shape (n, dim).
+
+        Raises:
+            SpecError: the symmetry has no state entries.
+        """
+        return _applied_batch(self._state_maps(), word, states)
+
+    def action(self, word: Word, action: Any, obs: Any) -> Any:
+        """K_g^s a, for one action; `obs` is the original observation (unused where K does not depend on it)."""
+        for letter in reversed(word):
+            context = obs if self._action_needs_observation else None
+            action = self._action[letter].one(action, context)
+            if self._action_needs_observation:
+                obs = self._observation[letter].one(obs)
+        return action
+
+    def action_batch(self, word: Word, actions: Any, observations: Any) -> Any:
+        """K_g^s on stacked actions; `observations` are the original ones, stacked alike."""
+        for letter in reversed(word):
+            contexts = observations if self._action_needs_observation else None
+            actions = self._action[letter].batch(actions, contexts)
+            if self._action_needs_observation:
+                observations = self._observation[letter].batch(observations)
+        return actions
+
+    def _state_maps(self) -> Sequence[SpaceMap]:
+        if self._state is None:
+            raise SpecError("the symmetry says nothing about the internal state.", where="Symmetry.state")
+        return self._state
+
+
+def _fitted(entries: Sequence[Entry], space: gym.Space[Any] | None, part: str) -> tuple[SpaceMap, ...]:
+    return tuple(fit(entry, space, f"{part}[{i}]") for i, entry in enumerate(entries))
+
+
+def _has_function(entry: Entry) -> bool:
+    if isinstance(entry, TreeEntry):
+        return any(_has_function(child) for child in entry.children.values())
+    return isinstance(entry, FunctionEntry)
+
+
+def _applied(maps: Sequence[SpaceMap], word: Word, value: Any) -> Any:
+    for letter in reversed(word):
+        value = maps[letter].one(value)
+    return value
+
+
+def _applied_batch(maps: Sequence[SpaceMap], word: Word, values: Any) -> Any:
+    for letter in reversed(word):
+        values = maps[letter].batch(values)
+    return values

@@ -1,0 +1,269 @@
+"""One entry fitted to one space: a map of values and of stacked values, with its size checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.errors import SpecError
+from symcheck.symmetry.entries import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
+
+Array = npt.NDArray[Any]
+
+
+class SpaceMap(Protocol):
+    """A map of one space to itself. `context` is the original observation where an action map depends on it."""
+
+    def one(self, value: Any, context: Any = None) -> Any:
+        """The image of one unbatched value."""
+
+    def batch(self, values: Any, contexts: Any = None) -> Any:
+        """The images of stacked values, shape (n, *shape); a list where values are structured."""
+
+
+def fit(entry: Entry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
+    """Fit an entry to a space.
+
+    Args:
+        entry: how one generator acts.
+        space: the space it acts on; None for internal states, which have no declared space.
+        where: names the place in messages.
+
+    Returns:
+        The fitted map.
+
+    Raises:
+        SpecError: the entry does not fit; the message gives both sizes.
+    """
+    match entry:
+        case IdentityEntry():
+            return _Identity()
+        case FunctionEntry(function):
+            return _Function(function, space, where)
+        case SpatialEntry():
+            return _fit_spatial(entry, space, where)
+        case TreeEntry(children):
+            return _fit_tree(children, space, where)
+        case AffineEntry():
+            return _fit_affine(entry, space, where)
+
+
+class _Identity:
+    def one(self, value: Any, context: Any = None) -> Any:
+        return value
+
+    def batch(self, values: Any, contexts: Any = None) -> Any:
+        return values
+
+
+class _Vector:
+    """An affine map on the flattened value; the shape is kept."""
+
+    def __init__(self, entry: AffineEntry, where: str) -> None:
+        self._entry = entry
+        self._where = where
+
+    def one(self, value: Any, context: Any = None) -> Array:
+        array = np.asarray(value)
+        if array.size != self._entry.dim:
+            raise SpecError(
+                f"expected a vector of {self._entry.dim} components, got shape {array.shape} ({array.dtype}).",
+                where=self._where,
+            )
+        return self._entry.apply(array.reshape(-1)).reshape(array.shape)
+
+    def batch(self, values: Any, contexts: Any = None) -> Array:
+        array = np.asarray(values)
+        return self._entry.apply(array.reshape(len(array), -1)).reshape(array.shape)
+
+
+class _Spatial:
+    def __init__(self, entry: SpatialEntry) -> None:
+        self._entry = entry
+
+    def one(self, value: Any, context: Any = None) -> Array:
+        return self._entry.apply(np.asarray(value))
+
+    def batch(self, values: Any, contexts: Any = None) -> Array:
+        return self._entry.apply(np.asarray(values))
+
+
+class _Values:
+    """A permutation of the values of a Discrete space."""
+
+    def __init__(self, images: npt.NDArray[np.int64], start: int) -> None:
+        self._images = images
+        self._start = start
+
+    def one(self, value: Any, context: Any = None) -> np.int64:
+        return np.int64(self._images[int(value) - self._start] + self._start)
+
+    def batch(self, values: Any, contexts: Any = None) -> Array:
+        return np.asarray(self._images[np.asarray(values, dtype=np.int64) - self._start] + self._start)
+
+
+class _Function:
+    """Anybody's callable, on one value at a time; its argument is a copy, its result is checked for shape."""
+
+    def __init__(self, function: Callable[..., Any], space: spaces.Space[Any] | None, where: str) -> None:
+        self._function = function
+        self._space = space
+        self._where = where
+
+    def one(self, value: Any, context: Any = None) -> Any:
+        arguments = (_copied(value),) if context is None else (_copied(value), _copied(context))
+        try:
+            image = self._function(*arguments)
+        except Exception as error:
+            raise SpecError(
+                f"the callable raised {type(error).__name__}: {error} (given {_shown(value)}).",
+                where=self._where,
+                remedy="It receives one unbatched value: observation(obs), state(state) or action(action, obs).",
+            ) from error
+        return self._checked(image, value)
+
+    def batch(self, values: Any, contexts: Any = None) -> Any:
+        pairs = [(v, None) for v in values] if contexts is None else list(zip(values, contexts, strict=True))
+        images = [self.one(value, context) for value, context in pairs]
+        return np.stack(images) if images and isinstance(images[0], np.ndarray | np.generic) else images
+
+    def _checked(self, image: Any, value: Any) -> Any:
+        if isinstance(self._space, spaces.Discrete):
+            return self._discrete(image)
+        if isinstance(image, Mapping | tuple) or not hasattr(value, "shape"):
+            return image
+        array = np.asarray(image)
+        if array.shape != np.shape(value):
+            raise SpecError(
+                f"the callable returned shape {array.shape} ({array.dtype}) for a value of shape {np.shape(value)}.",
+                where=self._where,
+                remedy="Return the image in the same shape as the value.",
+            )
+        return array
+
+    def _discrete(self, image: Any) -> np.int64:
+        array = np.asarray(image)
+        if array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
+            raise SpecError(f"the callable returned {_shown(image)}, expected one whole number.", where=self._where)
+        return np.int64(array.reshape(-1)[0])
+
+
+class _Tree:
+    """One map per sub-space of a Dict or Tuple; values keep their container type."""
+
+    def __init__(self, children: Mapping[Any, SpaceMap]) -> None:
+        self._children = children
+
+    def one(self, value: Any, context: Any = None) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._child(key, item, context) for key, item in value.items()}
+        return tuple(self._child(i, item, context) for i, item in enumerate(value))
+
+    def batch(self, values: Any, contexts: Any = None) -> list[Any]:
+        if contexts is None:
+            return [self.one(value) for value in values]
+        return [self.one(value, context) for value, context in zip(values, contexts, strict=True)]
+
+    def _child(self, key: Any, item: Any, context: Any) -> Any:
+        return self._children[key].one(item, context) if key in self._children else item
+
+
+def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
+    if space is None:
+        return _Vector(entry, where)
+    if isinstance(space, spaces.Discrete):
+        return _fit_discrete(entry, space, where)
+    if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
+        raise SpecError(
+            f"a vector map of size {entry.dim} cannot act on {type(space).__name__} {space}.",
+            where=where,
+            remedy="Give a mapping or tuple of entries, one per sub-space, or a callable.",
+        )
+    size = int(np.prod(space.shape))
+    if size != entry.dim:
+        raise SpecError(
+            f"acts on {entry.dim} components, but the space has {size}: {space}.",
+            where=where,
+            remedy=f"Write {size} signs, {size} images or a {size}x{size} matrix.",
+        )
+    if entry.sign is not None and (entry.sign < 0).any() and not _holds_negatives(space):
+        raise SpecError(
+            f"negates components, but the space holds no negative numbers: {space}.",
+            where=where,
+            remedy='Write the map as {"signs": ..., "offset": ...}, or permute the components.',
+        )
+    return _Vector(entry, where)
+
+
+def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> SpaceMap:
+    images = entry.permutation()
+    if images is None and entry.dim == space.n:
+        raise SpecError(
+            f"must permute the {space.n} values of {space}: got signs, a matrix or an offset.",
+            where=where,
+            remedy=f"Write a permutation of 0..{space.n - 1}: entry a is the image of value a.",
+        )
+    if images is None or len(images) != space.n:
+        raise SpecError(
+            f"acts on {entry.dim} values, but the space has {space.n}: {space}.",
+            where=where,
+            remedy=f"Write a permutation of 0..{space.n - 1}: entry a is the image of value a.",
+        )
+    return _Values(images, int(space.start))
+
+
+def _holds_negatives(space: spaces.Space[Any]) -> bool:
+    if isinstance(space, spaces.Box):
+        return bool(np.issubdtype(space.dtype, np.signedinteger) or np.issubdtype(space.dtype, np.floating))
+    return False
+
+
+def _fit_spatial(entry: SpatialEntry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
+    if space is None:
+        return _Spatial(entry)
+    shape = space.shape
+    if not isinstance(space, spaces.Box | spaces.MultiBinary) or shape is None or len(shape) < 2:
+        raise SpecError(
+            f"{entry.operator!r} acts on the last two axes of an image, but the space is {space}.", where=where
+        )
+    if entry.operator in ("rot90", "transpose") and shape[-1] != shape[-2]:
+        raise SpecError(
+            f"{entry.operator!r} needs square images, but the space has {shape[-2]}x{shape[-1]}: {space}.",
+            where=where,
+            remedy="Crop or pad the image to a square, or use flip_ud and flip_lr only.",
+        )
+    return _Spatial(entry)
+
+
+def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, where: str) -> SpaceMap:
+    if space is None:
+        return _Tree({key: fit(child, None, f"{where}[{key!r}]") for key, child in children.items()})
+    if isinstance(space, spaces.Dict):
+        subspaces: dict[Any, spaces.Space[Any]] = dict(space.spaces)
+    elif isinstance(space, spaces.Tuple):
+        subspaces = dict(enumerate(space.spaces))
+    else:
+        raise SpecError(f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.", where=where)
+    unknown = [key for key in children if key not in subspaces]
+    if unknown:
+        raise SpecError(f"names sub-spaces {unknown} that are not there; there are {list(subspaces)}.", where=where)
+    return _Tree({key: fit(child, subspaces[key], f"{where}[{key!r}]") for key, child in children.items()})
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return type(value)(_copied(item) for item in value)  # type: ignore[call-arg]
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -1,0 +1,147 @@
+"""Symmetries written as data: a TOML file, or the mapping that one holds.
+
+    name = "cart-pole mirror"
+    group = "cyclic(2)"
+    observation = [[-1, -1, -1, -1]]
+    action = [[1, 0]]
+
+The fields are those of `Symmetry`; every entry form but callables can be written. Groups are named as in
+`symcheck.groups`: "dihedral(4)", "product(cyclic(2), symmetric(3))".
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from symcheck.errors import SpecError, suggestion
+from symcheck.groups import catalog
+from symcheck.groups.group import Group
+from symcheck.symmetry.symmetry import Symmetry
+
+_GROUPS: dict[str, Callable[..., Group]] = {
+    name: getattr(catalog, name)
+    for name in (
+        "trivial",
+        "cyclic",
+        "dihedral",
+        "symmetric",
+        "alternating",
+        "hyperoctahedral",
+        "klein_four",
+        "quaternion",
+        "product",
+        "from_permutations",
+        "from_matrices",
+    )
+}
+_REQUIRED = ("name", "group", "observation", "action")
+_OPTIONAL = ("state", "initial")
+
+
+def symmetry_from_toml(path: Path) -> Symmetry:
+    """Read a symmetry from a TOML file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The checked symmetry.
+
+    Raises:
+        SpecError: the file cannot be read, is no TOML, or does not describe a symmetry.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"expected a TOML file, got: {error}.", where=str(path)) from error
+    return symmetry_from_mapping(data, str(path))
+
+
+def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
+    """Build a symmetry from the fields of a SPEC file.
+
+    Args:
+        data: `name`, `group`, `observation`, `action`, and optionally `state` and `initial`.
+        where: names the file or entry in messages.
+
+    Returns:
+        The checked symmetry.
+
+    Raises:
+        SpecError: fields that are missing, unknown or of the wrong kind.
+        RepresentationError: entries that break a relation of the group.
+
+    Example:
+        >>> data = {"name": "m", "group": "cyclic(2)", "observation": [[-1, -1]], "action": [[1, 0]]}
+        >>> symmetry_from_mapping(data, "example")
+        Symmetry('m', group=C2)
+    """
+    missing = [key for key in _REQUIRED if key not in data]
+    unknown = [key for key in data if key not in (*_REQUIRED, *_OPTIONAL)]
+    if missing or unknown:
+        problem = "; ".join(
+            [*([f"is missing {', '.join(missing)}"] if missing else []), *_unknown_fields(unknown)],
+        )
+        raise SpecError(f"{problem}.", where=where, remedy=f"Fields are {', '.join((*_REQUIRED, *_OPTIONAL))}.")
+    if not isinstance(data.get("initial", True), bool):
+        raise SpecError(f"expected initial = true or false, got {data['initial']!r}.", where=where)
+    return Symmetry(
+        data["name"],
+        parse_group(data["group"], where),
+        data["observation"],
+        data["action"],
+        state=data.get("state"),
+        initial=data.get("initial", True),
+    )
+
+
+def _unknown_fields(unknown: list[str]) -> list[str]:
+    return [f"has unknown fields {', '.join(unknown)}"] if unknown else []
+
+
+def parse_group(text: Any, where: str) -> Group:
+    """Build the group that a text names; nothing but the catalogue's own constructors is ever called.
+
+    Args:
+        text: for instance "cyclic(4)" or "product(cyclic(2), dihedral(4))".
+        where: names the place in messages.
+
+    Returns:
+        The group.
+
+    Raises:
+        SpecError: the text names no group of the catalogue.
+
+    Example:
+        >>> parse_group("product(cyclic(2), dihedral(4))", "group").order
+        16
+    """
+    if not isinstance(text, str):
+        raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
+    try:
+        group = _evaluate(ast.parse(text, mode="eval").body, where)
+    except (SyntaxError, ValueError, TypeError, RecursionError) as error:
+        raise SpecError(
+            f"expected the name of a group such as 'cyclic(2)' or 'product(cyclic(2), dihedral(4))', got {text!r}.",
+            where=where,
+            remedy=suggestion(text.split("(")[0], _GROUPS),
+        ) from error
+    if not isinstance(group, Group):
+        raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
+    return group
+
+
+def _evaluate(node: ast.expr, where: str) -> Any:
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            if name not in _GROUPS:
+                raise SpecError(f"unknown group {name!r}.", where=where, remedy=suggestion(name, _GROUPS))
+            return _GROUPS[name](*(_evaluate(argument, where) for argument in arguments))
+        case _:
+            return ast.literal_eval(node)

@@ -1,0 +1,114 @@
+"""What a symmetry does, in words that terminal, page and messages share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symcheck.symmetry.entries import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
+
+if TYPE_CHECKING:
+    from symcheck.symmetry.symmetry import Symmetry
+
+_LONGEST_LISTED = 12
+
+
+def claim(symmetry: Symmetry, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
+    """How each generator acts on each part, one text per generator.
+
+    Args:
+        symmetry: the claim.
+        label: names an element given as a word.
+
+    Returns:
+        {"observation": [...], "action": [...]} and "state" where the symmetry has one.
+    """
+    parts = {"observation": symmetry.observation, "action": symmetry.action, "state": symmetry.state or ()}
+    return {
+        part: [f"{label((i,))}: {describe(entry, part[0])}" for i, entry in enumerate(entries)]
+        for part, entries in parts.items()
+        if entries
+    }
+
+
+def describe(entry: Entry, symbol: str) -> str:
+    """One entry as a formula.
+
+    Args:
+        entry: how one generator acts.
+        symbol: the letter of its components.
+
+    Returns:
+        For instance "(o0, o1) -> (-o0, o1)"; long vectors are counted instead.
+
+    Example:
+        >>> from symcheck.symmetry.entries import parse_entry
+        >>> describe(parse_entry(["-2", "+1"], ""), "s")
+        '(s0, s1) -> (s1, -s0)'
+        >>> describe(parse_entry([1, 0], ""), "a")
+        '0 <-> 1'
+    """
+    match entry:
+        case IdentityEntry():
+            return "unchanged"
+        case SpatialEntry(operator):
+            return f"{operator} of the last two axes"
+        case FunctionEntry(function):
+            return f"callable {getattr(function, '__name__', type(function).__name__)}"
+        case TreeEntry(children):
+            return "; ".join(f"{key}: {describe(child, symbol)}" for key, child in children.items()) or "unchanged"
+        case AffineEntry():
+            return _affine(entry, symbol)
+
+
+def _affine(entry: AffineEntry, symbol: str) -> str:
+    if (images := entry.permutation()) is not None and symbol == "a":
+        return _cycles(images)
+    if entry.dim > _LONGEST_LISTED:
+        return _counted(entry)
+    source = ", ".join(f"{symbol}{i}" for i in range(entry.dim))
+    matrix = entry.dense()
+    offset = np.zeros(entry.dim) if entry.offset is None else entry.offset
+    image = ", ".join(_row(row, shift, symbol) for row, shift in zip(matrix, offset, strict=True))
+    return f"({source}) -> ({image})"
+
+
+def _row(row: Sequence[float], shift: float, symbol: str) -> str:
+    terms = [_term(coefficient, f"{symbol}{i}") for i, coefficient in enumerate(row) if coefficient]
+    if shift or not terms:
+        terms.append(f"{shift:+.6g}")
+    text = " ".join(f"{term[0]} {term[1:]}" for term in terms)
+    return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
+
+
+def _term(coefficient: float, name: str) -> str:
+    sign = "-" if coefficient < 0 else "+"
+    size = abs(coefficient)
+    return f"{sign}{name}" if size == 1 else f"{sign}{size:.6g} {name}"
+
+
+def _cycles(images: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
+    seen: set[int] = set()
+    cycles = []
+    for first in range(len(images)):
+        cycle = []
+        value = first
+        while value not in seen:
+            seen.add(value)
+            cycle.append(value)
+            value = int(images[value])
+        if len(cycle) == 2:
+            cycles.append(f"{cycle[0]} <-> {cycle[1]}")
+        elif len(cycle) > 2:
+            cycles.append(" -> ".join(map(str, [*cycle, cycle[0]])))
+    return ", ".join(cycles) or "unchanged"
+
+
+def _counted(entry: AffineEntry) -> str:
+    if entry.index is None or entry.sign is None:
+        return f"a dense {entry.dim}x{entry.dim} matrix"
+    moved = int((entry.index != np.arange(entry.dim)).sum())
+    negated = int((entry.sign < 0).sum())
+    return f"moves {moved} and negates {negated} of {entry.dim} components"
