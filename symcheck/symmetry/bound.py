@@ -48,9 +48,7 @@ class BoundSymmetry:
         1
     """
 
-    def __init__(
-        self, symmetry: Symmetry, observation_space: gym.Space[Any], action_space: gym.Space[Any]
-    ) -> None:
+    def __init__(self, symmetry: Symmetry, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
         self.symmetry = symmetry
         self.group = symmetry.group
         self.observation_space = observation_space

@@ -281,9 +281,7 @@ def _numbers_in_words(written: Any, where: str) -> FloatArray:
     try:
         return np.asarray(_map_nested(written, lambda item: number(item, where)), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise SpecError(
-            f"expected {_FORMS}; got {_short(written)} ({type(written).__name__}).", where=where
-        ) from error
+        raise SpecError(f"expected {_FORMS}; got {_short(written)} ({type(written).__name__}).", where=where) from error
 
 
 def _map_nested(value: Any, convert: Callable[[Any], float]) -> Any:

@@ -1,0 +1,117 @@
+"""Finding what a user named: `pkg.mod:attr` or `path/file.py:attr`.
+
+Environments, networks and symmetries are all named this way; one file imported twice in a run is one module, so that
+classes and registrations that it defines are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from symcheck.errors import TargetError, suggestion
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text reads as `module:attr` or `file.py:attr`.
+
+    Example:
+        >>> is_reference("envs.py:make"), is_reference("CartPole-v1")
+        (True, False)
+    """
+    return ":" in text or text.endswith(".py")
+
+
+def load_attribute(reference: str, *, where: str) -> Any:
+    """Import a module or file and return one of its attributes.
+
+    Args:
+        reference: "pkg.mod:attr" or "path/file.py:attr"; dotted attributes are followed.
+        where: names the argument in messages.
+
+    Returns:
+        The attribute.
+
+    Raises:
+        TargetError: the module or file does not exist, raises when imported, or does not define the attribute.
+
+    Example:
+        >>> load_attribute("math:pi", where="TARGET")
+        3.141592653589793
+    """
+    source, _, attribute = reference.rpartition(":")
+    if not source or not attribute or attribute.endswith(".py"):
+        raise TargetError(
+            f"expected module:name or file.py:name, got {reference!r}.",
+            where=where,
+            remedy="Say which name to take from it, for instance my_file.py:make.",
+        )
+    module = _load_file(Path(source), where) if source.endswith(".py") else _load_module(source, where)
+    value: Any = module
+    for name in attribute.split("."):
+        if not hasattr(value, name):
+            known = [key for key in vars(value) if not key.startswith("_")] if hasattr(value, "__dict__") else []
+            raise TargetError(f"{source} does not define {name!r}.", where=where, remedy=suggestion(name, known))
+        value = getattr(value, name)
+    return value
+
+
+def _load_file(path: Path, where: str) -> ModuleType:
+    if not path.is_file():
+        raise TargetError(f"no such file: {path} (looked in {Path.cwd()}).", where=where, remedy="Check the path.")
+    resolved = path.resolve()
+    digest = hashlib.sha256(str(resolved).encode()).hexdigest()[:12]
+    name = f"_symcheck_user_{resolved.stem}_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    if spec is None or spec.loader is None:
+        raise TargetError(f"cannot be imported as Python: {path}.", where=where)
+    module = importlib.util.module_from_spec(spec)
+    _front_of_path(str(resolved.parent))
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, Exception | SystemExit):
+            raise _import_failure(str(path), error, where) from error
+        raise
+    return module
+
+
+def _load_module(name: str, where: str) -> ModuleType:
+    _front_of_path(str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise TargetError(
+                f"no module named {error.name!r} (looked in {Path.cwd()} and the Python path).",
+                where=where,
+                remedy="Check the name, or install the package that holds it.",
+            ) from error
+        raise _import_failure(name, error, where) from error
+    except (Exception, SystemExit) as error:
+        raise _import_failure(name, error, where) from error
+
+
+def _front_of_path(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _import_failure(source: str, error: BaseException, where: str) -> TargetError:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return TargetError(
+        f"importing {source} raised {type(error).__name__}: {error}{place}.",
+        where=where,
+        remedy="Mend the file so that it imports on its own: python -c 'import ...'.",
+    )
