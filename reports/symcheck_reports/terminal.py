@@ -1,0 +1,141 @@
+"""Terminal output: the verdict of each property on a line, failures in full, the summary last.
+
+The words are those of the page (`symcheck_reports.words`). Text from outside is never read as markup, and its control
+characters are shown instead of obeyed. Lines are not wrapped, so that a log can be searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from symcheck.engine.results import PropertyResult, RunResult, Verdict
+from symcheck_reports import words
+from symcheck_reports.formatting import one_line, scientific, seconds
+
+_STYLES: dict[Verdict, str] = {
+    "proved": "bold green",
+    "passed": "green",
+    "failed": "bold red",
+    "undecided": "bold yellow",
+}
+_VERDICT_WIDTH = len("undecided")
+
+
+def print_run(results: Sequence[RunResult] | RunResult, console: Console, *, quiet: bool = False) -> None:
+    """Print one or more runs, the summary last.
+
+    Args:
+        results: the runs, in order.
+        console: where to print; colour and its absence are the console's business.
+        quiet: print failures and the one-line summary of each run only.
+
+    Example:
+        >>> held = PropertyResult("reward_invariance", "passed", "paired", 500)
+        >>> run = RunResult("env", "Mine-v0", "mirror", {"name": "C2", "order": 2}, (held,), 0.01, 0)
+        >>> print_run(run, Console(width=100, color_system=None), quiet=True)
+        passed     Mine-v0 is symmetric under mirror as far as 500 paired checks can tell.
+    """
+    runs = [results] if isinstance(results, RunResult) else list(results)
+    for index, run in enumerate(runs):
+        if index and not quiet:
+            console.print()
+        for line in run_lines(run, quiet=quiet):
+            _print(console, line)
+    if len(runs) > 1:
+        if not quiet:
+            console.print()
+        _print(console, Text(words.summary_sentence(runs), style="bold"))
+
+
+def _print(console: Console, line: Text) -> None:
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
+    """All lines of one run.
+
+    Args:
+        run: the run.
+        quiet: leave out the properties that hold and the header.
+
+    Returns:
+        One `rich.text.Text` per line.
+    """
+    lines = [] if quiet else [_header(run), Text()]
+    width = max((len(one_line(p.name, 60)) for p in run.properties), default=0)
+    for result in run.properties:
+        if result.verdict == "failed":
+            lines += [*failure_lines(result, run), Text()]
+        elif not quiet:
+            lines += property_lines(result, width)
+    if not quiet and lines[-1]:
+        lines.append(Text())
+    return [*lines, *_summary(run, quiet)]
+
+
+def _header(run: RunResult) -> Text:
+    return Text.assemble((words.target_name(run), "bold"), f" under {words.claim_name(run)}")
+
+
+def property_lines(result: PropertyResult, width: int = 0) -> list[Text]:
+    """The line of a property that holds or is undecided: verdict, name, evidence, residual, bound."""
+    parts = [words.evidence(result)]
+    if result.max_residual is not None:
+        against = f" (tolerance {scientific(result.tolerance)})" if result.tolerance is not None else ""
+        parts.append(f"largest residual {scientific(result.max_residual)}{against}")
+    elif result.p_value is not None:
+        parts.append(f"p = {scientific(result.p_value)}")
+    if bound := words.bound_sentence(result.bound):
+        parts.append(bound)
+    name = one_line(result.name, 60).ljust(width)
+    lines = [Text.assemble(_verdict(result.verdict), "  ", name, "  ", ("; ".join(parts), "dim"))]
+    if result.verdict == "undecided" or words.is_approximate(result):
+        lines.append(_labelled("because", one_line(result.detail, 1000)))
+        lines += [_labelled("likely", cause) for cause in words.causes_lettered(result.causes)]
+    return lines
+
+
+def failure_lines(result: PropertyResult, run: RunResult) -> list[Text]:
+    """The block of a failed property: place, claim, residual, likely causes, how to see it again."""
+    group = one_line(str(run.group.get("name", "the group")), 40)
+    lines = [
+        Text.assemble(
+            (one_line(result.name, 60), "bold"),
+            " ",
+            ("FAILED", _STYLES["failed"]),
+            f"  {words.target_name(run)} under {group}",
+        )
+    ]
+    shown = {
+        "at": words.place_sentence(result),
+        "expected": words.expectation(result),
+        "measured": words.measurement(result),
+        "residual": words.residual_sentence(result),
+        "evidence": words.evidence(result),
+        "because": one_line(result.detail, 1000),
+    }
+    lines += [_labelled(label, text) for label, text in shown.items() if text]
+    for index, cause in enumerate(words.causes_lettered(result.causes)):
+        lines.append(_labelled("" if index else "likely", cause))
+    if result.counterexample is not None and result.counterexample.reproduce:
+        lines.append(_labelled("again", one_line(result.counterexample.reproduce, 2000)))
+    return lines
+
+
+def _labelled(label: str, text: str) -> Text:
+    return Text.assemble("  ", (label.ljust(8), "dim"), "  ", text)
+
+
+def _verdict(verdict: Verdict) -> Text:
+    return Text(verdict.ljust(_VERDICT_WIDTH), style=_STYLES[verdict])
+
+
+def _summary(run: RunResult, quiet: bool) -> list[Text]:
+    line = Text.assemble(_verdict(run.verdict), "  ", words.verdict_sentence(run))
+    if quiet:
+        return [line]
+    facts = f"{seconds(run.duration_s)}, seed {run.seed}, alpha {run.alpha:g} over the whole run"
+    return [line, Text.assemble(" " * (_VERDICT_WIDTH + 2), (facts, "dim"))]

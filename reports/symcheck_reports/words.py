@@ -1,0 +1,254 @@
+"""The sentences of a report, written once: the page, the terminal, Markdown and JUnit say the same with the same words.
+
+A sentence is never stronger than its evidence. `passed` names the number of checks and what could have been missed;
+`proved` is used only where every property is proved; an interrupted run is undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from symcheck.engine.results import PropertyResult, RunResult, Verdict
+from symcheck_reports.formatting import compact, count, number, one_line, percent, plural, scientific
+
+
+@dataclass(frozen=True)
+class PropertyWords:
+    """What a property claims: `equation` for those who know the mathematics, `meaning` for those who know the RL."""
+
+    equation: str
+    meaning: str
+
+
+_PROPERTIES = {
+    "group_axioms": PropertyWords(
+        "(g h) s = g (h s),  (g h) a = g (h a)", "the maps on observations and actions compose as the group does"
+    ),
+    "observation_equivariance": PropertyWords(
+        "obs(g s) = g obs(s)", "the observation of the moved state is the moved observation"
+    ),
+    "reward_invariance": PropertyWords("R(g s, g a) = R(s, a)", "the moved step earns the same reward"),
+    "transition_invariance": PropertyWords(
+        "T(g s, g a) = g T(s, a)", "moving and then stepping is stepping and then moving"
+    ),
+    "termination_invariance": PropertyWords(
+        "terminated(g s, g a) = terminated(s, a)", "the moved episode ends at the same step"
+    ),
+    "initial_invariance": PropertyWords("g s_0 ~ s_0", "the start distribution is the same after moving"),
+    "layer_certificate": PropertyWords(
+        "rho_out(g) W = W rho_in(g), rho_out(g) b = b", "every layer commutes with the group, read off its weights"
+    ),
+    "network_equivariance": PropertyWords(
+        "f(g x) = g f(x)", "moving the input moves the output in the way that the symmetry says"
+    ),
+    "representation_propagation": PropertyWords(
+        "h_l(g x) = rho_l(g) h_l(x)", "each hidden layer carries an action of the group"
+    ),
+}
+
+
+def property_words(name: str) -> PropertyWords:
+    """Equation and meaning of a property; of an unknown one its name with spaces.
+
+    Example:
+        >>> property_words("reward_invariance").equation
+        'R(g s, g a) = R(s, a)'
+    """
+    return _PROPERTIES.get(name, PropertyWords("", name.replace("_", " ")))
+
+
+def target_name(result: RunResult) -> str:
+    """The target on one line."""
+    return one_line(result.target, 120)
+
+
+def claim_name(result: RunResult) -> str:
+    """The symmetry and its group, for instance "cart-pole mirror (C2)"."""
+    return f"{one_line(result.symmetry, 120)} ({one_line(str(result.group.get('name', 'group')), 40)})"
+
+
+def verdict_sentence(result: RunResult) -> str:
+    """The whole verdict in a sentence that claims no more than the evidence.
+
+    Args:
+        result: one run.
+
+    Returns:
+        For instance "CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks can tell."
+
+    Example:
+        >>> held = PropertyResult("reward_invariance", "passed", "paired", 20000)
+        >>> run = RunResult("env", "CartPole-v1", "cart-pole mirror", {"name": "C2", "order": 2}, (held,), 0.01, 0)
+        >>> verdict_sentence(run)
+        'CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks can tell.'
+    """
+    target, symmetry = target_name(result), one_line(result.symmetry, 120)
+    word = "symmetric" if result.kind == "env" else "equivariant"
+    if result.verdict != "failed" and any(is_approximate(p) for p in result.properties):
+        word = f"approximately {word}"
+    return _SENTENCES[result.verdict](result, target, f"{word} under {symmetry}")
+
+
+def _proved(result: RunResult, target: str, claim: str) -> str:
+    every = "every state, action and group element" if result.kind == "env" else "every input and group element"
+    return f"{target} is {claim}: proved for {every}."
+
+
+def _passed(result: RunResult, target: str, claim: str) -> str:
+    evidence = _evidence_by_method(result.properties)
+    return f"{target} is {claim} as far as {evidence} can tell." if evidence else f"{target} is {claim}."
+
+
+def _failed(result: RunResult, target: str, claim: str) -> str:
+    names = [p.name for p in result.properties if p.verdict == "failed"]
+    where = next((p.location for p in result.properties if p.verdict == "failed" and p.location), None)
+    place = f" at layer {one_line(where, 80)}" if where else ""
+    return f"{target} is not {claim}: {_listed(names)} {'fails' if len(names) == 1 else 'fail'}{place}."
+
+
+def _undecided(result: RunResult, target: str, claim: str) -> str:
+    if not result.properties:
+        return f"Whether {target} is {claim} is undecided: nothing was checked."
+    if result.interrupted:
+        return f"Whether {target} is {claim} is undecided: the run was interrupted, and nothing had failed until then."
+    names = [p.name for p in result.properties if p.verdict == "undecided"]
+    return f"Whether {target} is {claim} is undecided: {_listed(names)} could not be decided."
+
+
+_SENTENCES = {"proved": _proved, "passed": _passed, "failed": _failed, "undecided": _undecided}
+
+
+def _listed(names: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(one_line(name, 60) for name in names))
+    if len(unique) > 4:
+        unique = [*unique[:3], f"{len(unique) - 3} more"]
+    return " and ".join([", ".join(unique[:-1]), unique[-1]]) if len(unique) > 1 else "".join(unique)
+
+
+def _evidence_by_method(properties: Sequence[PropertyResult]) -> str:
+    """The smallest number of checks behind a pass, per method: "20,000 paired checks and 500 distribution checks"."""
+    passed = [p for p in properties if p.verdict == "passed" and p.checked > 0]
+    main = [p for p in passed if p.name != "group_axioms"] or passed
+    fewest: dict[str, int] = {}
+    for p in main:
+        fewest[p.method] = min(p.checked, fewest.get(p.method, p.checked))
+    parts = [plural(n, f"{one_line(method, 40)} check") for method, n in fewest.items()]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def summary_sentence(results: Sequence[RunResult]) -> str:
+    """Several runs in a sentence, for instance "3 symmetries checked: 2 passed, 1 failed."."""
+    tally = count_verdicts(results)
+    parts = ", ".join(f"{count(n)} {verdict}" for verdict, n in tally.items() if n)
+    return f"{plural(len(results), 'symmetry', 'symmetries')} checked: {parts}." if results else "Nothing was checked."
+
+
+def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dict[Verdict, int]:
+    """How many items have each verdict, the worst first."""
+    tally: dict[Verdict, int] = {"failed": 0, "undecided": 0, "passed": 0, "proved": 0}
+    for item in items:
+        tally[item.verdict] += 1
+    return tally
+
+
+def is_approximate(result: PropertyResult) -> bool:
+    """Whether a pass holds up to an accepted size only; its `detail` then says "approximate" and the size."""
+    return result.verdict != "failed" and "approximate" in result.detail.lower()
+
+
+def evidence(result: PropertyResult) -> str:
+    """On how much evidence a verdict stands, for instance "20,000 paired checks, no violation"."""
+    if result.checked == 0:
+        return "nothing checked" if result.verdict != "proved" else f"{one_line(result.method, 40)}"
+    noun = "pair" if result.method in ("certificate", "exact") else "check"
+    checks = plural(result.checked, f"{one_line(result.method, 40)} {noun}")
+    found = plural(result.violations, "violation") if result.violations else "no violation"
+    return f"{checks}, {found}"
+
+
+def bound_sentence(bound: dict[str, Any] | None) -> str:
+    """What the evidence excludes, in a sentence without its full stop; "" where no bound is stated.
+
+    Example:
+        >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
+        'at most 0.03% of the checks could violate it (99% confidence; region: rollouts)'
+    """
+    if not bound or bound.get("value") is None:
+        return ""
+    value, kind = bound["value"], str(bound.get("kind", "effect"))
+    if kind == "violation_fraction" and isinstance(value, int | float):
+        lead = f"at most {percent(float(value))} of the checks could violate it"
+    else:
+        size = scientific(float(value)) if isinstance(value, int | float) else one_line(str(value), 80)
+        lead = f"{one_line(kind, 80).replace('_', ' ')} at most {size}"
+    notes = []
+    if isinstance(bound.get("confidence"), int | float):
+        notes.append(f"{percent(float(bound['confidence']))} confidence")
+    if bound.get("region"):
+        notes.append(f"region: {one_line(str(bound['region']), 300)}")
+    return f"{lead} ({'; '.join(notes)})" if notes else lead
+
+
+def residual_sentence(result: PropertyResult) -> str:
+    """Residual, place, unit and tolerance, for instance "3.1e-02 in theta (max norm), tolerance 1.0e-06"."""
+    example = result.counterexample
+    size = example.residual if example is not None else result.max_residual
+    if size is None:
+        return f"p = {scientific(result.p_value)}" if result.p_value is not None else ""
+    place = f" in {one_line(example.where, 120)}" if example is not None and example.where else ""
+    unit = f" ({one_line(result.unit, 120)})" if result.unit else ""
+    against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
+    return f"{scientific(size)}{place}{unit}{against}"
+
+
+def place_sentence(result: PropertyResult) -> str:
+    """Where the counterexample is: "g = mirror, s = [0, 0.5, 0, 0], a = 1"."""
+    example = result.counterexample
+    if example is None:
+        return f"layer {one_line(result.location, 120)}" if result.location else ""
+    parts = [f"layer {one_line(result.location, 120)}"] if result.location else []
+    parts.append(f"g = {one_line(example.group_element, 80)}")
+    if example.observation is not None:
+        symbol = "x" if is_network_property(result.name) else "s"
+        parts.append(f"{symbol} = {compact(example.observation)}")
+    if example.state is not None:
+        parts.append(f"state = {compact(example.state)}")
+    if example.action is not None:
+        parts.append(f"a = {compact(example.action)}")
+    return ", ".join(parts)
+
+
+def expectation(result: PropertyResult) -> str:
+    """What the claim asks for: the equation, and the value it asks for where it is short."""
+    equation = property_words(result.name).equation
+    example = result.counterexample
+    if example is None or example.expected is None:
+        return equation
+    return f"{equation}: {compact(example.expected)}" if equation else compact(example.expected)
+
+
+def measurement(result: PropertyResult) -> str:
+    """What was measured instead; "" without a counterexample."""
+    example = result.counterexample
+    return "" if example is None or example.actual is None else compact(example.actual)
+
+
+def is_network_property(name: str) -> bool:
+    """Whether inputs of this property are called x and outputs f(x)."""
+    return name in ("network_equivariance", "layer_certificate", "representation_propagation")
+
+
+def causes_lettered(causes: Sequence[str]) -> list[str]:
+    """The likely causes with their letters: "(a) theta carries the wrong sign".
+
+    Example:
+        >>> causes_lettered(["one", "two"])
+        ['(a) one', '(b) two']
+    """
+    return [f"({_letter(index)}) {clean_cause}" for index, clean_cause in enumerate(one_line(c, 2000) for c in causes)]
+
+
+def _letter(index: int) -> str:
+    return chr(ord("a") + index) if index < 26 else number(index + 1)
