@@ -1,0 +1,73 @@
+"""The options of a run over an environment, validated when they are built."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from symcheck.errors import OptionError, suggestion
+
+Method = Literal["auto", "exact", "paired", "distribution", "trajectory"]
+METHODS: tuple[str, ...] = get_args(Method)
+DEFAULT_SAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """How much evidence to gather on an environment, and how.
+
+    Attributes:
+        samples: (state, action, generator) pairs to check, at least 1; each costs two steps of the environment.
+        max_time: wall-clock budget of the whole run in seconds, None for no limit.
+        alpha: probability of a false alarm over the whole run, strictly between 0 and 1.
+        seed: seeds every random choice of the run; the same seed gives the same verdict.
+        method: "auto" picks the strongest that applies; see `METHODS`.
+
+    Raises:
+        OptionError: naming the option, what was expected and what was given.
+
+    Example:
+        >>> EnvOptions(samples=0)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.OptionError: --samples: expected a whole number of samples, 1 or more, got 0. ...
+    """
+
+    samples: int = DEFAULT_SAMPLES
+    max_time: float | None = None
+    alpha: float = 0.01
+    seed: int = 0
+    method: Method = "auto"
+
+    def __post_init__(self) -> None:
+        _check_samples(self.samples)
+        if self.max_time is not None and not self.max_time > 0:
+            raise OptionError(
+                f"expected a time in seconds above 0, got {self.max_time}.",
+                where="--max-time",
+                remedy="Leave it out for no limit.",
+            )
+        if not (0 < self.alpha < 1) or math.isnan(self.alpha):
+            raise OptionError(
+                f"expected a probability strictly between 0 and 1, got {self.alpha}.",
+                where="--alpha",
+                remedy="0.01 is the default.",
+            )
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise OptionError(f"expected a whole number, 0 or more, got {self.seed!r}.", where="--seed")
+        if self.method not in METHODS:
+            raise OptionError(
+                f"expected a method, got {self.method!r}.",
+                where="--method",
+                remedy=suggestion(str(self.method), METHODS),
+            )
+
+
+def _check_samples(samples: object) -> None:
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+        raise OptionError(
+            f"expected a whole number of samples, 1 or more, got {samples!r}.",
+            where="--samples",
+            remedy=f"Leave it out for the default of {DEFAULT_SAMPLES}.",
+        )
