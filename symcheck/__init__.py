@@ -1,1 +1,62 @@
-"""Check, build and prove symmetries of reinforcement-learning problems."""
+"""Check, build, prove and train with the symmetries of reinforcement-learning problems.
+
+The public names load what they need when they are first used: `import symcheck` alone imports neither torch nor
+gymnasium nor hypothesis.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symcheck import errors, groups, intertwiners, nn, representations, testing
+    from symcheck.api.report import Report
+    from symcheck.api.verify_env import verify_env
+    from symcheck.api.verify_net import verify_net
+    from symcheck.envs.state_access import register_state_access
+    from symcheck.intertwiners import conv_intertwiner_basis, intertwiner_basis
+    from symcheck.symmetry.symmetry import Symmetry
+
+__version__ = "0.1.0"
+
+_MODULES = ("errors", "groups", "intertwiners", "nn", "representations", "testing")
+_ATTRIBUTES = {
+    "Report": "symcheck.api.report",
+    "Symmetry": "symcheck.symmetry.symmetry",
+    "conv_intertwiner_basis": "symcheck.intertwiners",
+    "intertwiner_basis": "symcheck.intertwiners",
+    "register_state_access": "symcheck.envs.state_access",
+    "verify_env": "symcheck.api.verify_env",
+    "verify_net": "symcheck.api.verify_net",
+}
+
+__all__ = [
+    "Report",
+    "Symmetry",
+    "conv_intertwiner_basis",
+    "errors",
+    "groups",
+    "intertwiner_basis",
+    "intertwiners",
+    "nn",
+    "register_state_access",
+    "representations",
+    "testing",
+    "verify_env",
+    "verify_net",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"symcheck.{name}")
+    if name in _ATTRIBUTES:
+        value = getattr(importlib.import_module(_ATTRIBUTES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'symcheck' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

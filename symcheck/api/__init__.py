@@ -1,1 +1,4 @@
-"""To be described by its owner."""
+"""The Python interface: `verify_env`, `verify_net` and the reports that they return.
+
+Nothing is imported here: checking an environment must not wait for torch.
+"""

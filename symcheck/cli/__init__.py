@@ -1,1 +1,1 @@
-"""To be described by its owner."""
+"""The command line: one module a command, all heavy imports inside the commands."""

@@ -1,0 +1,98 @@
+"""A run as a command line, and back: what a report holds so that anybody can repeat it.
+
+Only options that differ from their defaults are written, so the line stays short enough to read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from symcheck.errors import SymcheckError
+
+
+@dataclass(frozen=True)
+class RunCommand:
+    """A parsed command line.
+
+    Attributes:
+        verb: "verify-env" or "verify-net".
+        target: the TARGET argument.
+        options: option name without dashes to its text; flags map to "".
+    """
+
+    verb: str
+    target: str
+    options: Mapping[str, str]
+
+
+def options_that_differ(options: Any, defaults: Any) -> dict[str, Any]:
+    """The fields of an options dataclass that differ from their defaults, by command-line name.
+
+    Args:
+        options: a dataclass instance.
+        defaults: another of the same class.
+
+    Returns:
+        {"max-time": 3.0, ...}, in the order of the fields.
+    """
+    pairs = ((f.name, getattr(options, f.name), getattr(defaults, f.name)) for f in dataclasses.fields(options))
+    return {name.replace("_", "-"): value for name, value, default in pairs if value != default}
+
+
+def to_command(verb: str, target: str, options: Mapping[str, Any]) -> str:
+    """Write a command line.
+
+    Args:
+        verb: "verify-env" or "verify-net".
+        target: the TARGET argument.
+        options: option name to value; True writes a flag, False and None write nothing, tuples join with commas.
+
+    Returns:
+        One line for a POSIX shell.
+
+    Example:
+        >>> to_command("verify-env", "CartPole-v1", {"seed": 3, "quiet": False})
+        'symcheck verify-env CartPole-v1 --seed 3'
+    """
+    words = ["symcheck", verb, target]
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        words.append(f"--{name}")
+        if value is not True:
+            words.append(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+    return shlex.join(words)
+
+
+def from_command(line: str, *, where: str) -> RunCommand:
+    """Read what `to_command` wrote.
+
+    Args:
+        line: a command line of `symcheck`.
+        where: names the report in messages.
+
+    Returns:
+        Its parts.
+
+    Raises:
+        SymcheckError: the line is none of ours.
+    """
+    words = shlex.split(line)
+    if len(words) < 3 or words[0] != "symcheck":
+        raise SymcheckError(
+            f"expected a report that names the command it came from, got {line!r}.",
+            where=where,
+            remedy="Reports of objects built in Python cannot be replayed from a file: call verify_env or verify_net "
+            "again with the same objects and seed.",
+        )
+    options: dict[str, str] = {}
+    rest = words[3:]
+    while rest:
+        name = rest.pop(0).removeprefix("--")
+        options[name] = rest.pop(0) if rest and not rest[0].startswith("--") else ""
+    return RunCommand(words[1], words[2], options)
+

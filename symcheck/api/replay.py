@@ -1,0 +1,108 @@
+"""Counterexamples of a JSON report, seen again in this process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import symcheck_properties  # noqa: F401  (registers the properties)
+from symcheck.api.commands import RunCommand, from_command
+from symcheck.api.report import Report
+from symcheck.api.specs import resolve_symmetry
+from symcheck.engine.results import SCHEMA, PropertyResult, RunResult
+from symcheck.errors import SymcheckError
+
+
+def replay(path: str | Path) -> Report:
+    """Evaluate every counterexample of a report again.
+
+    Args:
+        path: a JSON report, schema symcheck/1.
+
+    Returns:
+        A report whose properties are those that had a counterexample, with the verdict found now: `failed` where the
+        counterexample still violates its property.
+
+    Raises:
+        SymcheckError: no such file, not a report, nothing in it failed with a counterexample, or its objects cannot
+            be found again.
+    """
+    where = str(path)
+    results = [_replayed(report, where) for report in _reports(Path(path)) if _with_counterexample(report)]
+    if not results:
+        raise SymcheckError(
+            "expected a report with at least one counterexample, got one without: nothing to replay.", where=where
+        )
+    return Report(results)
+
+
+def _reports(path: Path) -> list[dict[str, Any]]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
+    except ValueError as error:
+        raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(path)) from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        given = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        raise SymcheckError(f"expected a report of schema {SCHEMA!r}, got {given!r}.", where=str(path))
+    reports = data.get("reports", [data])
+    if not isinstance(reports, list) or not all(isinstance(r, dict) and "properties" in r for r in reports):
+        raise SymcheckError("expected reports with properties, got something else.", where=str(path))
+    return reports
+
+
+def _with_counterexample(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [item for item in report["properties"] if item.get("counterexample")]
+
+
+def _replayed(report: dict[str, Any], where: str) -> RunResult:
+    command = from_command(report.get("command") or "", where=where)
+    evaluate = _replay_env if report["kind"] == "env" else _replay_net
+    properties = evaluate(command, _with_counterexample(report))
+    return RunResult(
+        kind=report["kind"],
+        target=report["target"],
+        symmetry=report["symmetry"],
+        group=report["group"],
+        properties=tuple(properties),
+        alpha=report["alpha"],
+        seed=report["seed"],
+        versions=report.get("versions", {}),
+        command=report["command"],
+        method_reason=f"replayed from {where}",
+    )
+
+
+def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
+    from symcheck.engine import env_replay
+    from symcheck.engine.options import EnvOptions
+    from symcheck.envs.targets import resolve_env
+
+    kwargs = json.loads(command.options.get("env-kwargs", "{}"))
+    target = resolve_env(command.target, kwargs)
+    symmetry = resolve_symmetry(command.options["symmetry"]).symmetry
+    options = _read_options(EnvOptions, command)
+    return [
+        env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items
+    ]
+
+
+def _replay_net(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
+    from symcheck.api.verify_net import replay_net
+
+    return replay_net(command, items)
+
+
+def _read_options(kind: type[Any], command: RunCommand) -> Any:
+    """Build an options dataclass from a command line; texts are read as the type of the field's default."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        text = command.options.get(field.name.replace("_", "-"))
+        if text is not None:
+            convert = float if field.name in ("alpha", "max_time") else int if field.name in ("samples", "seed") else str
+            values[field.name] = convert(text)
+    return kind(**values)

@@ -1,0 +1,192 @@
+"""The report that a verification returns: results that save and show themselves."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from symcheck.engine.results import PropertyResult, RunResult, Verdict, overall_verdict
+from symcheck.errors import SymcheckError
+
+
+class SymmetryFailedError(AssertionError):
+    """A verification whose verdict is not accepted; the message is the terminal report.
+
+    Attributes:
+        report: the whole report.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        super().__init__(f"symmetry {report.verdict}\n{report.to_text()}")
+
+
+class Report:
+    """What a verification found: one `RunResult` per symmetry checked.
+
+    Args:
+        results: at least one.
+
+    Attributes:
+        results: the same, as a tuple.
+    """
+
+    def __init__(self, results: Sequence[RunResult]) -> None:
+        if not results:
+            raise SymcheckError("expected at least one result, got none: nothing was tested.")
+        self.results = tuple(results)
+
+    def __repr__(self) -> str:
+        subjects = ", ".join(f"{result.target} under {result.symmetry}" for result in self.results)
+        return f"<Report {self.verdict}: {subjects}>"
+
+    def __iter__(self) -> Iterator[PropertyResult]:
+        return iter(self.properties)
+
+    def __getitem__(self, name: str) -> PropertyResult:
+        """The first property of this name.
+
+        Raises:
+            KeyError: no property has that name; the message lists those that were checked.
+        """
+        for result in self.properties:
+            if result.name == name:
+                return result
+        raise KeyError(f"{name!r}: checked were {', '.join(result.name for result in self.properties)}")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The weakest verdict of all symmetries: failed, then undecided, then passed, then proved."""
+        return overall_verdict(result.verdict for result in self.results)
+
+    @property
+    def properties(self) -> tuple[PropertyResult, ...]:
+        """The property results of all symmetries, in the order they were checked."""
+        return tuple(item for result in self.results for item in result.properties)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was stopped before everything was checked."""
+        return any(result.interrupted for result in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The published JSON object, schema `symcheck/1`, as a dictionary."""
+        import json
+
+        decoded: dict[str, Any] = json.loads(self.to_json())
+        return decoded
+
+    def to_json(self) -> str:
+        """The published JSON text, schema `symcheck/1`; one object per symmetry under `reports` when several."""
+        from symcheck_reports import json as writer
+
+        return writer.render(self.results)
+
+    def to_text(self) -> str:
+        """The terminal report as plain text."""
+        from rich.console import Console
+
+        from symcheck_reports import terminal
+
+        console = Console(file=io.StringIO(), width=120, no_color=True, highlight=False)
+        terminal.print_run(self.results, console)
+        return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+    def to_html(self) -> str:
+        """One self-contained HTML page."""
+        from symcheck_reports import html
+
+        return html.render_run(self.results)
+
+    def to_junit(self) -> str:
+        """JUnit XML: one test case per property."""
+        from symcheck_reports import junit
+
+        return junit.render(self.results)
+
+    def to_markdown(self) -> str:
+        """Markdown for a pull request or a step summary."""
+        from symcheck_reports import markdown
+
+        return markdown.render(self.results)
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write the page.
+
+        Args:
+            path: where to; the folder must exist.
+
+        Returns:
+            The path written.
+
+        Raises:
+            SymcheckError: the folder does not exist or cannot be written.
+        """
+        return write_text(path, self.to_html())
+
+    def save_json(self, path: str | Path) -> Path:
+        """Write the JSON; like `save_html`."""
+        return write_text(path, self.to_json())
+
+    def raise_if_failed(self) -> None:
+        """Raise when a property failed.
+
+        Raises:
+            SymmetryFailedError: an AssertionError whose message is the terminal report.
+        """
+        if self.verdict == "failed":
+            raise SymmetryFailedError(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
+    """Write a report, whole or not at all; step summaries are appended to.
+
+    Args:
+        path: where to; the folder must exist.
+        text: what to write, encoded as UTF-8.
+        append: add to the end of what is there.
+
+    Returns:
+        The path written.
+
+    Raises:
+        SymcheckError: the folder does not exist or cannot be written.
+    """
+    target = Path(path)
+    check_writable(target, "path")
+    try:
+        if append:
+            with target.open("a", encoding="utf-8") as stream:
+                stream.write(text)
+        else:
+            partial = target.with_name(f".{target.name}.partial")
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(target)
+    except OSError as error:
+        raise SymcheckError(f"cannot write {target}: {error.strerror or error}.") from error
+    return target
+
+
+def check_writable(path: Path, where: str) -> None:
+    """Refuse a report path whose folder does not exist, before any work is done.
+
+    Args:
+        path: where a report will go.
+        where: names the option in the message.
+
+    Raises:
+        SymcheckError: there is no such folder, or the path is a folder itself.
+    """
+    if not path.parent.is_dir():
+        raise SymcheckError(
+            f"expected a file in a folder that exists, got {path}: there is no folder {path.parent}.",
+            where=where,
+            remedy=f"Create it first: mkdir -p {path.parent}",
+        )
+    if path.is_dir():
+        raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path}/report.html")

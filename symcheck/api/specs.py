@@ -1,0 +1,98 @@
+"""From a SPEC, as users write it, to symmetries.
+
+A SPEC is an atlas name, `pkg.mod:attr`, `path/file.py:attr` or a `.toml` file; in Python also a `Symmetry` itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from symcheck.envs import atlas
+from symcheck.errors import SpecError, suggestion
+from symcheck.loading import is_reference, load_attribute
+from symcheck.symmetry import spec as spec_files
+from symcheck.symmetry.symmetry import Symmetry
+
+THREE_WAYS = (
+    "Give a symmetry in one of three ways: (1) write a .toml file or a Python file and pass "
+    "--symmetry my_symmetry.toml or --symmetry my_file.py:mirror; (2) name one of the atlas, --symmetry "
+    "cartpole/mirror (`symcheck atlas` lists them); (3) in Python, pass a symcheck.Symmetry to verify_env."
+)
+
+
+@dataclass(frozen=True)
+class NamedSymmetry:
+    """A symmetry and the SPEC that names it; `spec` is None for an object built in Python."""
+
+    symmetry: Symmetry
+    spec: str | None
+
+
+def resolve_symmetry(given: Symmetry | str, *, where: str = "--symmetry") -> NamedSymmetry:
+    """Turn a SPEC into a symmetry.
+
+    Args:
+        given: a SPEC or a `Symmetry`.
+        where: names the option in messages.
+
+    Returns:
+        The symmetry with the SPEC that names it.
+
+    Raises:
+        SpecError: the SPEC names nothing, or not a symmetry.
+    """
+    if isinstance(given, Symmetry):
+        return NamedSymmetry(given, None)
+    if not isinstance(given, str):
+        raise SpecError(f"expected a Symmetry or the name of one, got {given!r} ({type(given).__name__}).", where=where)
+    if given.endswith(".toml"):
+        return NamedSymmetry(spec_files.symmetry_from_toml(Path(given)), given)
+    if is_reference(given):
+        return NamedSymmetry(_from_reference(given, where), given)
+    known = {entry.symmetry.name: entry.symmetry for entry in atlas.entries()}
+    if given not in known:
+        raise SpecError(
+            f"expected an atlas name, a .toml file, module:name or file.py:name; got {given!r}.",
+            where=where,
+            remedy=f"{suggestion(given, known)}",
+        )
+    return NamedSymmetry(known[given], given)
+
+
+def _from_reference(reference: str, where: str) -> Symmetry:
+    value = load_attribute(reference, where=where)
+    if not isinstance(value, Symmetry) and callable(value):
+        value = value()
+    if not isinstance(value, Symmetry):
+        raise SpecError(
+            f"expected {reference} to be a symcheck.Symmetry or a function that returns one, "
+            f"got {type(value).__name__}.",
+            where=where,
+        )
+    return value
+
+
+def claimed_symmetries(env_id: str) -> list[NamedSymmetry]:
+    """The symmetries that the atlas claims for an environment.
+
+    Args:
+        env_id: a Gymnasium id.
+
+    Returns:
+        At least one.
+
+    Raises:
+        SpecError: the atlas claims none; the message gives the three ways to give one.
+    """
+    entries = atlas.entries(env_id)
+    claimed = [NamedSymmetry(entry.symmetry, entry.symmetry.name) for entry in entries if entry.claim]
+    if claimed:
+        return claimed
+    broken = ", ".join(entry.symmetry.name for entry in entries)
+    known = f"records only symmetries that do not hold exactly ({broken})" if broken else "has none"
+    raise SpecError(
+        f"expected a symmetry to check, got none; the atlas {known} for {env_id!r}.",
+        where="--symmetry",
+        remedy=THREE_WAYS,
+    )

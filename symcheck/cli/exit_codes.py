@@ -1,0 +1,97 @@
+"""Exit codes, and the decorator that turns a user's mistake into one message and code 2."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from symcheck.errors import OptionError, SymcheckError
+
+if TYPE_CHECKING:
+    from symcheck.engine.results import Verdict
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class ExitCode(enum.IntEnum):
+    """What the process says to a CI."""
+
+    GOOD = 0
+    FAILED = 1
+    UNUSABLE = 2
+    UNDECIDED = 3
+    INTERRUPTED = 130
+
+
+class FailOn(enum.StrEnum):
+    """Which verdicts exit non-zero."""
+
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+
+
+def parse_fail_on(text: str) -> frozenset[FailOn]:
+    """Read `--fail-on`: one verdict, or several separated by commas or bars.
+
+    Args:
+        text: for instance "failed" or "failed,undecided".
+
+    Returns:
+        The verdicts that exit non-zero.
+
+    Raises:
+        OptionError: a word that is neither.
+
+    Example:
+        >>> sorted(parse_fail_on("failed,undecided"))
+        [<FailOn.FAILED: 'failed'>, <FailOn.UNDECIDED: 'undecided'>]
+    """
+    words = [word.strip() for word in text.replace("|", ",").split(",") if word.strip()]
+    try:
+        chosen = frozenset(FailOn(word) for word in words)
+    except ValueError as error:
+        raise OptionError(f"expected failed, undecided or failed,undecided; got {text!r}.", where="--fail-on") from error
+    if not chosen:
+        raise OptionError("expected failed, undecided or failed,undecided; got nothing.", where="--fail-on")
+    return chosen
+
+
+def code_of(verdict: Verdict, *, interrupted: bool, fail_on: frozenset[FailOn]) -> ExitCode:
+    """The exit code of a run.
+
+    Args:
+        verdict: the run's.
+        interrupted: whether it was stopped.
+        fail_on: the verdicts that exit non-zero.
+
+    Returns:
+        INTERRUPTED before anything else, then FAILED, UNDECIDED, GOOD.
+    """
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    if verdict == "failed" and FailOn.FAILED in fail_on:
+        return ExitCode.FAILED
+    if verdict == "undecided" and FailOn.UNDECIDED in fail_on:
+        return ExitCode.UNDECIDED
+    return ExitCode.GOOD
+
+
+def reports_mistakes(command: Command) -> Command:
+    """Decorate a command: a `SymcheckError` becomes one message and exit code 2, an interrupt 130."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except SymcheckError as error:
+            typer.echo(f"symcheck: {error}", err=True)
+            raise typer.Exit(ExitCode.UNUSABLE) from error
+        except KeyboardInterrupt as error:
+            typer.echo("interrupted before anything was finished", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
+
+    return wrapped  # type: ignore[return-value]

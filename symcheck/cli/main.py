@@ -1,0 +1,37 @@
+"""`symcheck`: the application, its commands, and the one place where an interrupt ends it.
+
+Importing this module imports neither torch nor gymnasium: `symcheck --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from symcheck.cli import atlas, doctor, replay, verify_env, verify_net
+from symcheck.cli.exit_codes import ExitCode
+
+app = typer.Typer(
+    name="symcheck",
+    help="Check the symmetries of reinforcement-learning problems on the real environment, and prove them of networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 130 interrupted.",
+)
+app.command("verify-env")(verify_env.command)
+app.command("verify-net")(verify_net.command)
+app.command("replay")(replay.command)
+app.command("atlas")(atlas.command)
+app.command("doctor")(doctor.command)
+
+
+def main() -> None:
+    """Run the application; the console script."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(ExitCode.INTERRUPTED)

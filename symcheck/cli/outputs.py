@@ -1,0 +1,85 @@
+"""Where a command's reports go: checked before the work starts, written after it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from symcheck.cli.exit_codes import FailOn, code_of, parse_fail_on
+
+if TYPE_CHECKING:
+    from symcheck.api.report import Report
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The report files that were asked for, and what exits non-zero.
+
+    Attributes:
+        html: a page.
+        json: the results.
+        junit: XML for a CI.
+        markdown: appended to.
+        quiet: print the verdict only.
+        fail_on: the text of --fail-on.
+    """
+
+    html: Path | None
+    json: Path | None
+    junit: Path | None
+    markdown: Path | None
+    quiet: bool
+    fail_on: str
+
+    def check(self) -> frozenset[FailOn]:
+        """Refuse paths that cannot be written before any work is done, and read --fail-on.
+
+        Raises:
+            SymcheckError: a folder that does not exist, or an unknown verdict.
+        """
+        from symcheck.api.report import check_writable
+
+        for option in ("html", "json", "junit", "markdown"):
+            path: Path | None = getattr(self, option)
+            if path is not None:
+                check_writable(path, f"--{option}")
+        return parse_fail_on(self.fail_on)
+
+    def finish(self, report: Report, fail_on: frozenset[FailOn]) -> None:
+        """Write what was asked for, print the verdict and leave with the exit code.
+
+        Raises:
+            typer.Exit: always, with the run's code.
+        """
+        from symcheck.api.report import Report, write_text
+        from symcheck.api.reproduce import with_reproduction
+
+        report = Report([with_reproduction(result, self.json) for result in report.results])
+        self._print(report)
+        writers = (
+            (self.html, report.to_html, False),
+            (self.json, report.to_json, False),
+            (self.junit, report.to_junit, False),
+            (self.markdown, report.to_markdown, True),
+        )
+        for path, render, append in writers:
+            if path is not None:
+                write_text(path, render(), append=append)
+                if not self.quiet:
+                    typer.echo(f"written: {path}")
+        raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
+
+    def _print(self, report: Report) -> None:
+        from rich.console import Console
+
+        from symcheck_reports import terminal
+
+        if self.quiet:
+            typer.echo(report.verdict)
+            return
+        wide_enough = None if sys.stdout.isatty() else 100  # rich guesses 80 for a pipe
+        terminal.print_run(report.results, Console(width=wide_enough, highlight=False))

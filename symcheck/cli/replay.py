@@ -1,0 +1,23 @@
+"""`symcheck replay`: see a counterexample again, in a fresh process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from symcheck.cli.exit_codes import FailOn, code_of, reports_mistakes
+
+
+@reports_mistakes
+def command(file: Annotated[Path, typer.Argument(help="A JSON report of verify-env or verify-net.")]) -> None:
+    """Reproduce the counterexamples of a JSON report; exits 1 while they still fail, 0 once they no longer do."""
+    from rich.console import Console
+
+    from symcheck.api.replay import replay
+    from symcheck_reports import terminal
+
+    report = replay(file)
+    terminal.print_run(report.results, Console(highlight=False))
+    raise typer.Exit(code_of(report.verdict, interrupted=False, fail_on=frozenset(FailOn)))
