@@ -1,1 +1,38 @@
-"""To be described by its owner."""
+"""Finite groups: the catalogue, groups from permutations or matrices, and their elements."""
+
+from symcheck.groups.catalog import (
+    alternating,
+    cyclic,
+    dihedral,
+    from_matrices,
+    from_permutations,
+    hyperoctahedral,
+    klein_four,
+    named,
+    product,
+    quaternion,
+    semidirect,
+    subgroup,
+    symmetric,
+    trivial,
+)
+from symcheck.groups.group import Element, Group
+
+__all__ = [
+    "Element",
+    "Group",
+    "alternating",
+    "cyclic",
+    "dihedral",
+    "from_matrices",
+    "from_permutations",
+    "hyperoctahedral",
+    "klein_four",
+    "named",
+    "product",
+    "quaternion",
+    "semidirect",
+    "subgroup",
+    "symmetric",
+    "trivial",
+]

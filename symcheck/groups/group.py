@@ -1,0 +1,355 @@
+"""Finite groups as permutation groups with named generators and a presentation.
+
+Every finite group acts faithfully on some set of points, so an `Element` is the rearrangement of those points and two
+elements multiply by composing: `g * h` applies `h` first. A `Group` keeps the generators it was given, in order,
+identities included, because everything else ("one matrix per generator") follows that order.
+
+A list of matrices, one per generator, is a representation exactly when every *relator* maps to the identity matrix.
+Relators are words that equal the identity and together present the group; catalogue groups carry textbook ones, and
+`symcheck.groups.presentation` derives them from the Cayley graph for the others. Nothing here enumerates a group
+unless it is asked to: S_30 has 2.7e32 elements and two generators.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import GroupError
+
+Word = tuple[int, ...]
+LISTING_LIMIT = 100_000
+"""Largest order whose elements are listed; beyond it only generators, words and the order are available."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a group, by value: where it sends each point.
+
+    `(g * h).images[i] == g.images[h.images[i]]`: the right factor acts first, as matrices do.
+
+    Attributes:
+        images: tuple of length n, a rearrangement of 0..n-1; point i goes to images[i].
+
+    Example:
+        >>> r = Element((1, 2, 0))
+        >>> (r * r).images, (~r).images, r**3 == Element.identity(3)
+        ((2, 0, 1), (2, 0, 1), True)
+    """
+
+    images: tuple[int, ...]
+
+    @staticmethod
+    def identity(degree: int) -> Element:
+        """The element that moves none of `degree` points."""
+        return Element(tuple(range(degree)))
+
+    @property
+    def degree(self) -> int:
+        """The number of points."""
+        return len(self.images)
+
+    def __mul__(self, other: Element) -> Element:
+        if len(self.images) != len(other.images):
+            raise GroupError(
+                "both factors must be elements of the same group: "
+                f"got elements on {self.degree} and on {other.degree} points.",
+                where="g * h",
+            )
+        return Element(tuple(map(self.images.__getitem__, other.images)))
+
+    def __invert__(self) -> Element:
+        inverse = [0] * len(self.images)
+        for point, image in enumerate(self.images):
+            inverse[image] = point
+        return Element(tuple(inverse))
+
+    def __pow__(self, exponent: int) -> Element:
+        base = self if exponent >= 0 else ~self
+        result, exponent = Element.identity(self.degree), abs(exponent)
+        while exponent:
+            if exponent & 1:
+                result = result * base
+            base, exponent = base * base, exponent >> 1
+        return result
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every point stays where it is."""
+        return all(point == image for point, image in enumerate(self.images))
+
+    @property
+    def cycles(self) -> tuple[tuple[int, ...], ...]:
+        """The cycles of length two and more, each from its smallest point."""
+        seen = [False] * self.degree
+        found = []
+        for start in range(self.degree):
+            cycle = []
+            point = start
+            while not seen[point]:
+                seen[point] = True
+                cycle.append(point)
+                point = self.images[point]
+            if len(cycle) > 1:
+                found.append(tuple(cycle))
+        return tuple(found)
+
+    @property
+    def order(self) -> int:
+        """The smallest n >= 1 with g^n = e: the least common multiple of the cycle lengths."""
+        return int(np.lcm.reduce([len(cycle) for cycle in self.cycles], initial=1, dtype=object))
+
+    def __repr__(self) -> str:
+        return "Element(" + ("".join("(" + " ".join(map(str, c)) + ")" for c in self.cycles) or "e") + ")"
+
+
+class Group:
+    """A finite group: generators in the order given, an order, and a presentation.
+
+    Two groups are equal when their generators are, by value and in order: then "one entry per generator" means the
+    same thing for both.
+
+    Args:
+        generators: at least one element, all on the same points; identities and repetitions are kept.
+        name: how reports call the group, for instance "D4".
+        generator_names: one readable name per generator; "g1", "g2", ... by default.
+        order: |G| where it is known; found on demand otherwise.
+        relators: words over generator indices (positive powers only) that present the group, where known.
+        family: catalogue name and parameter, for instance ("dihedral", 4); None for groups given by the user.
+
+    Raises:
+        GroupError: no generator, generators on different numbers of points, or a relator that does not hold.
+
+    Example:
+        >>> r = Element((1, 2, 3, 0))
+        >>> G = Group([r], name="C4", generator_names=["r"])
+        >>> G.order, [G.element_name(g) for g in G.elements()], G.relators
+        (4, ['e', 'r', 'r^2', 'r^3'], ((0, 0, 0, 0),))
+    """
+
+    def __init__(
+        self,
+        generators: Sequence[Element],
+        *,
+        name: str,
+        generator_names: Sequence[str] | None = None,
+        order: int | None = None,
+        relators: Sequence[Word] | None = None,
+        family: tuple[str, int] | None = None,
+    ) -> None:
+        self.name = name
+        self.generators = tuple(generators)
+        self.family = family
+        if not self.generators:
+            raise GroupError(
+                "a group needs at least one generator, got none.",
+                where="generators",
+                remedy="Give the identity for the trivial group.",
+            )
+        degrees = sorted({g.degree for g in self.generators})
+        if len(degrees) > 1:
+            raise GroupError(f"all generators must act on the same points, got {degrees} points.", where="generators")
+        self.generator_names = tuple(generator_names or _default_names(len(self.generators)))
+        if len(self.generator_names) != len(self.generators):
+            raise GroupError(
+                f"expected one name per generator ({len(self.generators)}), got {len(self.generator_names)}.",
+                where="generator_names",
+            )
+        self._order = order
+        self._relators = tuple(tuple(word) for word in relators) if relators is not None else None
+        self._check_relators()
+
+    def _check_relators(self) -> None:
+        for word in self._relators or ():
+            if not self.evaluate(word).is_identity:
+                raise GroupError(f"the relator {self.word_name(word)} is not the identity of {self.name}.")
+
+    @property
+    def degree(self) -> int:
+        """The number of points that the elements rearrange."""
+        return self.generators[0].degree
+
+    @property
+    def identity(self) -> Element:
+        """The identity e."""
+        return Element.identity(self.degree)
+
+    @property
+    def order(self) -> int:
+        """|G|. Without enumeration for large groups (Schreier-Sims)."""
+        if self._order is None:
+            self._order = self._find_order()
+        return self._order
+
+    def _find_order(self) -> int:
+        from symcheck.groups import large
+
+        small = list(itertools.islice(_breadth_first(self.generators, self.identity), 2_001))
+        return len(small) if len(small) <= 2_000 else large.order(self.generators)
+
+    @cached_property
+    def _words(self) -> dict[Element, Word]:
+        """A shortest word of every element, breadth first; the identity first."""
+        if self.order > LISTING_LIMIT:
+            raise GroupError(
+                f"{self.name} has {self.order:.3g} elements; at most {LISTING_LIMIT:,} are listed.",
+                where="elements",
+                remedy="Work with the generators and words instead.",
+            )
+        return dict(_breadth_first(self.generators, self.identity))
+
+    def elements(self) -> tuple[Element, ...]:
+        """All elements, the identity first, then by word length.
+
+        Returns:
+            A tuple of |G| elements.
+
+        Raises:
+            GroupError: the group has more than `LISTING_LIMIT` elements.
+
+        Example:
+            >>> from symcheck.groups import catalog
+            >>> len(catalog.symmetric(4).elements())
+            24
+        """
+        return tuple(self._words)
+
+    def word(self, g: Element) -> Word:
+        """A word of g: `g == gens[w[0]] * gens[w[1]] * ...`, the last letter applied first.
+
+        Args:
+            g: an element of the group.
+
+        Returns:
+            Generator indices; () for the identity. Shortest where the group is small enough to list.
+
+        Raises:
+            GroupError: g is not in the group.
+        """
+        if g.is_identity and g.degree == self.degree:
+            return ()
+        if self.order <= LISTING_LIMIT:
+            found = self._words.get(g)
+        else:
+            from symcheck.groups import large
+
+            found = large.word(self.generators, g)
+        if found is None:
+            raise GroupError(f"{g!r} is not an element of {self.name}.", where="g")
+        return found
+
+    def __contains__(self, g: object) -> bool:
+        if not isinstance(g, Element):
+            return False
+        try:
+            self.word(g)
+        except GroupError:
+            return False
+        return True
+
+    def evaluate(self, word: Sequence[int]) -> Element:
+        """The element that a word spells, `gens[w[0]] * gens[w[1]] * ...`."""
+        result = self.identity
+        for letter, run in itertools.groupby(word):
+            result = result * self.generators[letter] ** len(list(run))
+        return result
+
+    @cached_property
+    def relators(self) -> tuple[Word, ...]:
+        """Words equal to the identity that together present the group (von Dyck).
+
+        A map of the generators extends to a homomorphism exactly when it sends every relator to the identity.
+
+        Raises:
+            GroupError: no presentation is known and the group is too large to derive one.
+        """
+        if self._relators is not None:
+            return self._relators
+        from symcheck.groups import presentation
+
+        return presentation.derive(self)
+
+    @property
+    def has_relators(self) -> bool:
+        """Whether `relators` is known or cheap to derive."""
+        from symcheck.groups import presentation
+
+        return self._relators is not None or self.order <= presentation.LIMIT
+
+    @cached_property
+    def cayley_table(self) -> npt.NDArray[np.int64]:
+        """Left multiplication by generators, (order, generators): entry (v, i) is the position of gens[i] * v.
+
+        Cost: |G| times the number of generators times the number of points.
+        """
+        position = {g: k for k, g in enumerate(self._words)}
+        rows = [[position[s * g] for s in self.generators] for g in position]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.generators))
+
+    def conjugacy_classes(self) -> tuple[tuple[Element, ...], ...]:
+        """The classes {h g h^-1}, in the order of `elements()`; the identity's first. Only for groups that list."""
+        seen: set[Element] = set()
+        classes = []
+        for g in self.elements():
+            if g not in seen:
+                found = _conjugates(g, self.generators)
+                seen.update(found)
+                classes.append(found)
+        return tuple(classes)
+
+    def word_name(self, word: Sequence[int]) -> str:
+        """A word in generator names, for instance "r^2 s"; "e" for the empty word."""
+        runs = [(self.generator_names[letter], len(list(run))) for letter, run in itertools.groupby(word)]
+        return " ".join(name if count == 1 else f"{name}^{count}" for name, count in runs) or "e"
+
+    def element_name(self, g: Element) -> str:
+        """A readable name of g in generator names, for instance "e", "r", "r^2 s"."""
+        return self.word_name(self.word(g))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and self.generators == other.generators
+
+    def __hash__(self) -> int:
+        return hash(self.generators)
+
+    def __repr__(self) -> str:
+        return f"Group({self.name}, generators {', '.join(self.generator_names)})"
+
+
+def _default_names(count: int) -> list[str]:
+    return ["g"] if count == 1 else [f"g{i + 1}" for i in range(count)]
+
+
+def _breadth_first(generators: Sequence[Element], identity: Element) -> Iterator[tuple[Element, Word]]:
+    """Elements with a shortest word each, identity first; endless work for endless groups is the caller's."""
+    words: dict[Element, Word] = {identity: ()}
+    frontier = [identity]
+    yield identity, ()
+    while frontier:
+        following = []
+        for g in frontier:
+            for letter, generator in enumerate(generators):
+                new = g * generator
+                if new not in words:
+                    words[new] = (*words[g], letter)
+                    following.append(new)
+                    yield new, words[new]
+        frontier = following
+
+
+def _conjugates(g: Element, generators: Sequence[Element]) -> tuple[Element, ...]:
+    found = {g: None}
+    frontier = [g]
+    while frontier:
+        h = frontier.pop()
+        for s in generators:
+            new = s * h * ~s
+            if new not in found:
+                found[new] = None
+                frontier.append(new)
+    return tuple(found)

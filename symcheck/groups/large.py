@@ -1,0 +1,86 @@
+"""Orders, membership and words of groups too large to list, through sympy's Schreier-Sims.
+
+A base and strong generating set describes S_30 in a few hundred permutations. sympy multiplies left to right, so its
+words are reversed on the way out. Loaded only when a group needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from symcheck.groups.group import Element, Word
+
+
+@lru_cache(maxsize=32)
+def _sympy_group(generators: tuple[Element, ...]) -> Any:
+    from sympy.combinatorics import Permutation, PermutationGroup
+
+    return PermutationGroup([Permutation(list(g.images)) for g in generators])
+
+
+def order(generators: Sequence[Element]) -> int:
+    """|<generators>| by Schreier-Sims.
+
+    Args:
+        generators: elements on the same points.
+
+    Returns:
+        The exact order, a Python integer of any size.
+
+    Example:
+        >>> order([Element((1, 0, 2)), Element((1, 2, 0))])
+        6
+    """
+    return int(_sympy_group(tuple(generators)).order())
+
+
+def joint_order(first: Sequence[Element], second: Sequence[Element]) -> int:
+    """The order of <(g_i, h_i)> acting on both point sets at once.
+
+    It equals |<g_i>| exactly when g_i -> h_i extends to a homomorphism: the kernel of the projection onto the first
+    factor is then trivial.
+
+    Args:
+        first: elements g_i.
+        second: their claimed images h_i, as many.
+
+    Returns:
+        The exact order.
+
+    Example:
+        >>> quarter, third = Element((1, 2, 3, 0)), Element((1, 2, 0))
+        >>> joint_order([quarter], [third])
+        12
+    """
+    joined = [Element(g.images + tuple(g.degree + i for i in h.images)) for g, h in zip(first, second, strict=True)]
+    return order(joined)
+
+
+def word(generators: Sequence[Element], g: Element) -> Word | None:
+    """A word of g in the generators, positive powers only; None where g is not in the group.
+
+    Args:
+        generators: elements on the same points as g.
+        g: the element to factor.
+
+    Returns:
+        Indices w with g = gens[w[0]] * gens[w[1]] * ..., not necessarily shortest.
+    """
+    from sympy.combinatorics import Permutation
+
+    group = _sympy_group(tuple(generators))
+    target = Permutation(list(g.images))
+    if g.degree != generators[0].degree or not group.contains(target):
+        return None
+    index = {s: i for i, s in reversed(list(enumerate(generators)))}
+    letters: list[int] = []
+    for factor in group.generator_product(target, original=True):
+        element = Element(tuple(factor.array_form))
+        if element in index:
+            letters.append(index[element])
+        else:
+            inverse = ~element
+            letters.extend([index[inverse]] * (inverse.order - 1))
+    return tuple(letters)

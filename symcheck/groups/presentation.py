@@ -1,0 +1,132 @@
+"""A presentation read off the Cayley graph (Cannon's colouring).
+
+Take a spanning tree of the Cayley graph; its edges are known to be trivial. Add a relator for the first edge that is
+not yet known, follow every relator around from every vertex, and mark an edge as known when it is the only unknown one
+on its way round. When every edge is known, the relators added so far present the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import GroupError
+
+if TYPE_CHECKING:
+    from symcheck.groups.group import Group, Word
+
+LIMIT = 5_000
+"""Largest order for which a presentation is derived: a few seconds of work."""
+
+
+def derive(group: Group) -> tuple[Word, ...]:
+    """Relators, positive powers only, that present the group.
+
+    Args:
+        group: a group of at most `LIMIT` elements.
+
+    Returns:
+        Words over generator indices, the generators' own powers first.
+
+    Raises:
+        GroupError: the group is larger.
+
+    Example:
+        >>> from symcheck.groups.group import Element, Group
+        >>> derive(Group([Element((1, 0, 2, 3)), Element((0, 1, 3, 2))], name="V"))
+        ((0, 0), (1, 1), (1, 0, 1, 0))
+
+    Source: J. J. Cannon, "Construction of defining relators for finite groups", Discrete Mathematics 5 (1973).
+    """
+    if group.order > LIMIT:
+        raise GroupError(
+            f"no presentation is known for {group.name} (order {group.order:.3g}); one is derived up to {LIMIT:,}.",
+            where="relators",
+            remedy="Use a group of the catalogue, which carries its presentation.",
+        )
+    table = _right_table(group)
+    words = [group.word(g) for g in group.elements()]
+    orders = [g.order for g in group.generators]
+    known = _tree_edges(words, table)
+    relators: list[Word] = []
+    for word in [(i,) * n for i, n in enumerate(orders)]:
+        relators.append(word)
+        _close(known, relators, table)
+    loops = (_relator(int(v), int(i), words, table, orders) for v, i in np.argwhere(~known))
+    candidates = sorted(loops, key=lambda candidate: len(candidate[1]))
+    for (v, i), word in candidates:
+        if not known[v, i]:
+            relators.append(word)
+            known[v, i] = True
+            _close(known, relators, table)
+    return tuple(relators)
+
+
+def _right_table(group: Group) -> npt.NDArray[np.int64]:
+    """(order, generators): the position of v * gens[i]; the breadth-first words are paths in this graph."""
+    position = {g: k for k, g in enumerate(group.elements())}
+    return np.array([[position[g * s] for s in group.generators] for g in position], dtype=np.int64)
+
+
+def _tree_edges(words: Sequence[Word], table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """(order, generators): whether the edge (v, i) is the one through which breadth-first search found its end."""
+    known = np.zeros(table.shape, dtype=bool)
+    position = {word: v for v, word in enumerate(words)}
+    for word in words[1:]:
+        known[position[word[:-1]], word[-1]] = True
+    return known
+
+
+def _relator(
+    v: int, i: int, words: Sequence[Word], table: npt.NDArray[np.int64], orders: Sequence[int]
+) -> tuple[tuple[int, int], Word]:
+    """The loop: to v along the tree, over the edge i, back along the tree."""
+    end = words[int(table[v, i])]
+    outward = (*words[v], i)
+    while end and outward and end[0] == outward[0]:  # a shared first stretch cancels up to conjugation
+        end, outward = end[1:], outward[1:]
+    back = [letter for letter in reversed(end) for _ in range(orders[letter] - 1)]
+    return (v, i), _without_full_powers((*outward, *back), orders)
+
+
+def _without_full_powers(word: Sequence[int], orders: Sequence[int]) -> Word:
+    """The word with runs reduced modulo the generators' orders."""
+    stack: list[list[int]] = []
+    for letter in word:
+        if stack and stack[-1][0] == letter:
+            stack[-1][1] += 1
+        else:
+            stack.append([letter, 1])
+        stack[-1][1] %= orders[letter]
+        if stack[-1][1] == 0:
+            stack.pop()
+    return tuple(letter for letter, count in stack for _ in range(count))
+
+
+def _close(known: npt.NDArray[np.bool_], relators: Sequence[Word], table: npt.NDArray[np.int64]) -> None:
+    """Marks, until nothing changes, every edge that is the only unknown one of some relator's loop."""
+    changed = True
+    while changed:
+        changed = False
+        for word in relators:
+            vertices, letters = _loop(word, table)
+            unknown = ~known[vertices, letters[:, None]]
+            single = np.flatnonzero(unknown.sum(axis=0) == 1)
+            if single.size:
+                step = unknown[:, single].argmax(axis=0)
+                known[vertices[step, single], letters[step]] = True
+                changed = True
+
+
+def _loop(word: Word, table: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The edges of a relator's loop from every vertex: (length, order) start vertices and (length,) letters."""
+    vertices = np.empty((len(word), len(table)), dtype=np.int64)
+    here = np.arange(len(table))
+    letters = np.array(word, dtype=np.int64)
+    for step, letter in enumerate(letters):
+        vertices[step] = here
+        here = table[here, letter]
+    return vertices, letters

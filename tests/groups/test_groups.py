@@ -1,0 +1,212 @@
+"""Groups: orders, presentations, words; and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sympy.combinatorics.fp_groups import FpGroup
+from sympy.combinatorics.free_groups import free_group
+
+from symcheck import groups
+from symcheck.errors import GroupError
+from symcheck.groups import large, presentation
+from symcheck.groups.group import Element, Group
+
+C3, C4 = groups.cyclic(3), groups.cyclic(4)
+CATALOGUE = [
+    (groups.trivial(), 1),
+    (groups.cyclic(1), 1),
+    (groups.cyclic(2), 2),
+    (groups.cyclic(5), 5),
+    (groups.dihedral(1), 2),
+    (groups.dihedral(2), 4),
+    (groups.dihedral(3), 6),
+    (groups.dihedral(4), 8),
+    (groups.symmetric(1), 1),
+    (groups.symmetric(2), 2),
+    (groups.symmetric(3), 6),
+    (groups.symmetric(4), 24),
+    (groups.symmetric(5), 120),
+    (groups.alternating(2), 1),
+    (groups.alternating(3), 3),
+    (groups.alternating(4), 12),
+    (groups.alternating(5), 60),
+    (groups.hyperoctahedral(1), 2),
+    (groups.hyperoctahedral(2), 8),
+    (groups.hyperoctahedral(3), 48),
+    (groups.klein_four(), 4),
+    (groups.quaternion(), 8),
+    (groups.product(groups.cyclic(2), groups.dihedral(3)), 12),
+    (groups.semidirect(C3, groups.cyclic(2), [[~C3.generators[0]]]), 6),
+    (groups.from_permutations([[1, 0, 2, 3], [0, 1, 3, 2], [2, 3, 0, 1]]), 8),
+    (groups.from_permutations([[0, 1, 2], [1, 2, 0]]), 3),
+    (groups.from_matrices([[[0, -1], [1, 0]], [[1, 0], [0, -1]]]), 8),
+]
+IDS = [f"{g.name}-{n}" for g, n in CATALOGUE]
+
+
+def presented_order(group: Group) -> int:
+    """The order of the abstract group that the relators present, by coset enumeration."""
+    free, *letters = free_group([f"x{i}" for i in range(len(group.generators))])
+    words = []
+    for relator in group.relators:
+        word = free.identity
+        for letter in relator:
+            word = word * letters[letter]
+        words.append(word)
+    return int(FpGroup(free, words).order())
+
+
+@pytest.mark.parametrize(("group", "order"), CATALOGUE, ids=IDS)
+def test_the_order_is_the_number_of_elements(group: Group, order: int) -> None:
+    assert group.order == order == len(set(group.elements())) == large.order(group.generators)
+
+
+@pytest.mark.parametrize(("group", "order"), CATALOGUE, ids=IDS)
+def test_the_relators_present_the_group_and_not_a_larger_one(group: Group, order: int) -> None:
+    assert all(group.evaluate(word).is_identity for word in group.relators)
+    assert presented_order(group) == order
+
+
+@pytest.mark.parametrize(("group", "order"), CATALOGUE, ids=IDS)
+def test_a_derived_presentation_presents_the_group(group: Group, order: int) -> None:
+    bare = Group(group.generators, name=group.name)
+    assert bare.relators == presentation.derive(bare)
+    assert presented_order(bare) == order
+
+
+@pytest.mark.parametrize(("group", "order"), CATALOGUE, ids=IDS)
+def test_every_word_spells_its_element(group: Group, order: int) -> None:
+    assert group.elements()[0] == group.identity
+    assert all(group.evaluate(group.word(g)) == g for g in group.elements())
+    assert len({group.element_name(g) for g in group.elements()}) == order
+
+
+@pytest.mark.parametrize(("group", "order"), CATALOGUE, ids=IDS)
+def test_conjugacy_classes_partition_the_group(group: Group, order: int) -> None:
+    classes = group.conjugacy_classes()
+    assert sum(map(len, classes)) == order == len({g for c in classes for g in c})
+    assert all(order % len(c) == 0 for c in classes)
+
+
+def test_a_presentation_with_a_missing_relator_would_be_noticed() -> None:
+    free_product = Group(groups.klein_four().generators, name="V4", relators=[(0, 0), (1, 1), (0, 1) * 4])
+    assert presented_order(free_product) == 8
+
+
+def test_the_right_factor_acts_first() -> None:
+    r, s = groups.dihedral(4).generators
+    assert (r * s).images == tuple(r.images[s.images[i]] for i in range(4))
+    assert r * s != s * r
+    assert r * ~r == groups.dihedral(4).identity
+
+
+def test_identities_among_the_generators_are_kept() -> None:
+    group = groups.from_permutations([[0, 1, 2], [1, 2, 0], [0, 1, 2]])
+    assert [g.is_identity for g in group.generators] == [True, False, True]
+
+
+def test_groups_are_equal_by_their_generators() -> None:
+    assert groups.cyclic(4) == groups.cyclic(4)
+    assert groups.cyclic(4) != groups.klein_four()
+    assert groups.product(groups.cyclic(2), groups.cyclic(2)) == groups.klein_four()
+
+
+def test_the_order_of_a_huge_group_needs_no_list() -> None:
+    n = 30
+    assert groups.symmetric(n).order == math.factorial(n)
+    cycle = [*range(1, 12), 0]
+    assert groups.from_permutations([[1, 0, *range(2, 12)], cycle]).order == math.factorial(12)
+    with pytest.raises(GroupError, match="at most 100,000 are listed"):
+        groups.symmetric(n).elements()
+
+
+def test_a_word_in_a_huge_group_spells_its_element() -> None:
+    group = groups.symmetric(12)
+    g = Element(tuple(np.random.default_rng(0).permutation(12).tolist()))
+    assert group.evaluate(group.word(g)) == g
+    assert g in group
+    assert Element((1, 0)) not in group
+
+
+def test_an_element_outside_is_not_contained() -> None:
+    rotations = groups.from_permutations([[1, 2, 3, 0]])
+    assert Element((1, 0, 2, 3)) not in rotations
+    with pytest.raises(GroupError, match="is not an element"):
+        groups.subgroup(rotations, [Element((1, 0, 2, 3))])
+
+
+def test_a_subgroup_keeps_its_generators() -> None:
+    D4 = groups.dihedral(4)
+    half = groups.subgroup(D4, [D4.generators[0] ** 2, D4.generators[1]])
+    assert (half.order, half.generator_names) == (4, ("r^2", "s"))
+
+
+def test_matrices_far_from_orthogonal_still_close() -> None:
+    a = 2 * np.pi / 3
+    rotation = np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+    shear = np.array([[1, 1e2], [0, 1]])
+    assert groups.from_matrices([shear @ rotation @ np.linalg.inv(shear)]).order == 3
+    assert groups.from_matrices([rotation.astype(np.float32)]).order == 3
+
+
+def test_signed_permutation_matrices_close_on_few_vectors() -> None:
+    swap, cycle, flip = np.eye(8)[[1, 0, *range(2, 8)]], np.roll(np.eye(8), 1, axis=0), np.diag([-1] + [1] * 7)
+    assert groups.from_matrices([swap, cycle, flip]).order == 2**8 * math.factorial(8)
+
+
+@pytest.mark.parametrize(
+    ("matrices", "message"),
+    [
+        ([[[1, 1], [0, 1]]], "no finite group within the limit"),
+        ([[[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]]], "no finite group within the limit"),
+        ([[[2, 0], [0, 1]]], "of no finite order: it has an eigenvalue of modulus 2"),
+        ([[[1, 0], [0, 0]]], "singular"),
+        ([[[np.nan]]], r"expected finite numbers, got nan at \[0, 0\]"),
+        ([[[1, 0, 0], [0, 1, 0]]], "expected a square matrix"),
+        ([[[1.0]], np.eye(2)], "same size"),
+        ([], "at least one matrix"),
+        ([[["a"]]], "expected real numbers"),
+        ([[[1, 2], [3]]], "rectangular"),
+    ],
+)
+def test_matrices_that_generate_no_finite_group_are_refused(matrices: list[object], message: str) -> None:
+    with pytest.raises(GroupError, match=message):
+        groups.from_matrices(matrices)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: groups.cyclic(0), "cyclic.*at least 1, got n = 0"),
+        (lambda: groups.dihedral(True), "at least 1"),
+        (lambda: groups.symmetric(2.5), "at least 1"),  # type: ignore[arg-type]
+        (lambda: groups.from_permutations([[0, 0]]), r"permutations\[0\]: expected a rearrangement of 0..1"),
+        (lambda: groups.from_permutations([]), "at least one generator"),
+        (lambda: groups.from_permutations([[0, 1], [0, 1, 2]]), "same points"),
+        (lambda: groups.product(), "at least one group"),
+        (lambda: groups.named("C4x"), "no group is called"),
+        (lambda: groups.named("E8"), "no group is called"),
+        (
+            lambda: groups.semidirect(C4, C3, [[~C4.generators[0]]]),
+            "relations",
+        ),
+        (
+            lambda: groups.semidirect(C4, C3, [[C4.generators[0] ** 2]]),
+            "one-to",
+        ),
+        (lambda: groups.cyclic(3).generators[0] * groups.cyclic(4).generators[0], "same group"),
+        (lambda: Group([Element((1, 0))], name="C3", relators=[(0, 0, 0)]), "is not the identity"),
+    ],
+)
+def test_unusable_descriptions_are_refused(build: object, message: str) -> None:
+    with pytest.raises(GroupError, match=message):
+        build()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["C4", "D4", "S3", "A5", "B3", "V4", "Q8"])
+def test_a_short_name_finds_its_group(name: str) -> None:
+    assert groups.named(name).name == name
+    assert groups.named(f"{name} x C2").order == 2 * groups.named(name).order
