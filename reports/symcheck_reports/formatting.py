@@ -181,12 +181,13 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def compact(value: Any, limit: int = _MAX_ENTRIES) -> str:
+def compact(value: Any, limit: int = _MAX_ENTRIES, digits: int = 6) -> str:
     """A whole observation or action on one line; long ones by their size and their non-zero entries.
 
     Args:
         value: numbers, arrays, mappings and sequences, nested at will.
         limit: largest number of entries that is written out.
+        digits: significant digits of each entry.
 
     Returns:
         The entries in brackets, or for instance "441 numbers, all 0 but [220] = 1".
@@ -200,20 +201,24 @@ def compact(value: Any, limit: int = _MAX_ENTRIES) -> str:
     plain = to_json_value(value)
     entries = list(leaves(plain))
     if len(entries) <= limit:
-        return _written(plain)
+        return _written(plain, digits)
     nonzero = [(place, entry) for place, entry in entries if entry != 0]
-    shown = ", ".join(f"{place} = {number(entry)}" for place, entry in nonzero[:limit])
+    shown = ", ".join(f"{place} = {number(entry, digits)}" for place, entry in nonzero[:limit])
     more = f" and {count(len(nonzero) - limit)} more" if len(nonzero) > limit else ""
     if not nonzero:
         return f"{count(len(entries))} numbers, all 0"
     if len(nonzero) > len(entries) // 2:
-        return f"{count(len(entries))} numbers, the first: " + ", ".join(number(entry) for _, entry in entries[:limit])
+        return f"{count(len(entries))} numbers, the first: " + ", ".join(
+            number(entry, digits) for _, entry in entries[:limit]
+        )
     return f"{count(len(entries))} numbers, all 0 but {shown}{more}"
 
 
-def _written(plain: Any) -> str:
+def _written(plain: Any, digits: int) -> str:
     if isinstance(plain, dict):
-        return "{" + ", ".join(f"{one_line(str(key), 40)}: {_written(item)}" for key, item in plain.items()) + "}"
+        return (
+            "{" + ", ".join(f"{one_line(str(key), 40)}: {_written(item, digits)}" for key, item in plain.items()) + "}"
+        )
     if isinstance(plain, list):
-        return "[" + ", ".join(_written(item) for item in plain) + "]"
-    return number(plain)
+        return "[" + ", ".join(_written(item, digits) for item in plain) + "]"
+    return number(plain, digits)

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from symcheck.engine.results import PropertyResult, RunResult, Verdict
-from symcheck_reports.formatting import compact, count, number, one_line, percent, plural, scientific
+from symcheck_reports.formatting import compact, count, number, one_line, percent, plural, scientific, seconds
+
+
+# Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
+_OUTCOME_DIGITS = 9
+_METHOD_NOUNS = {"relations": "relation", "certificate": "certified part"}
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ def _evidence_by_method(properties: Sequence[PropertyResult]) -> str:
     fewest: dict[str, int] = {}
     for p in main:
         fewest[p.method] = min(p.checked, fewest.get(p.method, p.checked))
-    parts = [plural(n, f"{one_line(method, 40)} check") for method, n in fewest.items()]
+    parts = [plural(n, _noun(method)) for method, n in fewest.items()]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
@@ -162,14 +167,21 @@ def evidence(result: PropertyResult) -> str:
     """On how much evidence a verdict stands, for instance "20,000 paired checks, no violation"."""
     if result.checked == 0:
         return "nothing checked" if result.verdict != "proved" else f"{one_line(result.method, 40)}"
-    noun = "pair" if result.method in ("certificate", "exact") else "check"
-    checks = plural(result.checked, f"{one_line(result.method, 40)} {noun}")
+    checks = plural(result.checked, _noun(result.method))
     found = plural(result.violations, "violation") if result.violations else "no violation"
     return f"{checks}, {found}"
 
 
-def bound_sentence(bound: dict[str, Any] | None) -> str:
+def _noun(method: str) -> str:
+    return _METHOD_NOUNS.get(method, f"{one_line(method, 40)} check")
+
+
+def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
     """What the evidence excludes, in a sentence without its full stop; "" where no bound is stated.
+
+    Args:
+        bound: as in `PropertyResult.bound`.
+        with_region: name the region in it; leave it out where the region is said once for several properties.
 
     Example:
         >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
@@ -186,7 +198,7 @@ def bound_sentence(bound: dict[str, Any] | None) -> str:
     notes = []
     if isinstance(bound.get("confidence"), int | float):
         notes.append(f"{percent(float(bound['confidence']))} confidence")
-    if bound.get("region"):
+    if with_region and bound.get("region"):
         notes.append(f"region: {one_line(str(bound['region']), 300)}")
     return f"{lead} ({'; '.join(notes)})" if notes else lead
 
@@ -201,6 +213,18 @@ def residual_sentence(result: PropertyResult) -> str:
     unit = f" ({one_line(result.unit, 120)})" if result.unit else ""
     against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
     return f"{scientific(size)}{place}{unit}{against}"
+
+
+def facts(run: RunResult) -> list[tuple[str, str]]:
+    """What repeats a run and what it cost, as (name, text): false-alarm rate, seed, wall time, versions."""
+    versions = ", ".join(f"{one_line(name, 60)} {one_line(version, 60)}" for name, version in run.versions.items())
+    found = [
+        ("false-alarm rate", f"alpha = {run.alpha:g} over the whole run"),
+        ("seed", str(run.seed)),
+        ("wall time", seconds(run.duration_s)),
+        ("versions", versions),
+    ]
+    return [(name, text) for name, text in found if text]
 
 
 def place_sentence(result: PropertyResult) -> str:
@@ -226,13 +250,14 @@ def expectation(result: PropertyResult) -> str:
     example = result.counterexample
     if example is None or example.expected is None:
         return equation
-    return f"{equation}: {compact(example.expected)}" if equation else compact(example.expected)
+    wanted = compact(example.expected, digits=_OUTCOME_DIGITS)
+    return f"{equation}: {wanted}" if equation else wanted
 
 
 def measurement(result: PropertyResult) -> str:
     """What was measured instead; "" without a counterexample."""
     example = result.counterexample
-    return "" if example is None or example.actual is None else compact(example.actual)
+    return "" if example is None or example.actual is None else compact(example.actual, digits=_OUTCOME_DIGITS)
 
 
 def is_network_property(name: str) -> bool:

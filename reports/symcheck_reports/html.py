@@ -1,0 +1,133 @@
+"""HTML pages: one self-contained file per report, verdict first.
+
+`render_run` builds views of the results (`symcheck_reports.model`), asks each section for its part, and puts them into
+the page. A page of many checks stays within a budget: failures and undecided properties are always shown in full,
+passes beyond the budget are counted and left to the JSON report, and the page says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from symcheck.engine.results import RunResult, overall_verdict
+from symcheck_reports import words
+from symcheck_reports.formatting import count, plural
+from symcheck_reports.model import RunView, run_view
+from symcheck_reports.sections import claim, counterexamples, layers, method, properties, residuals
+from symcheck_reports.templating import PageHead, Section, document, section
+
+# Half a megabyte: what a mail attachment, a CI artifact preview and a phone all open at once.
+BUDGET_BYTES = 500_000
+# With many checks, this many passing properties of one run are shown beside its failures.
+PASSING_WHEN_SHORT = 12
+_SECTIONS = (claim, properties, counterexamples, layers, residuals, method)
+
+
+def render_run(results: Sequence[RunResult] | RunResult) -> str:
+    """The page for one or more runs.
+
+    Args:
+        results: the runs, in order.
+
+    Returns:
+        A complete HTML document, at most `BUDGET_BYTES` long unless failures alone need more.
+
+    Raises:
+        ValueError: when `results` is empty.
+
+    Example:
+        >>> run = RunResult("env", "CartPole-v1", "mirror", {"name": "C2", "order": 2}, (), 0.01, 0)
+        >>> render_run(run).startswith("<!doctype html>")
+        True
+    """
+    runs = [results] if isinstance(results, RunResult) else list(results)
+    if not runs:
+        raise ValueError("expected at least one run to report, got none")
+    return _single(runs[0]) if len(runs) == 1 else _several(runs)
+
+
+def notebook(results: Sequence[RunResult] | RunResult, height: int = 720) -> str:
+    """The page inside a frame, for `_repr_html_`: its style does not touch the notebook's.
+
+    Args:
+        results: the runs.
+        height: of the frame, in pixels.
+    """
+    page = escape(render_run(results))
+    return (
+        f'<iframe title="symcheck report" sandbox="allow-scripts" width="100%" height="{int(height)}" '
+        f'style="border:0" srcdoc="{page}"></iframe>'
+    )
+
+
+def _single(run: RunResult) -> str:
+    for limit in (None, 400, PASSING_WHEN_SHORT):
+        view = run_view(run, max_passing=limit)
+        head = PageHead(_eyebrow(run.kind), view.sentence, _lead(view), view.verdict, _head_facts(view))
+        page = document(head, _sections(view))
+        if len(page.encode("utf-8")) <= BUDGET_BYTES:
+            break
+    return page
+
+
+def _eyebrow(kind: str) -> str:
+    return "Symmetry of an environment" if kind == "env" else "Equivariance of a network"
+
+
+def _sections(view: RunView) -> list[Section]:
+    return [built for module in _SECTIONS if (built := module.build(view)) is not None]
+
+
+def _lead(view: RunView) -> str:
+    parts = [f"{count(number)} {verdict}" for verdict, number in view.tally.items() if number]
+    return f"{plural(sum(view.tally.values()), 'property', 'properties')}: {', '.join(parts)}." if parts else ""
+
+
+def _head_facts(view: RunView) -> list[tuple[str, str]]:
+    return [("target", view.target), ("symmetry", view.symmetry), ("group", view.group), *view.facts[:3]]
+
+
+def _several(runs: Sequence[RunResult]) -> str:
+    verdict = overall_verdict(run.verdict for run in runs)
+    checks = sum(len(run.properties) for run in runs)
+    lead = f"{plural(checks, 'property', 'properties')} in all."
+    head = PageHead("Symmetry checks", words.summary_sentence(runs), lead, verdict)
+    articles = [_article(run_view(run, index)) for index, run in enumerate(runs)]
+    page = document(head, [_overview(runs, shown=range(len(runs))), *articles])
+    if len(page.encode("utf-8")) <= BUDGET_BYTES:
+        return page
+    return _within_budget(runs, head, articles)
+
+
+def _within_budget(runs: Sequence[RunResult], head: PageHead, articles: list[Section]) -> str:
+    """Failures in full with few passes beside them, then passing runs in order while there is room."""
+    holding = [run.verdict in ("passed", "proved") for run in runs]
+    short = [
+        articles[i] if holding[i] else _article(run_view(run, i, max_passing=PASSING_WHEN_SHORT))
+        for i, run in enumerate(runs)
+    ]
+    kept = {i for i in range(len(runs)) if not holding[i]}
+    used = len(document(head, [_overview(runs, shown=kept), *(short[i] for i in sorted(kept))]).encode("utf-8"))
+    for i in range(len(runs)):
+        size = len(short[i].body.encode("utf-8")) + 400  # its heading, its link and its row of the overview
+        if holding[i] and used + size <= BUDGET_BYTES:
+            kept.add(i)
+            used += size
+    left_out = len(runs) - len(kept)
+    footer = (
+        f"{plural(left_out, 'run')} in which everything holds are counted above and left out below, to keep this page "
+        "small; the JSON report has them all."
+    )
+    return document(head, [_overview(runs, shown=kept), *(short[i] for i in sorted(kept))], footer)
+
+
+def _overview(runs: Sequence[RunResult], shown: Sequence[int] | set[int] | range) -> Section:
+    rows = [(f"run{i + 1}", runs[i], words.count_verdicts(runs[i].properties)) for i in sorted(shown)]
+    return section("overview", "overview", "All runs", rows=rows, left_out=len(runs) - len(rows))
+
+
+def _article(view: RunView) -> Section:
+    body = section("article", view.anchor, "", view=view, lead=_lead(view), parts=_sections(view)).body
+    return Section(view.anchor, f"{view.target} under {view.symmetry}", Markup(body))

@@ -1,0 +1,407 @@
+"""From results to what a page shows: small dataclasses of text and numbers, ready to be rendered.
+
+The model decides what is said and in which order; sections and templates only decide how it looks. Building it
+computes no statistics and invents no figure: everything comes from `symcheck.engine.results`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, to_json_value
+from symcheck_reports import words
+from symcheck_reports.formatting import leaves, number, one_line, scientific, shape_of
+
+# A table of more rows is not read; the entries that differ most come first, and JSON has all of them.
+MAX_TABLE_ROWS = 64
+# Smaller grids are easier to read as numbers than as a picture.
+MIN_PICTURE_SIDE = 5
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """A table of numbers: one row per entry, in the order to show.
+
+    Attributes:
+        caption: what the table holds.
+        columns: the headings, the first one for the row's name.
+        rows: the cells of each row as text.
+        marked: indices of rows to emphasise, for instance where expected and actual differ most.
+        left_out: number of entries that the table does not show.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    marked: frozenset[int] = frozenset()
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A grid of values to draw as an image.
+
+    Attributes:
+        caption: what it shows.
+        values: nested lists, (height, width), or (channels, height, width), or (height, width, 3).
+        shape: the shape of `values`.
+        low: the value drawn darkest, the same for all pictures that are compared.
+        high: the value drawn brightest.
+    """
+
+    caption: str
+    values: Any
+    shape: tuple[int, ...]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CounterexampleView:
+    """One counterexample in full.
+
+    Attributes:
+        anchor: the id that links point to.
+        property_name: the property it refutes.
+        equation: what the property claims.
+        place: g, s and a in words.
+        residual: residual, place, unit and tolerance in words.
+        tables: the input and its image; what was expected and what was measured.
+        pictures: the same drawn, where they are grids; empty otherwise.
+        observation: the raw observation, for drawings of known environments.
+        image_observation: the raw image of the observation, or None.
+        action: the raw action, or None.
+        image_action: the raw image of the action, or None.
+        causes: likely causes, most likely first.
+        reproduce: the command that shows it again; "" where none exists.
+        detail: on what evidence.
+        evidence: number of checks and violations.
+    """
+
+    anchor: str
+    property_name: str
+    equation: str
+    meaning: str
+    place: str
+    residual: str
+    tables: tuple[NumberTable, ...]
+    pictures: tuple[Picture, ...]
+    observation: Any
+    image_observation: Any
+    action: Any
+    image_action: Any
+    causes: tuple[str, ...]
+    reproduce: str
+    detail: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class PropertyView:
+    """One row of the table of properties, and its residuals.
+
+    Attributes:
+        name: the property's name.
+        verdict: its verdict.
+        approximate: whether it holds up to an accepted size only.
+        equation: what it claims.
+        meaning: the same in words.
+        evidence: number of checks and violations.
+        bound: what the evidence excludes; "" where nothing is stated.
+        residual: the largest residual as text.
+        tolerance: what it is compared with, as text.
+        unit: norm, unit and place of the residual.
+        detail: on what evidence, over which region, where the tolerance comes from.
+        location: the layer's name, "" for environments.
+        p_value: as text, "" where none applies.
+        anchor: id of its counterexample; "" without one.
+        residuals: (name, residual, tolerance) of the property and then of each coordinate.
+    """
+
+    name: str
+    verdict: Verdict
+    approximate: bool
+    equation: str
+    meaning: str
+    evidence: str
+    bound: str
+    residual: str
+    tolerance: str
+    unit: str
+    detail: str
+    location: str
+    p_value: str
+    anchor: str
+    causes: tuple[str, ...] = ()
+    residuals: tuple[tuple[str, float | None, float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """One link of a network's chain of layers.
+
+    Attributes:
+        name: as in `named_modules()`.
+        type: the module's class.
+        representation: how the group acts on its output.
+        residual: as text.
+        verdict: one of the verdicts, or another word of the engine's.
+    """
+
+    name: str
+    type: str
+    representation: str
+    residual: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run, ready to be rendered.
+
+    Attributes:
+        anchor: the id of its article.
+        kind: "env" or "net".
+        target: the environment or network.
+        symmetry: the symmetry's name.
+        group: name and order in words.
+        verdict: the run's verdict.
+        sentence: the verdict in a sentence.
+        claims: (part, one text per generator), for instance ("observation", ("...",)).
+        properties: the rows to show.
+        left_out: number of passing properties that are not shown.
+        counterexamples: all of them.
+        layers: the chain of layers; empty for environments.
+        method_reason: why the method was chosen.
+        facts: (name, value) pairs: seed, alpha, duration, versions.
+        command: the command that repeats the run.
+        interrupted: whether it was stopped early.
+    """
+
+    anchor: str
+    kind: str
+    target: str
+    symmetry: str
+    group: str
+    verdict: Verdict
+    sentence: str
+    claims: tuple[tuple[str, tuple[str, ...]], ...]
+    properties: tuple[PropertyView, ...]
+    counterexamples: tuple[CounterexampleView, ...]
+    layers: tuple[LayerView, ...] = ()
+    left_out: int = 0
+    method_reason: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    command: str = ""
+    interrupted: bool = False
+    tally: dict[Verdict, int] = field(default_factory=dict)
+
+
+def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) -> RunView:
+    """The view of one run.
+
+    Args:
+        run: the result.
+        index: its place among several, for anchors.
+        max_passing: show at most this many properties that hold; the others are counted in `left_out`.
+
+    Returns:
+        The view; failed and undecided properties are always in it.
+    """
+    prefix = f"run{index + 1}"
+    anchors = {i: f"{prefix}-counterexample{i + 1}" for i, p in enumerate(run.properties) if p.counterexample}
+    shown = _shown(run.properties, max_passing)
+    return RunView(
+        anchor=prefix,
+        kind=run.kind,
+        target=run.target,
+        symmetry=run.symmetry,
+        group=_group_words(run.group),
+        verdict=run.verdict,
+        sentence=words.verdict_sentence(run),
+        claims=tuple((part, tuple(texts)) for part, texts in run.claim.items() if texts),
+        properties=tuple(_property_view(run.properties[i], anchors.get(i, "")) for i in shown),
+        counterexamples=tuple(_counterexample_view(run.properties[i], anchors[i]) for i in anchors),
+        layers=tuple(_layer_view(layer) for layer in run.layers),
+        left_out=len(run.properties) - len(shown),
+        method_reason=run.method_reason,
+        facts=tuple(words.facts(run)),
+        command=run.command,
+        interrupted=run.interrupted,
+        tally=words.count_verdicts(run.properties),
+    )
+
+
+def _shown(properties: Sequence[PropertyResult], max_passing: int | None) -> list[int]:
+    holding = [i for i, p in enumerate(properties) if p.verdict in ("passed", "proved")]
+    hidden = set(holding[max_passing:]) if max_passing is not None else set()
+    return [i for i in range(len(properties)) if i not in hidden]
+
+
+def _group_words(group: dict[str, Any]) -> str:
+    return f"{group.get('name', '?')} (order {group.get('order', '?')})"
+
+
+def _property_view(result: PropertyResult, anchor: str) -> PropertyView:
+    said = words.property_words(result.name)
+    return PropertyView(
+        name=result.name,
+        verdict=result.verdict,
+        approximate=words.is_approximate(result),
+        equation=said.equation,
+        meaning=said.meaning,
+        evidence=words.evidence(result),
+        bound=words.bound_sentence(result.bound),
+        residual=scientific(result.max_residual),
+        tolerance=scientific(result.tolerance),
+        unit=result.unit,
+        detail=result.detail,
+        location=result.location or "",
+        p_value="" if result.p_value is None else scientific(result.p_value),
+        anchor=anchor,
+        causes=result.causes,
+        residuals=_residuals(result),
+    )
+
+
+def _residuals(result: PropertyResult) -> tuple[tuple[str, float | None, float | None], ...]:
+    if result.max_residual is None and not result.per_coordinate:
+        return ()
+    coordinates = [
+        (str(entry.get("name", "")), entry.get("max_residual"), entry.get("tolerance"))
+        for entry in result.per_coordinate
+    ]
+    return ((result.name, result.max_residual, result.tolerance), *coordinates)
+
+
+def _layer_view(layer: dict[str, Any]) -> LayerView:
+    residual = layer.get("residual")
+    return LayerView(
+        name=str(layer.get("name", "")),
+        type=str(layer.get("type", "")),
+        representation=str(layer.get("representation") or ""),
+        residual="" if residual is None else scientific(residual),
+        verdict=str(layer.get("verdict") or ""),
+    )
+
+
+def _counterexample_view(result: PropertyResult, anchor: str) -> CounterexampleView:
+    example = result.counterexample
+    if example is None:
+        raise ValueError(f"expected a property with a counterexample, got {result.name!r} without one")
+    said = words.property_words(result.name)
+    symbol = "x" if words.is_network_property(result.name) else "s"
+    tables = (_input_table(example, symbol), *_outcome_tables(example, result))
+    return CounterexampleView(
+        anchor=anchor,
+        property_name=result.name,
+        equation=said.equation,
+        meaning=said.meaning,
+        place=words.place_sentence(result),
+        residual=words.residual_sentence(result),
+        tables=tuple(table for table in tables if table.rows),
+        pictures=_pictures(example, symbol),
+        observation=to_json_value(example.observation),
+        image_observation=to_json_value(example.image_observation),
+        action=to_json_value(example.action),
+        image_action=to_json_value(example.image_action),
+        causes=result.causes,
+        reproduce=example.reproduce,
+        detail=result.detail,
+        evidence=words.evidence(result),
+    )
+
+
+def _input_table(example: Counterexample, symbol: str) -> NumberTable:
+    """The input and its image, entry by entry: observation, action, internal state."""
+    rows: list[tuple[str, ...]] = []
+    pairs = ((symbol, example.observation, example.image_observation), ("a", example.action, example.image_action))
+    for name, value, image in (*pairs, ("state", example.state, None)):
+        if value is None:
+            continue
+        images = dict(leaves(to_json_value(image))) if image is not None else {}
+        for place, entry in leaves(to_json_value(value)):
+            moved = number(images[place], 8) if place in images else "–"
+            rows.append((f"{name}{place}", number(entry, 8), moved))
+    kept = rows if len(rows) <= MAX_TABLE_ROWS else [row for row in rows if row[1] != "0" or row[2] not in ("0", "–")]
+    kept = kept[:MAX_TABLE_ROWS]
+    return NumberTable(
+        "The input and its image under g", ("entry", "given", "moved by g"), tuple(kept), left_out=len(rows) - len(kept)
+    )
+
+
+def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[NumberTable]:
+    if example.expected is None and example.actual is None:
+        return []
+    expected = list(leaves(to_json_value(example.expected)))
+    actual = dict(leaves(to_json_value(example.actual)))
+    names = _coordinate_names(result, len(expected))
+    rows, sizes = [], []
+    for index, (place, wanted) in enumerate(expected):
+        found = actual.get(place)
+        difference = _difference(wanted, found)
+        rows.append((names[index] or place or "value", number(wanted, 8), number(found, 8), scientific(difference)))
+        sizes.append(_size(difference, wanted != found))
+    order = sorted(range(len(rows)), key=lambda i: -sizes[i])[:MAX_TABLE_ROWS]
+    order = sorted(order) if len(rows) <= MAX_TABLE_ROWS else order
+    worst = max(sizes, default=0.0)
+    marked = frozenset(place for place, i in enumerate(order) if sizes[i] == worst and worst > 0)
+    columns = ("entry", "expected", "measured", "difference")
+    table = NumberTable(
+        "What the claim asks for, and what was measured",
+        columns,
+        tuple(rows[i] for i in order),
+        marked,
+        len(rows) - len(order),
+    )
+    return [table]
+
+
+def _coordinate_names(result: PropertyResult, size: int) -> list[str]:
+    named = [str(entry.get("name", "")) for entry in result.per_coordinate]
+    return named if len(named) == size else [""] * size
+
+
+def _difference(wanted: Any, found: Any) -> float | None:
+    if isinstance(wanted, bool) or isinstance(found, bool):
+        return None
+    if not isinstance(wanted, int | float) or not isinstance(found, int | float):
+        return None
+    return float(found) - float(wanted)
+
+
+def _size(difference: float | None, differs: bool) -> float:
+    """How prominent a row is; what cannot be subtracted (NaN, texts, truth values) counts as 1 where it differs."""
+    if difference is None:
+        return 1.0 if differs else 0.0
+    return abs(difference)
+
+
+def _pictures(example: Counterexample, symbol: str) -> tuple[Picture, ...]:
+    named = (
+        (f"{symbol}, given", example.observation),
+        (f"g {symbol}, moved by g", example.image_observation),
+        ("expected", example.expected),
+        ("measured", example.actual),
+    )
+    pictures = []
+    for caption, value in named:
+        plain = to_json_value(value)
+        shape = shape_of(plain)
+        if shape is not None and _is_grid(shape):
+            entries = [float(v) for _, v in leaves(plain) if isinstance(v, int | float)]
+            pictures.append(Picture(caption, plain, shape, min(entries, default=0.0), max(entries, default=1.0)))
+    low, high = min((p.low for p in pictures), default=0.0), max((p.high for p in pictures), default=1.0)
+    return tuple(Picture(p.caption, p.values, p.shape, low, high) for p in pictures)
+
+
+def _is_grid(shape: tuple[int, ...]) -> bool:
+    sides = shape if len(shape) == 2 else (shape[1:] if len(shape) == 3 and shape[0] <= 4 else shape[:2])
+    return len(shape) in (2, 3) and min(sides) >= MIN_PICTURE_SIDE
+
+
+def short_name(view: RunView) -> str:
+    """Target and symmetry on one line, for tables and titles."""
+    return f"{one_line(view.target, 80)} under {one_line(view.symmetry, 80)}"

@@ -1,0 +1,34 @@
+"""What is claimed: the equations, with this subject's own L and K written out."""
+
+from __future__ import annotations
+
+from symcheck_reports.model import RunView
+from symcheck_reports.templating import Section, section
+
+_PARTS = {
+    "observation": ("On observations", "L"),
+    "action": ("On actions", "K"),
+    "state": ("On internal states", "L"),
+    "input": ("On inputs", "L"),
+    "output": ("On outputs", "K"),
+    "outputs": ("On outputs", "K"),
+}
+
+
+def build(run: RunView) -> Section | None:
+    """The section, or None where the run says nothing about its claim."""
+    if not run.claims:
+        return None
+    parts = [(*_PARTS.get(part, (f"On {part}", "L")), [split(text) for text in texts]) for part, texts in run.claims]
+    return section("claim", f"{run.anchor}-claim", "What is claimed", run=run, parts=parts)
+
+
+def split(text: str) -> tuple[str, str]:
+    """The element's name and the formula: "r: (o0) -> (-o0)" is ("r", "(o0) -> (-o0)"); no name gives "g".
+
+    Example:
+        >>> split("r: (o0) -> (-o0)"), split("unchanged")
+        (('r', '(o0) -> (-o0)'), ('g', 'unchanged'))
+    """
+    name, colon, formula = text.partition(": ")
+    return (name, formula) if colon and "(" not in name else ("g", text)

@@ -1,0 +1,37 @@
+"""Every counterexample in full: input and image, expected and measured, causes, how to see it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcheck_reports import png
+from symcheck_reports.model import Picture, RunView
+from symcheck_reports.templating import Section, section
+
+
+def build(run: RunView) -> Section | None:
+    """The section, or None where nothing failed with an input to show."""
+    if not run.counterexamples:
+        return None
+    title = "Counterexample" if len(run.counterexamples) == 1 else "Counterexamples"
+    shown = [
+        (view, [(p.caption, picture_uri(p), p.low, p.high) for p in view.pictures]) for view in run.counterexamples
+    ]
+    return section("counterexamples", f"{run.anchor}-counterexamples", title, shown=shown)
+
+
+def picture_uri(picture: Picture) -> str:
+    """The grid as a PNG in a `data:` address; several channels that are no colours are drawn side by side."""
+    values, shape = picture.values, picture.shape
+    if len(shape) == 3 and shape[2] == 3:
+        rows = [[[_level(part, picture) for part in pixel] for pixel in row] for row in values]
+        return png.data_uri(png.encode_rgb(rows))
+    if len(shape) == 3 and shape[0] <= 4:
+        values = [[part for channel in values for part in channel[row]] for row in range(shape[1])]
+    elif len(shape) == 3:
+        values = [[part for channel in range(shape[2]) for part in (pixel[channel] for pixel in row)] for row in values]
+    return png.data_uri(png.encode_grey([[_level(value, picture) for value in row] for row in values]))
+
+
+def _level(value: Any, picture: Picture) -> int:
+    return png.brightness(value, picture.low, picture.high)

@@ -1,0 +1,14 @@
+"""A network's chain of layers: what acts on the output of each, and where the chain breaks."""
+
+from __future__ import annotations
+
+from symcheck_reports.model import RunView
+from symcheck_reports.templating import Section, section
+
+
+def build(run: RunView) -> Section | None:
+    """The section, or None for environments and for networks whose layers were not followed."""
+    if not run.layers:
+        return None
+    broken = next((layer.name for layer in run.layers if layer.verdict == "failed"), "")
+    return section("layers", f"{run.anchor}-layers", "Layer by layer", run=run, broken=broken)

@@ -1,0 +1,160 @@
+"""Templates: Jinja2 with escaping always on, every outside text cleaned once, and a page shell that requests nothing.
+
+`section` renders one template of `templates/` to markup; `document` puts sections into a page whose content security
+policy allows its own style and script by their hash, images from `data:` addresses, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from symcheck.engine.results import Verdict
+from symcheck_reports.formatting import clean, count, one_line
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Attributes:
+        anchor: its id, unique on the page.
+        title: its heading.
+        body: everything below the heading, as markup.
+    """
+
+    anchor: str
+    title: str
+    body: Markup
+
+
+@dataclass(frozen=True)
+class PageHead:
+    """What stands above the sections.
+
+    Attributes:
+        eyebrow: the kind of report, in small type.
+        sentence: the heading: the verdict in a sentence.
+        lead: a sentence or two below it; "" leaves it out.
+        verdict: drawn as a coloured word; None leaves it out.
+        facts: (name, value) pairs in a strip.
+    """
+
+    eyebrow: str
+    sentence: str
+    lead: str = ""
+    verdict: Verdict | None = None
+    facts: Sequence[tuple[str, str]] = ()
+
+
+def document(head: PageHead, sections: Sequence[Section], footer: str = "") -> str:
+    """A complete HTML document.
+
+    Args:
+        head: verdict and facts.
+        sections: the parts, in order.
+        footer: a closing sentence, for instance what was left out.
+
+    Returns:
+        The page as text; UTF-8, no reference to anything outside itself.
+    """
+    style, script = _asset("page.css"), _asset("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    page: str = _template("page.html.j2").render(
+        head=head,
+        sections=sections,
+        footer=footer,
+        policy=policy,
+        style=Markup(style),
+        script=Markup(script),
+    )
+    return page
+
+
+def section(template: str, anchor: str, title: str, **values: Any) -> Section:
+    """One section from its template.
+
+    Args:
+        template: the template's name without its ending.
+        anchor: the section's id.
+        title: its heading.
+        **values: what the template uses; a missing name raises.
+    """
+    return Section(anchor, title, Markup(_template(f"{template}.html.j2").render(anchor=anchor, **values)))
+
+
+def _finalize(value: Any) -> Any:
+    return clean(value) if type(value) is str else value
+
+
+@functools.cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("symcheck_reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters.update(formula=formula, count=count, one_line=one_line)
+    return environment
+
+
+@functools.cache
+def _template(name: str) -> Any:
+    return _environment().get_template(name)
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    text = resources.files("symcheck_reports").joinpath(f"templates/{name}").read_text(encoding="utf-8")
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("/*"))
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return "sha256-" + base64.b64encode(digest).decode("ascii")
+
+
+_SYMBOLS = (
+    ("&lt;-&gt;", "↔"),
+    ("-&gt;", "→"),
+    ("rho_", "ρ_"),
+    (" ~ ", " ∼ "),
+)
+_SUBSCRIPT = re.compile(r"\b([oasxhρ])_?(\d+|out|in|l)\b")
+_MINUS = re.compile(r"(?<![\w.])-(?=[\w(<ρ ])")
+
+
+def formula(text: str) -> Markup:
+    """A formula as the engine writes it, with arrows, minus signs and subscripts.
+
+    Args:
+        text: for instance "(o0, o1) -> (-o0, o1)".
+
+    Returns:
+        Markup; anything that looks like markup in `text` stays text.
+
+    Example:
+        >>> formula("(o0) -> (-o0)")
+        Markup('(o<sub>0</sub>) → (−o<sub>0</sub>)')
+    """
+    written = str(escape(clean(text)))
+    for plain, symbol in _SYMBOLS:
+        written = written.replace(plain, symbol)
+    written = _MINUS.sub("−", written)
+    return Markup(_SUBSCRIPT.sub(r"\1<sub>\2</sub>", written))

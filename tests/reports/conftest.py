@@ -1,0 +1,280 @@
+"""Results of every kind, made by hand, for the writers to render."""
+
+from __future__ import annotations
+
+import pytest
+
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+
+VERSIONS = {"symcheck": "0.1.0", "gymnasium": "1.4.0", "numpy": "2.4.6", "python": "3.11.2"}
+BOUND = {
+    "kind": "violation_fraction",
+    "value": 3.0e-4,
+    "confidence": 0.99,
+    "region": "states of rollouts under a uniform policy, of the start distribution, and their images",
+}
+CLAIM = {
+    "observation": ["g: (o0, o1, o2, o3) -> (-o0, -o1, -o2, -o3)"],
+    "action": ["g: 0 <-> 1"],
+}
+
+
+def _held(name: str, residual: float | None = None, **changes: object) -> PropertyResult:
+    settings: dict[str, object] = {
+        "checked": 20000,
+        "max_residual": residual,
+        "tolerance": None if residual is None else 1.0e-6,
+        "unit": "" if residual is None else "max norm over observation coordinates",
+        "bound": BOUND,
+        "detail": "The tolerance is 8 ulp of the largest value, times the measured conditioning of the step.",
+        **changes,
+    }
+    return PropertyResult(name, "passed", "paired", **settings)  # type: ignore[arg-type]
+
+
+AXIOMS = PropertyResult("group_axioms", "proved", "relations", 2, detail="Both relations of C2 hold exactly.")
+COORDINATES = (
+    {"name": "x", "max_residual": 0.0, "tolerance": 1.0e-6},
+    {"name": "x_dot", "max_residual": 2.2e-8, "tolerance": 1.0e-6},
+    {"name": "theta", "max_residual": 6.0e-9, "tolerance": 2.0e-7},
+    {"name": "theta_dot", "max_residual": 1.2e-7, "tolerance": 1.5e-6},
+)
+
+
+@pytest.fixture
+def passing_run() -> RunResult:
+    """CartPole under its mirror: everything holds."""
+    return RunResult(
+        "env",
+        "CartPole-v1",
+        "cart-pole mirror",
+        {"name": "C2", "order": 2},
+        (
+            AXIOMS,
+            _held("reward_invariance", 0.0),
+            _held("transition_invariance", 1.2e-7, per_coordinate=COORDINATES),
+            _held("termination_invariance", 0.0),
+            PropertyResult(
+                "initial_invariance",
+                "passed",
+                "distribution",
+                2000,
+                p_value=0.41,
+                bound={"kind": "shift of a coordinate in standard deviations", "value": 0.11, "confidence": 0.9},
+                detail="A permutation test on 2,000 independent resets does not reject.",
+            ),
+        ),
+        alpha=0.01,
+        seed=0,
+        duration_s=1.94,
+        versions=VERSIONS,
+        command="symcheck verify-env CartPole-v1 --html report.html --json report.json",
+        claim=CLAIM,
+        method_reason="paired: the environment's state can be set, and stepping twice from one state gives one result.",
+    )
+
+
+TRANSITION_FAILURE = PropertyResult(
+    "transition_invariance",
+    "failed",
+    "paired",
+    20000,
+    violations=19412,
+    max_residual=0.062,
+    tolerance=1.0e-6,
+    unit="max norm over observation coordinates, rad",
+    counterexample=Counterexample(
+        group_element="g",
+        observation=[0.0, 0.5, 0.0, 0.0],
+        state=None,
+        action=1,
+        expected=[-0.01, -0.6945, 0.031, 0.2892],
+        actual=[-0.01, -0.6945, 0.0, 0.2892],
+        residual=0.031,
+        where="theta",
+        reproduce="symcheck replay report.json",
+        image_observation=[0.0, -0.5, 0.0, 0.0],
+        image_action=0,
+    ),
+    causes=(
+        "theta and theta_dot carry different signs in the symmetry",
+        "it holds with sign -1 on observation[2]",
+    ),
+    detail="Shrunk from 214 violating samples to the one with the fewest and smallest non-zero entries.",
+    per_coordinate=tuple(
+        {**entry, "max_residual": 0.062 if entry["name"] == "theta" else entry["max_residual"]} for entry in COORDINATES
+    ),
+)
+
+
+@pytest.fixture
+def failing_run(passing_run: RunResult) -> RunResult:
+    """CartPole with a wrong sign: one property fails with a counterexample, one is undecided."""
+    return RunResult(
+        "env",
+        "CartPole-v1",
+        "mirror with a wrong sign",
+        {"name": "C2", "order": 2},
+        (
+            AXIOMS,
+            _held("reward_invariance", 0.0),
+            TRANSITION_FAILURE,
+            _held("termination_invariance", 0.0),
+            PropertyResult(
+                "initial_invariance",
+                "undecided",
+                "distribution",
+                200,
+                detail="The time was up after 200 resets; --max-time 10 would decide it.",
+            ),
+        ),
+        alpha=0.01,
+        seed=3,
+        duration_s=2.31,
+        versions=VERSIONS,
+        command="symcheck verify-env CartPole-v1 --symmetry wrong.toml --seed 3 --html report.html",
+        claim={**CLAIM, "observation": ["g: (o0, o1, o2, o3) -> (-o0, -o1, o2, -o3)"]},
+        method_reason=passing_run.method_reason,
+    )
+
+
+@pytest.fixture
+def failing_network() -> RunResult:
+    """A network with one wrong weight in a hidden layer."""
+    layers = (
+        {
+            "name": "",
+            "type": "input",
+            "representation": "signed permutation, dim 4",
+            "residual": 0.0,
+            "verdict": "proved",
+        },
+        {
+            "name": "body.0",
+            "type": "Linear(4, 128)",
+            "representation": "64 regular",
+            "residual": 0.0,
+            "verdict": "proved",
+        },
+        {"name": "body.1", "type": "ReLU", "representation": "64 regular", "residual": 0.0, "verdict": "proved"},
+        {
+            "name": "body.2",
+            "type": "Linear(128, 128)",
+            "representation": "64 regular, up to one weight",
+            "residual": 9.8e-7,
+            "verdict": "failed",
+        },
+        {
+            "name": "policy",
+            "type": "Linear(128, 2)",
+            "representation": "permutation, dim 2",
+            "residual": 0.0,
+            "verdict": "proved",
+        },
+        {"name": "value", "type": "Linear(128, 1)", "representation": "trivial", "residual": 0.0, "verdict": "proved"},
+    )
+    certificate = PropertyResult(
+        "layer_certificate",
+        "failed",
+        "certificate",
+        6,
+        violations=1,
+        max_residual=9.8e-7,
+        tolerance=2.4e-7,
+        unit="largest weight difference, in units of the largest weight",
+        causes=(
+            "one weight of body.2 differs from its partner by a relative 1.0e-06: weight[17, 5] against weight[81, 69]",
+        ),
+        detail="All other 16,383 weights of the layer match exactly.",
+        location="body.2",
+    )
+    tested = PropertyResult(
+        "network_equivariance",
+        "failed",
+        "sampled",
+        10000,
+        violations=8120,
+        max_residual=3.1e-8,
+        tolerance=1.0e-12,
+        unit="output scale",
+        counterexample=Counterexample(
+            group_element="g",
+            observation=[0.0, 0.0, 1.0, 0.0],
+            state=None,
+            action=None,
+            expected={"policy": [0.25, -0.125], "value": 0.5},
+            actual={"policy": [0.25000003, -0.125], "value": 0.5},
+            residual=3.0e-8,
+            where="policy[0]",
+            reproduce="symcheck replay net.json",
+            image_observation=[0.0, 0.0, -1.0, 0.0],
+        ),
+        location="body.2",
+        detail="Measured on a float64 copy of the weights.",
+    )
+    return RunResult(
+        "net",
+        "policy.py:make",
+        "cart-pole mirror",
+        {"name": "C2", "order": 2},
+        (AXIOMS, certificate, tested),
+        alpha=0.01,
+        seed=0,
+        duration_s=0.83,
+        versions={**VERSIONS, "torch": "2.13.0"},
+        command="symcheck verify-net policy.py:make --symmetry cartpole/mirror",
+        claim={"observation": CLAIM["observation"], "action": CLAIM["action"]},
+        method_reason="certificate: every layer could be traced; sampled beside it, as a control.",
+        layers=layers,
+    )
+
+
+@pytest.fixture
+def hostile_run() -> RunResult:
+    """Names and messages that try to be markup, to move the cursor, to turn the text, and to fill the page."""
+    nasty = "<script>alert(1)</script>\"'&]]>\x1b[31m\u202e\ud800\x00" + "A" * 10_000
+    failure = PropertyResult(
+        "reward_invariance",
+        "failed",
+        nasty,
+        3,
+        violations=1,
+        max_residual=float("nan"),
+        tolerance=0.0,
+        unit=nasty,
+        counterexample=Counterexample(
+            nasty,
+            {nasty: ["NaN", nasty]},
+            None,
+            nasty,
+            float("nan"),
+            float("inf"),
+            float("nan"),
+            nasty,
+            reproduce=nasty,
+        ),
+        causes=(nasty,),
+        detail=nasty,
+        location=nasty,
+        per_coordinate=({"name": nasty, "max_residual": float("inf"), "tolerance": 0.0},),
+    )
+    return RunResult(
+        "env",
+        nasty,
+        nasty,
+        {"name": nasty, "order": 2},
+        (failure, PropertyResult(nasty, "undecided", nasty, 0, detail=nasty)),
+        0.01,
+        0,
+        versions={nasty: nasty},
+        command=nasty,
+        claim={"observation": [nasty], nasty: [nasty]},
+        method_reason=nasty,
+        layers=({"name": nasty, "type": nasty, "representation": nasty, "residual": float("nan"), "verdict": nasty},),
+    )
+
+
+@pytest.fixture
+def several_runs(passing_run: RunResult, failing_run: RunResult, failing_network: RunResult) -> list[RunResult]:
+    """Three runs in one report."""
+    return [passing_run, failing_run, failing_network]
