@@ -1,0 +1,122 @@
+"""Entries are told apart by their form, and refused with what was expected and given."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symcheck.errors import SpecError
+from symcheck.symmetry.entries import (
+    AffineEntry,
+    FunctionEntry,
+    IdentityEntry,
+    SpatialEntry,
+    TreeEntry,
+    parse_entry,
+)
+from symcheck.symmetry.numbers import number
+
+
+@given(st.permutations(range(6)))
+def test_a_permutation_sends_component_i_to_p_i(p):
+    entry = parse_entry(p, "x")
+    image = entry.apply(np.arange(6.0))
+    for i in range(6):
+        assert image[p[i]] == i
+
+
+@given(st.permutations(range(1, 6)), st.lists(st.sampled_from([1, -1]), min_size=5, max_size=5))
+def test_signed_images_send_basis_vectors_to_signed_basis_vectors(images, signs):
+    entry = parse_entry([f"{s * i:+d}" for i, s in zip(images, signs, strict=True)], "x")
+    for j in range(5):
+        image = entry.apply(np.eye(5)[j])
+        assert image[images[j] - 1] == signs[j]
+        assert np.count_nonzero(image) == 1
+
+
+@given(st.permutations(range(5)), st.lists(st.sampled_from([1, -1]), min_size=5, max_size=5))
+def test_a_matrix_that_is_a_signed_permutation_is_recognised_as_one(p, signs):
+    matrix = np.zeros((5, 5))
+    matrix[p, np.arange(5)] = signs
+    entry = parse_entry(matrix, "x")
+    assert entry.matrix is None
+    np.testing.assert_array_equal(entry.dense(), matrix)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, lambda m: [list(row) for row in m]])
+def test_matrices_may_be_arrays_sparse_or_nested_lists(wrap):
+    rotation = np.array([[0.0, -1.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(parse_entry(wrap(rotation), "x").dense(), rotation)
+
+
+def test_a_tensor_is_read_as_a_matrix():
+    import torch
+
+    half = 0.5 * np.sqrt(3)
+    entry = parse_entry(torch.tensor([[-0.5, -half], [half, -0.5]], dtype=torch.float64), "x")
+    np.testing.assert_array_equal(entry.dense(), [[-0.5, -half], [half, -0.5]])
+
+
+def test_signs_and_offset_make_an_affine_map():
+    entry = parse_entry({"signs": [-1, -1], "offset": ["-pi/3", 0]}, "x")
+    # one rounding of the sum: exact in float64 up to its last place
+    np.testing.assert_allclose(entry.apply(np.array([0.5, 2.0])), [-np.pi / 3 - 0.5, -2.0], rtol=1e-15)
+
+
+def test_float32_stays_float32_and_signed_permutations_do_not_round():
+    x = np.array([0.1, 0.2], dtype=np.float32)
+    image = parse_entry(["-2", "+1"], "x").apply(x)
+    assert image.dtype == np.float32
+    np.testing.assert_array_equal(image, np.array([0.2, -0.1], dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("rot90", SpatialEntry),
+        ("identity", IdentityEntry),
+        (lambda obs: obs, FunctionEntry),
+        ({"image": "flip_lr", "velocity": [-1]}, TreeEntry),
+        (("rot90", [1, 0]), TreeEntry),
+        ((1, 0), AffineEntry),
+        (("-1", "+2"), AffineEntry),
+        ([[1, 0], [0, 1]], AffineEntry),
+    ],
+)
+def test_each_form_is_recognised(written, kind):
+    assert isinstance(parse_entry(written, "x"), kind)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ([0, 0], r"observation\[0\]: expected a permutation of 0..1 or 2 signs \(\+1 or -1\), got \[0, 0\]"),
+        ([2, 1], "expected a permutation"),
+        (["-1", "-1"], "use each of 1..2 once"),
+        ([[1, 2, 3]], r"expected a square matrix, got shape \(1, 3\)"),
+        ([[np.nan]], "expected finite numbers"),
+        ("rot91", "Did you mean 'rot90'"),
+        ({"matrix": [[1]], "signs": [1]}, "got both"),
+        ({"signs": [1, 1], "offset": [1]}, "expected an offset of 2 numbers"),
+        (3, "expected a square matrix"),
+        ({"signs": [1], "offset": ["__import__('os')"]}, "expected a number or an expression"),
+        (None, "expected"),
+    ],
+)
+def test_what_is_no_entry_is_refused_with_expected_and_given(written, message):
+    with pytest.raises(SpecError, match=message):
+        parse_entry(written, "observation[0]")
+
+
+@pytest.mark.parametrize("text", ["pi", "-pi/3", "sqrt(3)/2", "2*cos(0)", "+1.5e-3"])
+def test_expressions_of_numbers_are_evaluated(text):
+    from math import cos, pi, sqrt
+
+    assert number(text, "x") == eval(text, {"pi": pi, "sqrt": sqrt, "cos": cos})
+
+
+@pytest.mark.parametrize("text", ["2**9999", "open('x')", "(1,)", "x", "1/0", "sqrt(-1)", "'a'", ""])
+def test_anything_else_is_never_run(text):
+    with pytest.raises(SpecError, match="expected a number"):
+        number(text, "x")
