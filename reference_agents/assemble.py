@@ -1,0 +1,165 @@
+"""From a finished training to the folder that records it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import platform
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from reference_agents.export import to_module
+from reference_agents.record import Curve, Record, RunRecord, save, write_file
+from reference_agents.trainer import Job, Training
+from reference_agents.verification import verify
+
+PARAMETERS_FILE = "parameters.pt"
+_PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
+
+
+def save_training(training: Training, folder: Path, *, preset_name: str, command: str) -> Record:
+    """Verify every network, write weights, curves and record.
+
+    Args:
+        training: what came of the job.
+        folder: an empty run folder, as `record.prepare_folder` makes it.
+        preset_name: where the settings came from.
+        command: the command line that repeats it.
+
+    Returns:
+        The record as saved.
+    """
+    runs = [_save_run(training, run, folder) for run in range(len(training.job.runs))]
+    parameters = training.network.parameters
+    stacked = {name: view.cpu().clone() for name, view in parameters.layout.views(parameters.values).items()}
+    write_file(folder / PARAMETERS_FILE, _serialise(stacked))
+    write_file(folder / "network.py", _loader_source(runs).encode())
+    record = _record(training, runs, preset_name=preset_name, command=command)
+    save(record, folder)
+    return record
+
+
+def run_name(learning_rate: float, seed: int) -> str:
+    """The name of a run inside its folder.
+
+    Example:
+        >>> run_name(0.01, 3)
+        'lr0.01-seed3'
+    """
+    return f"lr{learning_rate:g}-seed{seed}"
+
+
+def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
+    job = training.job
+    rate, seed = job.runs[run]
+    returns = np.array([point[run] for point in training.returns])
+    stopped_at = training.stopped.get(run)
+    module = to_module(training.network.plan, training.network.parameters.of_run(run))
+    weights = None
+    if stopped_at is None:
+        weights = f"weights/{run_name(rate, seed)}.pt"
+        write_file(folder / weights, _serialise(module.state_dict()))
+    return RunRecord(
+        seed=seed,
+        learning_rate=rate,
+        weights=weights,
+        stopped_at=stopped_at,
+        steps_to_threshold=_steps_to(job.task.threshold, training.env_steps, returns),
+        final_return=float(returns[-1]) if len(returns) and np.isfinite(returns[-1]) else None,
+        before=verify(to_module(training.network.plan, _initial(training, run)), job.task),
+        after=verify(module, job.task),
+    )
+
+
+def _steps_to(threshold: float | None, env_steps: Sequence[int], returns: npt.NDArray[np.float64]) -> int | None:
+    if threshold is None:
+        return None
+    return next((steps for steps, return_ in zip(env_steps, returns, strict=True) if return_ >= threshold), None)
+
+
+def _initial(training: Training, run: int) -> dict[str, torch.Tensor]:
+    views = training.network.parameters.layout.views(training.initial_parameters)
+    return {name: view[run].cpu().clone() for name, view in views.items()}
+
+
+def _record(training: Training, runs: Sequence[RunRecord], *, preset_name: str, command: str) -> Record:
+    job = training.job
+    curves = tuple(
+        Curve(seed, rate, tuple(training.env_steps), tuple(float(point[run]) for point in training.returns))
+        for run, (rate, seed) in enumerate(job.runs)
+    )
+    return Record(
+        task=job.task.name,
+        environment=job.task.environment,
+        symmetry=job.task.symmetry,
+        network=job.network.name,
+        basis=job.network.basis,
+        channels=job.network.channels,
+        parameters=training.network.parameters.layout.parameters,
+        threshold=job.task.threshold,
+        preset=preset_name,
+        settings=dataclasses.asdict(job.settings),
+        evaluation=describe_evaluation(job),
+        device=_device_name(job.device),
+        versions={"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}},
+        command=command,
+        interrupted=training.interrupted,
+        training_seconds=training.training_seconds,
+        evaluation_seconds=training.evaluation_seconds,
+        runs=tuple(runs),
+        curves=curves,
+    )
+
+
+def describe_evaluation(job: Job) -> str:
+    """How the returns of a curve were measured, in a sentence."""
+    settings = job.settings
+    return (
+        f"Each point is the mean return of {settings.evaluation_episodes} whole episodes with actions sampled from the "
+        f"policy, on environments of their own, after the first update at or past every {settings.evaluation_every:,} "
+        "environment steps."
+    )
+
+
+def _device_name(device: str) -> str:
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"cpu, one thread ({platform.machine()})"
+
+
+def _serialise(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+_LOADER_HEAD = '''"""The trained networks of this folder as torch modules; written by reference-agents."""
+
+from pathlib import Path
+
+from reference_agents.loading import load_network
+
+FOLDER = Path(__file__).parent
+
+
+def network():
+    """The first run."""
+    return load_network(FOLDER)
+'''
+
+
+def _loader_source(runs: Sequence[RunRecord]) -> str:
+    functions = [
+        f"\n\ndef {run_name(run.learning_rate, run.seed).translate(str.maketrans('.-', '__'))}():\n"
+        f'    """Learning rate {run.learning_rate:g}, seed {run.seed}."""\n'
+        f"    return load_network(FOLDER, learning_rate={run.learning_rate!r}, seed={run.seed})\n"
+        for run in runs
+        if run.weights is not None
+    ]
+    return _LOADER_HEAD + "".join(functions)

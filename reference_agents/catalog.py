@@ -1,0 +1,119 @@
+"""What there is to train: the tasks, and the networks that each of them takes. Imports nothing heavy.
+
+A network is described by its widths and by the kind of intertwiner basis that its layers use; `networks.build` turns
+the description into stacked layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from symcheck.errors import OptionError, suggestion
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """One network of one task.
+
+    Attributes:
+        name: the name on the command line.
+        basis: "equivariant", "nullspace" or "random" for networks whose weights are spanned by a basis; "dense" for
+            ordinary linear layers.
+        channels: width of each hidden layer: channels of the regular representation, or units where dense.
+        learning_rate: what `train` uses when none is given.
+        summary: one line for `reference-agents list`.
+    """
+
+    name: str
+    basis: str
+    channels: tuple[int, ...]
+    learning_rate: float
+    summary: str
+
+    @property
+    def claims_equivariance(self) -> bool:
+        """Whether the network is built to be equivariant, so that a verdict below `passed` is a defect."""
+        return self.basis == "equivariant"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to learn.
+
+    Attributes:
+        name: the name on the command line.
+        environment: the Gymnasium id whose dynamics are used.
+        symmetry: the name of its symmetry.
+        threshold: the mean return that counts as solved; None where there is none.
+        algorithm: what trains it by default.
+        networks: name to plan.
+        summary: one line for `reference-agents list`.
+    """
+
+    name: str
+    environment: str
+    symmetry: str
+    threshold: float | None
+    algorithm: str
+    networks: Mapping[str, NetworkPlan] = field(default_factory=dict)
+    summary: str = ""
+
+
+def _plans(*plans: NetworkPlan) -> dict[str, NetworkPlan]:
+    return {plan.name: plan for plan in plans}
+
+
+# Learning rates: the best of seven for each network as the paper states them (table of CartPole learning rates); the
+# wide and deep variants, for which it states none, take the rate of the network they vary.
+_CARTPOLE_NETWORKS = _plans(
+    NetworkPlan("equivariant", "equivariant", (64, 64), 0.01, "two layers of 64 regular channels, C2-equivariant"),
+    NetworkPlan("nullspace", "nullspace", (64, 64), 0.005, "the same sizes, weights orthogonal to every intertwiner"),
+    NetworkPlan("random", "random", (64, 64), 0.001, "the same sizes, weights in a random full-rank basis"),
+    NetworkPlan("mlp", "dense", (64, 128), 0.001, "plain multilayer perceptron, 64 and 128 units"),
+    NetworkPlan("mlp-wide", "dense", (128, 128), 0.001, "plain multilayer perceptron, twice 128 units"),
+    NetworkPlan("equivariant-deep", "equivariant", (64,) * 4, 0.01, "four layers of 64 regular channels"),
+    NetworkPlan("nullspace-deep", "nullspace", (64,) * 4, 0.005, "four layers, weights orthogonal to intertwiners"),
+    NetworkPlan("random-deep", "random", (64,) * 4, 0.001, "four layers, weights in a random full-rank basis"),
+    NetworkPlan("mlp-deep", "dense", (64, 128, 128, 128), 0.001, "plain multilayer perceptron of four layers"),
+    NetworkPlan("mlp-wide-deep", "dense", (128,) * 4, 0.001, "plain multilayer perceptron, four times 128 units"),
+)
+
+TASKS: dict[str, Task] = {
+    "cartpole": Task(
+        "cartpole", "CartPole-v1", "cartpole/mirror", 475.0, "ppo", _CARTPOLE_NETWORKS,
+        "balance a pole on a cart; mirrored states and swapped actions are alike",
+    ),
+}  # fmt: skip
+
+
+def find_task(name: str) -> Task:
+    """The task of that name.
+
+    Raises:
+        OptionError: when there is none; suggests the nearest and lists the known ones.
+
+    Example:
+        >>> find_task("cartpole").environment
+        'CartPole-v1'
+    """
+    if name not in TASKS:
+        raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
+    return TASKS[name]
+
+
+def find_network(task: Task, name: str) -> NetworkPlan:
+    """The network of that name for this task.
+
+    Raises:
+        OptionError: when there is none; suggests the nearest and lists the known ones.
+
+    Example:
+        >>> find_network(find_task("cartpole"), "mlp").channels
+        (64, 128)
+    """
+    if name not in task.networks:
+        raise OptionError(
+            f"task {task.name!r} has no network {name!r}.", where="--network", remedy=suggestion(name, task.networks)
+        )
+    return task.networks[name]

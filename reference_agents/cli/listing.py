@@ -1,0 +1,23 @@
+"""`reference-agents list`: what there is to train."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from reference_agents.catalog import TASKS
+
+
+def print_listing() -> None:
+    """Print a table of networks for each task."""
+    console = Console()
+    for task in TASKS.values():
+        solved = "" if task.threshold is None else f", solved at a mean return of {task.threshold:g}"
+        console.print(
+            f"\n[bold]{task.name}[/bold]  {task.environment}, {task.algorithm.upper()}{solved}: {task.summary}"
+        )
+        table = Table("network", "hidden channels", "learning rate", "what it is", box=None, padding=(0, 2, 0, 0))
+        for plan in task.networks.values():
+            widths = ", ".join(map(str, plan.channels))
+            table.add_row(plan.name, widths, f"{plan.learning_rate:g}", plan.summary)
+        console.print(table)

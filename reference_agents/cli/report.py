@@ -1,0 +1,138 @@
+"""`reference-agents report`: one page of learning curves for each task found below a folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from reference_agents.record import Curve, Record, find_runs, load, write_file
+from symcheck.errors import OptionError
+from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
+from symcheck_reports.curves import render_curves
+
+CHOICE_RULE = (
+    "Where a network was trained at several learning rates, the one with the largest area under its median curve is "
+    "drawn. It was chosen on the seeds that are shown, which flatters every network that had a choice."
+)
+_ORDER = ("equivariant", "nullspace", "random", "mlp", "mlp-wide")
+_WORST_FIRST = ("failed", "undecided", "passed", "proved")
+
+
+def write_report(folder: Path) -> int:
+    """Read every run below a folder and write its page; 0.
+
+    Raises:
+        TargetError: where there is no run.
+        OptionError: where the page cannot be written.
+    """
+    console = Console()
+    found = [(path, load(path)) for path in find_runs(folder)]
+    tasks = sorted({record.task for _, record in found})
+    for task in tasks:
+        target = folder / ("report.html" if len(tasks) == 1 else f"report-{task}.html")
+        page = render_curves(build_model([(path, record) for path, record in found if record.task == task]))
+        try:
+            write_file(target, page.encode())
+        except OSError as error:
+            raise OptionError(
+                f"expected a folder that can be written to, got {str(folder)!r} ({error.strerror}).", where="DIR"
+            ) from error
+        console.print(f"wrote {target}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
+    """The page of one task.
+
+    Args:
+        found: run folders and their records, all of one task, at least one.
+
+    Returns:
+        The model, equivariant networks first.
+    """
+    records = [record for _, record in found]
+    names = Counter(record.network for record in records)
+    networks = [
+        curves
+        for path, record in sorted(found, key=lambda item: (_rank(item[1].network), item[0]))
+        for curves in _networks(
+            record, record.network if names[record.network] == 1 else f"{record.network} ({path.name})"
+        )
+    ]
+    first = records[0]
+    return CurveModel(
+        task=first.environment,
+        networks=networks,
+        settings=_shared_settings(records),
+        threshold=first.threshold,
+        evaluation=" ".join(sorted({record.evaluation for record in records})),
+        choice_rule=CHOICE_RULE if any(not network.chosen for network in networks) else "",
+        command="\n".join(record.command for record in records),
+        versions=first.versions,
+        duration_s=sum(record.training_seconds + record.evaluation_seconds for record in records),
+        notes=_notes(records),
+    )
+
+
+def _rank(network: str) -> tuple[int, str]:
+    stem = network.removesuffix("-deep")
+    return (_ORDER.index(stem) if stem in _ORDER else len(_ORDER), network)
+
+
+def _networks(record: Record, name: str) -> list[NetworkCurves]:
+    rates = sorted({run.learning_rate for run in record.runs})
+    by_rate = {rate: [curve for curve in record.curves if curve.learning_rate == rate] for rate in rates}
+    best = max(rates, key=lambda rate: _area(by_rate[rate]))
+    return [_network(record, name, rate, by_rate[rate], chosen=rate == best) for rate in rates]
+
+
+def _area(curves: Sequence[Curve]) -> float:
+    """The mean over time of the median return; a run that stopped counts as worse than any return."""
+    returns = np.array([curve.returns for curve in curves], dtype=float)
+    if not returns.size:
+        return -np.inf
+    return float(np.median(np.where(np.isnan(returns), -np.inf, returns), axis=0).mean())
+
+
+def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *, chosen: bool) -> NetworkCurves:
+    runs = [run for run in record.runs if run.learning_rate == rate]
+    verdicts = {run.after.verdict for run in runs}
+    verdict = next((word for word in _WORST_FIRST if word in verdicts), None)
+    details = [run.after.detail for run in runs if run.after.verdict == verdict]
+    return NetworkCurves(
+        name=name,
+        learning_rate=rate,
+        curves=[SeedCurve(curve.seed, curve.env_steps, curve.returns) for curve in curves],
+        verdict=verdict,  # type: ignore[arg-type]
+        verdict_detail=details[0] if details else "",
+        failed_runs=[
+            FailedRun(run.seed, "the gradient stopped being finite", run.stopped_at)
+            for run in runs
+            if run.stopped_at is not None
+        ],
+        parameters=record.parameters,
+        chosen=chosen,
+    )
+
+
+def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
+    """Every setting; where records differ, what each has."""
+    shown = {"preset": " / ".join(dict.fromkeys(record.preset for record in records))}
+    for key in records[0].settings:
+        values = dict.fromkeys(str(record.settings.get(key)) for record in records)
+        shown[key.replace("_", " ")] = " / ".join(values)
+    return shown
+
+
+def _notes(records: Sequence[Record]) -> list[str]:
+    notes = [f"Trained on {device}." for device in sorted({record.device for record in records})]
+    if any(record.interrupted for record in records):
+        names = ", ".join(record.network for record in records if record.interrupted)
+        notes.append(f"Interrupted before the end: {names}.")
+    if any(record.settings.get("time_limit_is_terminal") for record in records):
+        notes.append("A time limit counts as terminal, as in the paper's code.")
+    return notes

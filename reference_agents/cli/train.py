@@ -1,0 +1,155 @@
+"""`reference-agents train`: check what was asked, train with a progress bar, save, and say what came of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from reference_agents.assemble import save_training
+from reference_agents.catalog import find_network, find_task
+from reference_agents.record import Record, prepare_folder
+from reference_agents.settings import preset
+from reference_agents.trainer import Job, train
+from reference_agents.trainer import Progress as TrainingProgress
+from symcheck.errors import OptionError
+
+DONE, NOT_EQUIVARIANT, INTERRUPTED = 0, 1, 130
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user typed, as typed."""
+
+    task: str
+    network: str
+    seeds: int
+    learning_rates: tuple[str, ...] | None
+    steps: int | None
+    preset: str
+    device: str
+    out: Path
+    quiet: bool
+    command: str
+
+
+def run_training(request: Request) -> int:
+    """Train, save and summarise; the exit code.
+
+    Raises:
+        OptionError: for anything that cannot be used, before training starts.
+    """
+    job = build_job(request)
+    folder = prepare_folder(request.out, f"{job.task.name}-{job.network.name}")
+    console = Console(stderr=True)
+    total = job.settings.updates * job.settings.batch
+    with _progress_bar(console, hidden=request.quiet) as bar:
+        shown = bar.add_task(f"{job.task.name} {job.network.name}", total=total, returns="")
+
+        def advance(progress: TrainingProgress) -> None:
+            bar.update(shown, completed=progress.env_steps, returns=_median_text(progress))
+
+        training = train(job, on_progress=advance)
+    record = save_training(training, folder, preset_name=request.preset, command=request.command)
+    _summarise(record, folder, Console())
+    if record.interrupted:
+        console.print("interrupted; what was finished is saved")
+        return INTERRUPTED
+    claims = job.network.claims_equivariance
+    return NOT_EQUIVARIANT if claims and any(run.after.verdict == "failed" for run in record.runs) else DONE
+
+
+def build_job(request: Request) -> Job:
+    """The job that the user asked for.
+
+    Raises:
+        OptionError: naming the option, what was expected and what was given.
+    """
+    task = find_task(request.task)
+    network = find_network(task, request.network)
+    if request.seeds < 1:
+        raise OptionError(f"expected a number of seeds of 1 or more, got {request.seeds}.", where="--seeds")
+    if request.steps is not None and request.steps < 1:
+        raise OptionError(f"expected a number of steps of 1 or more, got {request.steps}.", where="--steps")
+    settings = preset(task.name, request.preset).with_changes(steps=request.steps)
+    rates: tuple[float, ...] = (network.learning_rate,)
+    if request.learning_rates is not None:
+        rates = tuple(sorted({_learning_rate(text) for text in request.learning_rates}))
+    return Job(task, network, tuple(range(request.seeds)), rates, settings, _device(request.device))
+
+
+def _learning_rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not (math.isfinite(rate) and rate > 0):
+        raise OptionError(
+            f"expected positive numbers separated by commas, got {text!r}.",
+            where="--learning-rate",
+            remedy="For instance 0.01 or 0.01,0.001.",
+        )
+    return rate
+
+
+def _device(name: str) -> str:
+    if name not in ("cpu", "cuda"):
+        raise OptionError(f"expected 'cpu' or 'cuda', got {name!r}.", where="--device")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise OptionError(
+            f"expected a CUDA device, but torch {torch.__version__} sees none.",
+            where="--device",
+            remedy="Use --device cpu.",
+        )
+    return name
+
+
+def _progress_bar(console: Console, *, hidden: bool) -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[returns]}"),
+    )
+    disabled = hidden or not console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=disabled)
+
+
+def _median_text(progress: TrainingProgress) -> str:
+    running = progress.returns[~np.isnan(progress.returns)]
+    return f"median return {np.median(running):.0f}" if running.size else "every run diverged"
+
+
+def _summarise(record: Record, folder: Path, console: Console) -> None:
+    headers = ("learning rate", "seed", "final return", f"steps to {record.threshold:g}", "network before", "after")
+    table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
+    for run in record.runs:
+        final = f"diverged at {run.stopped_at:,}" if run.stopped_at is not None else _number(run.final_return)
+        reached = "not reached" if run.steps_to_threshold is None else f"{run.steps_to_threshold:,}"
+        before, after = (verification.verdict or "not verified" for verification in (run.before, run.after))
+        table.add_row(f"{run.learning_rate:g}", str(run.seed), final, reached, before, after)
+    console.print(table)
+    seconds = record.training_seconds
+    steps = sum(curve.env_steps[-1] for curve in record.curves if curve.env_steps)
+    speed = f", {steps / seconds:,.0f} environment steps a second" if seconds else ""
+    console.print(
+        f"{len(record.runs)} runs, {seconds:.1f} s training{speed}, {record.evaluation_seconds:.1f} s evaluating",
+        highlight=False,
+    )
+    console.print(
+        f"saved in {folder}; draw with: reference-agents report {folder.parent}", highlight=False, soft_wrap=True
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"

@@ -1,0 +1,1 @@
+"""Environments vectorised over runs, with one random stream per run."""

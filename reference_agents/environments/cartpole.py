@@ -1,0 +1,107 @@
+"""CartPole-v1 for many runs at once, bit for bit the dynamics of Gymnasium's environment.
+
+A pole of half length 0.5 m and mass 0.1 kg stands on a cart of mass 1 kg that is pushed with 10 N to the left or to
+the right; explicit Euler steps of 0.02 s. An episode terminates where |x| > 2.4 m or |theta| > 12 degrees, and is
+truncated after 500 steps; every step rewards 1.
+
+Source: Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems",
+1983; constants and time limit as in Gymnasium's CartPole-v1, against which the tests compare every step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from reference_agents.environments.vector import Actions, Flags, Observations, Step
+from reference_agents.randomness import Purpose, UniformStreams
+
+GRAVITY = 9.8
+CART_MASS = 1.0
+POLE_MASS = 0.1
+TOTAL_MASS = POLE_MASS + CART_MASS
+HALF_LENGTH = 0.5
+POLE_MOMENT = POLE_MASS * HALF_LENGTH
+FORCE = 10.0
+TIME_STEP = 0.02
+ANGLE_LIMIT = 12 * 2 * math.pi / 360
+POSITION_LIMIT = 2.4
+EPISODE_LIMIT = 500
+START_RANGE = 0.05
+
+States = npt.NDArray[np.float64]
+
+
+def dynamics(states: States, actions: Actions) -> States:
+    """One Euler step of the cart and its pole.
+
+    Args:
+        states: (x in m, x' in m/s, theta in rad, theta' in rad/s) along the last axis, shape (..., 4), float64.
+        actions: 0 pushes to the left, 1 to the right; shape (...).
+
+    Returns:
+        The next states, shape (..., 4).
+
+    Example:
+        >>> dynamics(np.zeros((1, 4)), np.array([1])).round(4).tolist()
+        [[0.0, 0.1951, 0.0, -0.2927]]
+    """
+    x, x_dot, theta, theta_dot = np.moveaxis(states, -1, 0)
+    force = np.where(actions == 1, FORCE, -FORCE)
+    cos, sin = np.cos(theta), np.sin(theta)
+    push = (force + POLE_MOMENT * np.square(theta_dot) * sin) / TOTAL_MASS
+    angular = (GRAVITY * sin - cos * push) / (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * np.square(cos) / TOTAL_MASS))
+    linear = push - POLE_MOMENT * angular * cos / TOTAL_MASS
+    following = np.empty_like(states)
+    following[..., 0] = x + TIME_STEP * x_dot
+    following[..., 1] = x_dot + TIME_STEP * linear
+    following[..., 2] = theta + TIME_STEP * theta_dot
+    following[..., 3] = theta_dot + TIME_STEP * angular
+    return following
+
+
+class CartPoleVector:
+    """CartPole for all environments of all runs; start states come from each run's own stream.
+
+    Args:
+        seeds: one seed per run.
+        environments: environments of each run.
+        purpose: which stream draws the start states.
+        index: which of several streams of that purpose.
+    """
+
+    observation_shape: tuple[int, ...] = (4,)
+    actions: int = 2
+
+    def __init__(
+        self, seeds: Sequence[int], environments: int, *, purpose: Purpose = Purpose.ENVIRONMENT, index: int = 0
+    ) -> None:
+        self._starts = UniformStreams(seeds, purpose, (environments, 4), index=index)
+        self.states: States = np.zeros((len(seeds), environments, 4))
+        self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
+
+    def reset(self) -> Observations:
+        """Start every episode afresh; observations of shape (runs, environments, 4), float32."""
+        self.states = self._start_states()
+        self.elapsed[:] = 0
+        return self.states.astype(np.float32)
+
+    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+        """Push every active cart once; ended episodes restart. Both arguments have shape (runs, environments)."""
+        following = dynamics(self.states, actions)
+        if active is not None:
+            following = np.where(active[..., None], following, self.states)
+        self.elapsed += 1 if active is None else active
+        terminated = (np.abs(following[..., 0]) > POSITION_LIMIT) | (np.abs(following[..., 2]) > ANGLE_LIMIT)
+        truncated = self.elapsed >= EPISODE_LIMIT
+        final = following.astype(np.float32)
+        ended = terminated | truncated
+        self.states = np.where(ended[..., None], self._start_states(), following)
+        self.elapsed[ended] = 0
+        return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
+
+    def _start_states(self) -> States:
+        return (2.0 * self._starts.next() - 1.0) * START_RANGE

@@ -1,0 +1,51 @@
+"""What the trainer asks of an environment that steps all environments of all runs at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Observations = npt.NDArray[np.float32]
+Actions = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of every environment returned.
+
+    Attributes:
+        observation: what to act on next, shape (runs, environments, *observation); where an episode ended, the first
+            observation of the next episode.
+        final_observation: what the step itself led to, same shape; differs from `observation` only where an episode
+            ended. This is what a value may be bootstrapped from.
+        reward: shape (runs, environments), float32.
+        terminated: the task ended; nothing follows. Shape (runs, environments).
+        truncated: the time limit ended the episode; the task would have gone on. Both may be set.
+    """
+
+    observation: Observations
+    final_observation: Observations
+    reward: npt.NDArray[np.float32]
+    terminated: Flags
+    truncated: Flags
+
+
+class VectorEnvironment(Protocol):
+    """All environments of all runs, with one random stream per run; ended episodes restart within the same step."""
+
+    observation_shape: tuple[int, ...]
+    actions: int
+
+    def reset(self) -> Observations:
+        """Start every episode afresh; observations of shape (runs, environments, *observation_shape)."""
+
+    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+        """Apply one action to every environment; both arguments have shape (runs, environments).
+
+        Environments that are not active stay as they are; None means that all are. What a call takes from the random
+        streams is the same whatever happens in it.
+        """

@@ -1,0 +1,69 @@
+"""How well a policy does, measured on environments of its own.
+
+Each run plays a number of episodes at once, one per environment, and the mean of their returns is one point of its
+curve. Every episode is played to its end and counts once. (The paper's code steps its environments 500 times and
+averages over the episodes that finish meanwhile, in which short episodes weigh more.) Actions are sampled from the
+policy, as the paper does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from reference_agents.environments.vector import Actions, Observations, VectorEnvironment
+from reference_agents.randomness import Purpose, UniformStreams
+
+Policy = Callable[[Observations], torch.Tensor]
+MakeEnvironment = Callable[..., VectorEnvironment]
+
+
+def sample_actions(logits: torch.Tensor, uniforms: npt.NDArray[np.float64]) -> Actions:
+    """Draw an action for every environment by inverting the cumulative distribution.
+
+    Args:
+        logits: (runs, environments, actions), on any device.
+        uniforms: numbers in [0, 1), shape (runs, environments).
+
+    Returns:
+        Actions, shape (runs, environments), int64.
+
+    Example:
+        >>> sample_actions(torch.zeros(1, 2, 2), np.array([[0.2, 0.7]])).tolist()
+        [[0, 1]]
+    """
+    cumulative = torch.softmax(logits, dim=-1).cumsum(-1)[..., :-1].cpu().numpy()
+    actions: Actions = (uniforms[..., None] >= cumulative).sum(-1)
+    return actions
+
+
+def evaluate(
+    policy: Policy, make_environment: MakeEnvironment, seeds: Sequence[int], *, episodes: int, index: int
+) -> npt.NDArray[np.float64]:
+    """The mean return of each run over `episodes` episodes.
+
+    Args:
+        policy: observations (runs, environments, ...) to logits (runs, environments, actions).
+        make_environment: called with seeds, episodes, purpose and index.
+        seeds: one per run.
+        episodes: how many, each on an environment of its own.
+        index: the evaluation's number; each has streams of its own, so that evaluations do not depend on one another.
+
+    Returns:
+        Mean returns, shape (runs,).
+    """
+    environment = make_environment(seeds, episodes, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
+    streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, (episodes,), index=index)
+    observation = environment.reset()
+    returns = np.zeros((len(seeds), episodes))
+    running = np.ones((len(seeds), episodes), dtype=bool)
+    while running.any():
+        step = environment.step(sample_actions(policy(observation), streams.next()))
+        returns += np.where(running, step.reward, 0.0)
+        running &= ~(step.terminated | step.truncated)
+        observation = step.observation
+    means: npt.NDArray[np.float64] = returns.mean(1)
+    return means

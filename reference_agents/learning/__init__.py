@@ -1,0 +1,1 @@
+"""Returns, losses and the optimiser, for many runs at once."""

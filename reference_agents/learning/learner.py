@@ -1,0 +1,82 @@
+"""One update of every run: PPO's epochs of minibatches, or A2C's single step on the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
+from reference_agents.learning.optimiser import StackedAdam
+from reference_agents.learning.rollout import Rollout
+from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.randomness import Purpose, UniformStreams
+from reference_agents.settings import Settings
+
+
+class Learner:
+    """Changes a network's parameters from rollouts.
+
+    Args:
+        network: of all runs.
+        learning_rates: one per run, equal ones next to each other.
+        seeds: one per run; draws the minibatches.
+        settings: the algorithm's numbers.
+    """
+
+    def __init__(
+        self, network: ActorCritic, learning_rates: Sequence[float], seeds: Sequence[int], settings: Settings
+    ) -> None:
+        self._network = network
+        self._settings = settings
+        self._weights = LossWeights(settings.value_coefficient, settings.entropy_coefficient, settings.clip)
+        self._optimiser = StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
+        self._derivatives = ppo_derivatives if settings.algorithm == "ppo" else a2c_derivatives
+        self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
+
+    @torch.no_grad()
+    def update(self, rollout: Rollout) -> torch.Tensor:
+        """Learn from one batch.
+
+        Returns:
+            For each run whether every gradient was finite, shape (runs,), bool.
+        """
+        if self._settings.algorithm == "a2c":
+            return torch.isfinite(self._step(rollout))
+        finite = torch.ones(len(rollout.actions), dtype=torch.bool, device=rollout.actions.device)
+        orders = torch.from_numpy(np.argsort(self._streams.next(), axis=-1)).to(rollout.actions.device)
+        size = self._settings.batch // self._settings.minibatches
+        for epoch in range(self._settings.epochs):
+            shuffled = _shuffle(rollout, orders[:, epoch])
+            for start in range(0, self._settings.batch, size):
+                finite &= torch.isfinite(self._step(_slice(shuffled, start, start + size)))
+        return finite
+
+    def _step(self, rollout: Rollout) -> torch.Tensor:
+        batch = Batch(rollout.actions, rollout.log_probabilities, rollout.advantages, rollout.returns)
+        logits, values = self._network.forward(rollout.observations, keep=True)
+        self._network.backward(*self._derivatives(logits, values, batch, self._weights))
+        norms = self._optimiser.step()
+        self._network.refresh()
+        return norms
+
+
+def _parts(rollout: Rollout) -> tuple[torch.Tensor, ...]:
+    return (
+        rollout.observations,
+        rollout.actions,
+        rollout.log_probabilities,
+        rollout.advantages,
+        rollout.returns,
+    )
+
+
+def _shuffle(rollout: Rollout, order: torch.Tensor) -> Rollout:
+    observations, *rest = _parts(rollout)
+    wide = order.view(*order.shape, *(1,) * (observations.dim() - 2)).expand(observations.shape)
+    return Rollout(observations.gather(1, wide), *(part.gather(1, order) for part in rest))
+
+
+def _slice(rollout: Rollout, start: int, stop: int) -> Rollout:
+    return Rollout(*(part[:, start:stop] for part in _parts(rollout)))

@@ -1,0 +1,54 @@
+"""Adam with gradient clipping, for each run its own learning rate, moments and norm.
+
+All parameters of all runs are one buffer, so torch's fused Adam needs one parameter group per learning rate: runs with
+equal rates lie next to each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+
+from reference_agents.networks.parameters import StackedParameters
+
+
+class StackedAdam:
+    """One optimiser for every run.
+
+    Args:
+        parameters: values and gradients of all runs.
+        learning_rates: one per run, equal ones next to each other.
+        max_gradient_norm: each run's gradient is scaled down to this 2-norm.
+    """
+
+    def __init__(
+        self, parameters: StackedParameters, learning_rates: Sequence[float], max_gradient_norm: float
+    ) -> None:
+        self._gradients = parameters.gradients
+        self._max_norm = max_gradient_norm
+        groups = []
+        start = 0
+        for rate, members in itertools.groupby(learning_rates):
+            stop = start + len(list(members))
+            values = parameters.values[start:stop]
+            values.grad = parameters.gradients[start:stop]
+            groups.append({"params": [values], "lr": rate})
+            start = stop
+        self._adam = torch.optim.Adam(groups, betas=(0.9, 0.999), eps=1e-8, fused=True)
+
+    def step(self) -> torch.Tensor:
+        """Clip each run's gradient, then move every parameter; the 2-norms before clipping, shape (runs,).
+
+        A run whose norm is not finite has diverged. Its gradient is replaced by zeros, so that it spreads no NaN; the
+        caller decides what becomes of it.
+        """
+        norms: torch.Tensor = torch.linalg.vector_norm(self._gradients, dim=1)
+        scale = (self._max_norm / (norms + 1e-6)).clamp_(max=1.0)  # 1e-6: as torch.nn.utils.clip_grad_norm_
+        self._gradients.mul_(scale.unsqueeze(1))
+        finite = torch.isfinite(norms)
+        if not bool(finite.all()):
+            self._gradients[~finite] = 0.0
+        self._adam.step()
+        return norms

@@ -1,0 +1,119 @@
+"""Playing the current policy for a few steps in every environment of every run, and keeping what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from reference_agents.environments.vector import Observations, VectorEnvironment
+from reference_agents.evaluation import sample_actions
+from reference_agents.learning.returns import advantages_and_returns
+from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.randomness import Purpose, UniformStreams, generator
+from reference_agents.settings import Settings
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One batch of every run, flattened over time and environments; all of shape (runs, batch, ...).
+
+    Attributes:
+        observations: what was acted on.
+        actions: what was done, int64.
+        log_probabilities: of those actions when they were drawn.
+        advantages: how much better they were than expected.
+        returns: what the values should have been.
+    """
+
+    observations: torch.Tensor
+    actions: torch.Tensor
+    log_probabilities: torch.Tensor
+    advantages: torch.Tensor
+    returns: torch.Tensor
+
+
+class Collector:
+    """Steps the training environments and remembers where they are.
+
+    Args:
+        environment: all environments of all runs.
+        seeds: one per run.
+        settings: the algorithm's numbers.
+        device: where the network lives.
+    """
+
+    def __init__(
+        self, environment: VectorEnvironment, seeds: Sequence[int], settings: Settings, device: torch.device
+    ) -> None:
+        self._environment = environment
+        self._settings = settings
+        self._device = device
+        self._streams = UniformStreams(seeds, Purpose.ACTIONS, (settings.environments,))
+        self._observation = _decorrelate(environment, seeds, settings)
+
+    @torch.no_grad()
+    def collect(self, network: ActorCritic) -> Rollout:
+        """Take `settings.horizon` steps in every environment with the network as it is."""
+        horizon, keep = self._settings.horizon, []
+        for _ in range(horizon):
+            keep.append(self._step(network))
+        observations, logits, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
+            torch.stack(parts) for parts in zip(*keep, strict=True)
+        )
+        last = network.forward(self._to_device(self._observation))[1]
+        following = torch.cat([v_t[1:], last.unsqueeze(0)])
+        advantages, returns = advantages_and_returns(
+            r_t,
+            v_t,
+            torch.where(ended_t, v_next_t, following),
+            terminated_t,
+            ended_t,
+            discount=self._settings.discount,
+            gae_lambda=self._settings.gae_lambda,
+        )
+        chosen = torch.log_softmax(logits, dim=-1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+        flat = [part.transpose(0, 1).flatten(1, 2) for part in (observations, actions, chosen, advantages, returns)]
+        return Rollout(*flat)
+
+    def _step(self, network: ActorCritic) -> tuple[torch.Tensor, ...]:
+        observation = self._to_device(self._observation)
+        logits, values = network.forward(observation)
+        actions = sample_actions(logits, self._streams.next())
+        step = self._environment.step(actions)
+        self._observation = step.observation
+        terminated, ended = step.terminated, step.terminated | step.truncated
+        if self._settings.time_limit_is_terminal:
+            terminated = ended
+        v_next = values
+        if bool((ended & ~terminated).any()):
+            v_next = network.forward(self._to_device(step.final_observation))[1]
+        return (
+            observation,
+            logits,
+            self._to_device(actions),
+            values,
+            v_next,
+            self._to_device(step.reward),
+            self._to_device(terminated),
+            self._to_device(ended),
+        )
+
+    def _to_device(self, array: npt.NDArray[Any]) -> torch.Tensor:
+        return torch.from_numpy(array).to(self._device)
+
+
+def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings: Settings) -> Observations:
+    """Let each environment take its own random number of uniformly random actions; the observations after that."""
+    longest, environments = settings.decorrelation_steps, settings.environments
+    observation = environment.reset()
+    streams = [generator(seed, Purpose.DECORRELATION) for seed in seeds]
+    lengths = np.stack([stream.integers(0, longest, environments, endpoint=True) for stream in streams])
+    actions = np.stack([stream.integers(0, environment.actions, (longest, environments)) for stream in streams], 1)
+    for time in range(longest):
+        observation = environment.step(actions[time], active=time < lengths).observation
+    return observation

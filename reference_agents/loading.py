@@ -1,0 +1,45 @@
+"""Rebuilding the trained networks of a run folder as ordinary torch modules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from reference_agents.export import PolicyValueNetwork
+from reference_agents.record import load
+from symcheck.errors import TargetError
+
+
+def load_network(folder: Path, *, learning_rate: float | None = None, seed: int | None = None) -> PolicyValueNetwork:
+    """The plain module of one run, with its trained weights.
+
+    Args:
+        folder: a run folder.
+        learning_rate: which learning rate; the first one that has weights where None.
+        seed: which seed; the first one that has weights where None.
+
+    Returns:
+        The module, float32, on the CPU; observations to (logits, values).
+
+    Raises:
+        TargetError: where the folder is not a run, or has no such run, or that run diverged.
+    """
+    record = load(Path(folder))
+    matching = [
+        run
+        for run in record.runs
+        if run.weights is not None and learning_rate in (None, run.learning_rate) and seed in (None, run.seed)
+    ]
+    if not matching:
+        there = ", ".join(f"learning rate {run.learning_rate:g} seed {run.seed}" for run in record.runs if run.weights)
+        raise TargetError(
+            f"{str(folder)!r} has no trained run of learning rate {learning_rate} and seed {seed}.",
+            remedy=f"There is: {there or 'none; every run diverged'}.",
+        )
+    state = torch.load(Path(folder) / str(matching[0].weights), weights_only=True)
+    linear = [name for name in state if name.startswith("trunk.") and name.endswith(".weight")]
+    sizes = (state[linear[0]].shape[1], *(state[name].shape[0] for name in linear))
+    module = PolicyValueNetwork(sizes, state["policy.weight"].shape[0])
+    module.load_state_dict(state)
+    return module

@@ -1,0 +1,78 @@
+"""One independent random stream per run and purpose, so that a run's curve depends on its own seed alone.
+
+`numpy.random.SeedSequence` derives the streams. A stream is addressed by (seed, purpose, index): its numbers do not
+depend on how many other runs share the program, on their order, or on how much any other stream has been used.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Purpose(enum.IntEnum):
+    """What a stream is for; the numbers are part of what a seed means and must not change."""
+
+    PARAMETERS = 0
+    ENVIRONMENT = 1
+    ACTIONS = 2
+    MINIBATCHES = 3
+    DECORRELATION = 4
+    EVALUATION_ENVIRONMENT = 5
+    EVALUATION_ACTIONS = 6
+    BASIS = 7
+
+
+def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generator:
+    """The generator of one stream.
+
+    Args:
+        seed: the run's seed, 0 or more.
+        purpose: what the stream is for.
+        index: which of several streams of that purpose (an evaluation's number).
+
+    Returns:
+        A fresh PCG64 generator at the start of the stream.
+
+    Example:
+        >>> a, b = generator(0, Purpose.ACTIONS).random(), generator(0, Purpose.ACTIONS).random()
+        >>> a == b
+        True
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(purpose), index)))
+
+
+class UniformStreams:
+    """Uniform numbers in [0, 1), step by step, for every run from its own stream.
+
+    Numbers are drawn in blocks of many steps, because one call for each run and step would cost more than a step of
+    the environments. What step t of a run gets depends on the run's seed, the purpose and t alone.
+
+    Args:
+        seeds: one seed per run.
+        purpose: what the numbers are for.
+        shape: numbers per run and step.
+        index: which of several streams of that purpose.
+        block: steps drawn at once.
+    """
+
+    def __init__(
+        self, seeds: Sequence[int], purpose: Purpose, shape: tuple[int, ...], *, index: int = 0, block: int = 64
+    ) -> None:
+        self._generators = [generator(seed, purpose, index) for seed in seeds]
+        self._values = np.empty((len(seeds), block, *shape))
+        self._position = block
+
+    def next(self) -> FloatArray:
+        """The numbers of the next step, shape (runs, *shape); valid until the block after it is drawn."""
+        if self._position == self._values.shape[1]:
+            for run, stream in enumerate(self._generators):
+                stream.random(out=self._values[run])
+            self._position = 0
+        self._position += 1
+        return self._values[:, self._position - 1]

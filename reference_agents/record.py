@@ -1,0 +1,252 @@
+"""What a training leaves on disk, and how it is read again.
+
+    FOLDER/record.json    what was asked, what it ran on, what came out, and what was verified; names and numbers only
+    FOLDER/curves.csv     learning_rate, seed, env_steps, mean_return: one line per run and evaluation
+    FOLDER/weights/*.pt   one plain state_dict per run (see `export`)
+    FOLDER/network.py     `network()` and one function per run that rebuild the trained networks as torch modules
+
+Files are written beside their place and moved there, so that a crash leaves the old one or the new one. The record is
+written last: a folder without it is not a run.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from symcheck.errors import OptionError, TargetError
+
+SCHEMA = "reference-agents/1"
+RECORD_FILE = "record.json"
+CURVES_FILE = "curves.csv"
+_CURVE_FIELDS = ("learning_rate", "seed", "env_steps", "mean_return")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify-net` said about one network.
+
+    Attributes:
+        verdict: "proved", "passed", "failed" or "undecided"; None where it was not verified.
+        detail: on what evidence, or why not, in a sentence.
+    """
+
+    verdict: str | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: one seed at one learning rate.
+
+    Attributes:
+        seed: its seed.
+        learning_rate: its learning rate.
+        weights: its file below the folder; None where the run diverged.
+        stopped_at: env steps at which its gradient stopped being finite; None where it never did.
+        steps_to_threshold: env steps of its first evaluation at or above the task's threshold; None where never.
+        final_return: its last evaluation; None where the run diverged.
+        before: verification of the network before training.
+        after: verification of the network after training.
+    """
+
+    seed: int
+    learning_rate: float
+    weights: str | None
+    stopped_at: int | None
+    steps_to_threshold: int | None
+    final_return: float | None
+    before: Verification
+    after: Verification
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The learning curve of one run.
+
+    Attributes:
+        seed: the run's seed.
+        learning_rate: its learning rate.
+        env_steps: steps taken when each evaluation was made.
+        returns: the mean return of each, NaN from where the run stopped.
+    """
+
+    seed: int
+    learning_rate: float
+    env_steps: tuple[int, ...]
+    returns: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A whole training.
+
+    Attributes:
+        task: the task's name.
+        environment: its Gymnasium id.
+        symmetry: the name of its symmetry.
+        network: the network's name.
+        basis: the kind of basis of its layers; "dense" for none.
+        channels: the widths of its hidden layers.
+        parameters: trainable numbers of one run.
+        threshold: the return that counts as solved; None where the task has none.
+        preset: the preset that the settings started from.
+        settings: every number of the algorithm.
+        evaluation: how returns were measured, in a sentence.
+        device: where it ran.
+        versions: package name to version.
+        command: the command line that repeats it.
+        interrupted: whether it was stopped before its end.
+        training_seconds: wall time of playing and learning.
+        evaluation_seconds: wall time of evaluations.
+        runs: one per learning rate and seed.
+        curves: likewise; in the CSV file, not in the JSON.
+    """
+
+    task: str
+    environment: str
+    symmetry: str
+    network: str
+    basis: str
+    channels: tuple[int, ...]
+    parameters: int
+    threshold: float | None
+    preset: str
+    settings: dict[str, Any]
+    evaluation: str
+    device: str
+    versions: dict[str, str]
+    command: str
+    interrupted: bool
+    training_seconds: float
+    evaluation_seconds: float
+    runs: tuple[RunRecord, ...]
+    curves: tuple[Curve, ...] = field(default=())
+
+
+def prepare_folder(parent: Path, name: str) -> Path:
+    """Make an empty folder for a run, and make sure now, not after hours, that it can be written to.
+
+    Args:
+        parent: the folder of runs; made if missing.
+        name: the run's name; a number is appended where a folder of that name exists.
+
+    Returns:
+        The new folder.
+
+    Raises:
+        OptionError: where the folder cannot be made.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, 10_000):
+            folder = parent / (name if attempt == 1 else f"{name}-{attempt}")
+            if not folder.exists():
+                (folder / "weights").mkdir(parents=True)
+                return folder
+    except OSError as error:
+        raise OptionError(
+            f"expected a folder that can be written to, got {str(parent)!r} ({error.strerror}).",
+            where="--out",
+            remedy="Name another folder.",
+        ) from error
+    raise OptionError(f"{str(parent)!r} holds 9,999 runs named {name!r}.", where="--out", remedy="Name another folder.")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file so that a crash at any moment leaves the old content or the new."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, path)  # noqa: PTH105 - pathlib's replace is the same call on an object we do not have
+
+
+def save(record: Record, folder: Path) -> None:
+    """Write the curves, then the record."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(_CURVE_FIELDS)
+    for curve in record.curves:
+        for env_steps, return_ in zip(curve.env_steps, curve.returns, strict=True):
+            writer.writerow((repr(curve.learning_rate), curve.seed, env_steps, repr(return_)))
+    write_file(folder / CURVES_FILE, table.getvalue().encode())
+    document = {"schema": SCHEMA, **asdict(record)}
+    del document["curves"]
+    write_file(folder / RECORD_FILE, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+
+
+def load(folder: Path) -> Record:
+    """Read a run back.
+
+    Args:
+        folder: the run's own folder.
+
+    Returns:
+        Its record, curves included.
+
+    Raises:
+        TargetError: where the folder is not a run, or its files cannot be understood.
+    """
+    try:
+        document = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise TargetError(
+            f"expected a run folder with a readable {RECORD_FILE}, got {str(folder)!r} ({error}).",
+            where="RUN",
+            remedy="Give a folder that `reference-agents train` wrote.",
+        ) from error
+    if document.pop("schema", None) != SCHEMA:
+        raise TargetError(
+            f"{str(folder / RECORD_FILE)!r} is not of schema {SCHEMA!r}.",
+            remedy="Read it with the version that wrote it.",
+        )
+    try:
+        document["channels"] = tuple(document["channels"])
+        document["runs"] = tuple(_run(run) for run in document["runs"])
+        return Record(**document, curves=_read_curves(folder / CURVES_FILE))
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise TargetError(f"{str(folder)!r} holds a damaged run: {error}.", remedy="Train it again.") from error
+
+
+def _run(document: dict[str, Any]) -> RunRecord:
+    return RunRecord(
+        **{**document, "before": Verification(**document["before"]), "after": Verification(**document["after"])}
+    )
+
+
+def _read_curves(path: Path) -> tuple[Curve, ...]:
+    points: dict[tuple[float, int], list[tuple[int, float]]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            points.setdefault((float(row["learning_rate"]), int(row["seed"])), []).append(
+                (int(row["env_steps"]), float(row["mean_return"]))
+            )
+    return tuple(
+        Curve(seed, rate, tuple(steps for steps, _ in run), tuple(return_ for _, return_ in run))
+        for (rate, seed), run in points.items()
+    )
+
+
+def find_runs(folder: Path) -> Sequence[Path]:
+    """The run folders at or below a folder, sorted by path.
+
+    Raises:
+        TargetError: where the folder does not exist or holds no run.
+    """
+    found = sorted(path.parent for path in folder.rglob(RECORD_FILE)) if folder.is_dir() else []
+    if not found:
+        what = "holds no run" if folder.is_dir() else "does not exist"
+        raise TargetError(
+            f"expected a folder of runs, but {str(folder)!r} {what}.",
+            where="DIR",
+            remedy="Train one first: reference-agents train cartpole --out DIR.",
+        )
+    return found

@@ -1,0 +1,147 @@
+"""How an agent is trained: every number of an algorithm, and the presets that fill them in.
+
+`paper` holds what the paper "MDP Homomorphic Networks" states; its code's habits (a time limit counts as the end of
+the world) are switches. `tuned` is the same algorithm without those habits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from symcheck.errors import OptionError, suggestion
+
+Algorithm = Literal["ppo", "a2c"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of one algorithm; the defaults are the paper's for CartPole.
+
+    Attributes:
+        algorithm: "ppo" (clipped surrogate, several epochs) or "a2c" (one step on the whole batch).
+        steps: environment steps of one run in all; the last update may pass it by less than one batch.
+        environments: environments of one run, stepped together.
+        horizon: steps of each environment between two updates.
+        discount: the discount factor, in (0, 1].
+        gae_lambda: the decay of generalised advantage estimation, in [0, 1]; 1 gives returns minus values.
+        value_coefficient: weight of the value loss, which is half the squared error.
+        entropy_coefficient: weight of the entropy bonus.
+        max_gradient_norm: each run's gradient is scaled down to this 2-norm.
+        epochs: PPO: passes over each batch.
+        minibatches: PPO: parts into which each pass splits the batch; must divide `environments * horizon`.
+        clip: PPO: the ratio of new to old probability is clipped to [1 - clip, 1 + clip].
+        decorrelation_steps: each environment first takes a random number of random actions up to this one, so that
+            episodes of one run do not march in step; not counted in `steps`.
+        evaluation_every: an evaluation follows the first update at or after each multiple of this many steps.
+        evaluation_episodes: episodes of one evaluation, each on an environment of its own.
+        time_limit_is_terminal: True reproduces the paper's code, which treats `truncated` like `terminated`.
+            False bootstraps from the value of the last observation where the time limit alone ended the episode.
+
+    Raises:
+        OptionError: naming every field out of range.
+    """
+
+    algorithm: Algorithm = "ppo"
+    steps: int = 100_000
+    environments: int = 16
+    horizon: int = 5
+    discount: float = 0.99
+    gae_lambda: float = 1.0
+    value_coefficient: float = 1.0
+    entropy_coefficient: float = 0.01
+    max_gradient_norm: float = 1.0
+    epochs: int = 4
+    minibatches: int = 4
+    clip: float = 0.1
+    decorrelation_steps: int = 400
+    evaluation_every: int = 500
+    evaluation_episodes: int = 25
+    time_limit_is_terminal: bool = True
+
+    def __post_init__(self) -> None:
+        problems = list(_problems(self))
+        if problems:
+            raise OptionError(f"expected {'; '.join(problems)}.", where="settings", remedy="Correct these settings.")
+
+    @property
+    def batch(self) -> int:
+        """Environment steps of one run between two updates."""
+        return self.environments * self.horizon
+
+    @property
+    def updates(self) -> int:
+        """Batches that one run collects in all."""
+        return math.ceil(self.steps / self.batch)
+
+    def with_changes(self, **changes: Any) -> Settings:
+        """The same settings with some fields replaced; fields given as None stay as they are.
+
+        Example:
+            >>> Settings().with_changes(steps=1_000, horizon=None).steps
+            1000
+        """
+        return dataclasses.replace(self, **{key: value for key, value in changes.items() if value is not None})
+
+
+def _problems(settings: Settings) -> Sequence[str]:
+    positive = ("steps", "environments", "horizon", "epochs", "minibatches", "evaluation_every", "evaluation_episodes")
+    problems = [
+        f"{name} to be 1 or more, got {getattr(settings, name)}" for name in positive if getattr(settings, name) < 1
+    ]
+    if settings.algorithm not in ("ppo", "a2c"):
+        problems.append(f"algorithm to be 'ppo' or 'a2c', got {settings.algorithm!r}")
+    if not 0.0 < settings.discount <= 1.0:
+        problems.append(f"discount to lie in (0, 1], got {settings.discount}")
+    if not 0.0 <= settings.gae_lambda <= 1.0:
+        problems.append(f"gae_lambda to lie in [0, 1], got {settings.gae_lambda}")
+    if settings.decorrelation_steps < 0:
+        problems.append(f"decorrelation_steps to be 0 or more, got {settings.decorrelation_steps}")
+    if not problems and settings.algorithm == "ppo" and settings.batch % settings.minibatches:
+        problems.append(f"minibatches to divide the batch of {settings.batch} steps, got {settings.minibatches}")
+    return problems
+
+
+PRESETS: dict[str, dict[str, Settings]] = {
+    "cartpole": {
+        "paper": Settings(),
+        "tuned": Settings(time_limit_is_terminal=False),
+    },
+    "gridworld": {
+        "paper": Settings(
+            algorithm="a2c", steps=2_000_000, value_coefficient=0.5, decorrelation_steps=1000, evaluation_every=10_000,
+        ),
+        "tuned": Settings(
+            algorithm="a2c", steps=200_000, value_coefficient=0.5, decorrelation_steps=1000, evaluation_every=1_000,
+            time_limit_is_terminal=False,
+        ),
+    },
+}  # fmt: skip
+
+
+def preset(task: str, name: str) -> Settings:
+    """The settings of a task's preset.
+
+    Args:
+        task: the task's name.
+        name: "paper" or "tuned".
+
+    Returns:
+        The preset.
+
+    Raises:
+        OptionError: when the task has no preset of that name; suggests the nearest.
+
+    Example:
+        >>> preset("cartpole", "paper").clip
+        0.1
+    """
+    known = PRESETS.get(task, {})
+    if name not in known:
+        raise OptionError(
+            f"unknown preset {name!r} of task {task!r}.", where="--preset", remedy=suggestion(name, known)
+        )
+    return known[name]
