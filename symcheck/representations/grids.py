@@ -1,0 +1,129 @@
+"""Image grids: how rotations and flips rearrange pixels, and filters over them.
+
+An operator acts on the last two axes as numpy does (`numpy.rot90`, `[::-1, :]`, `[:, ::-1]`, transposition), about the
+centre, so on filters exactly as on images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import RepresentationError, suggestion
+from symcheck.groups.group import Group
+from symcheck.representations import operations, validation
+from symcheck.representations.representation import Representation, SignedPermutationRepresentation
+from symcheck.representations.signed_images import SignedImages
+
+Grid = npt.NDArray[np.int64]
+OPERATORS: dict[str, Callable[[Grid], Grid]] = {
+    "identity": lambda grid: grid,
+    "rot90": lambda grid: np.rot90(grid, 1),
+    "rot180": lambda grid: np.rot90(grid, 2),
+    "rot270": lambda grid: np.rot90(grid, 3),
+    "flip_ud": lambda grid: grid[::-1, :],
+    "flip_lr": lambda grid: grid[:, ::-1],
+    "transpose": lambda grid: grid.T,
+    "anti_transpose": lambda grid: np.rot90(grid, 2).T,
+}
+"""Spatial operators by name; "rot90" is counter-clockwise, as `numpy.rot90`."""
+SQUARE_ONLY = frozenset({"rot90", "rot270", "transpose", "anti_transpose"})
+"""Operators that exchange height and width."""
+
+
+def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int], where: str = "spatial") -> None:
+    """Refuses spatial operators that are unknown, do not fit the size, or break a relation of the group.
+
+    Args:
+        group: the group.
+        spatial: one operator name per generator.
+        size: height and width in pixels.
+        where: how to call the argument.
+
+    Raises:
+        RepresentationError: says which operator or relation is at fault.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> check_spatial(cyclic(4), ["rot90"], size=(7, 7))
+    """
+    if isinstance(spatial, str):
+        raise RepresentationError(
+            f"expected one operator per generator of {group.name}, got the string {spatial!r}.",
+            where=where,
+            remedy=f"Write [{spatial!r}].",
+        )
+    validation.check_count(group, len(spatial), where)
+    for label, operator in zip(group.generator_names, spatial, strict=True):
+        if operator not in OPERATORS:
+            remedy = suggestion(str(operator), OPERATORS)
+            raise RepresentationError(f"no spatial operator is called {operator!r}.", where=where, remedy=remedy)
+        if operator in SQUARE_ONLY and size[0] != size[1]:
+            raise RepresentationError(
+                f"{operator} (generator {label}) exchanges height and width and needs a square, got "
+                f"{size[0]} x {size[1]}.",
+                where=where,
+                remedy="Use a square size, or a group without that generator.",
+            )
+    # A 2 x 3 block of pixels tells all eight operators apart inside 3 x 3; small filters might not.
+    SignedPermutationRepresentation(group, [_images(name, 3, 3) for name in spatial], name=where)
+
+
+def _images(operator: str, height: int, width: int) -> SignedImages:
+    moved = OPERATORS[operator](np.arange(height * width).reshape(height, width)).ravel()
+    index = np.empty_like(moved)
+    index[moved] = np.arange(height * width)
+    return SignedImages(index, np.ones(height * width, dtype=np.int64))
+
+
+def image_grid(G: Group, height: int, width: int, spatial: Sequence[str]) -> SignedPermutationRepresentation:
+    """The action of spatial operators on the height * width pixels, flattened row by row.
+
+    Args:
+        G: the group.
+        height: rows.
+        width: columns.
+        spatial: one operator name per generator: a key of `OPERATORS`.
+
+    Returns:
+        The permutation representation of dimension height * width.
+
+    Raises:
+        RepresentationError: an unknown operator, a non-square grid under rot90 or transpose, or a relation that fails.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> image_grid(cyclic(4), 2, 2, ["rot90"]).images[0].index
+        array([2, 0, 3, 1])
+    """
+    if height < 1 or width < 1:
+        raise RepresentationError(f"expected a positive height and width, got {height} x {width}.", where="image_grid")
+    check_spatial(G, spatial, size=(height, width))
+    images = [_images(name, height, width) for name in spatial]
+    return SignedPermutationRepresentation(G, images, name=f"{height} x {width} grid", check=False)
+
+
+def with_grid(rho: Representation, height: int, width: int, spatial: Sequence[str]) -> Representation:
+    """The action on images whose pixels carry rho: components and pixels move together.
+
+    Args:
+        rho: the representation on the component axis.
+        height: rows.
+        width: columns.
+        spatial: one operator name per generator.
+
+    Returns:
+        The representation of dimension dim * height * width, the flattened (dim, height, width).
+
+    Raises:
+        RepresentationError: as `image_grid`.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> from symcheck.representations.constructors import regular
+        >>> with_grid(regular(cyclic(4)), 5, 5, ["rot90"]).dim
+        100
+    """
+    return operations.tensor(rho, image_grid(rho.group, height, width, spatial))

@@ -1,0 +1,314 @@
+"""Representations of a finite group by real matrices, given on its generators.
+
+A representation rho sends every element to an invertible matrix with rho(g h) = rho(g) rho(h). Two forms cover what
+reinforcement learning needs:
+
+- `SignedPermutationRepresentation`: every basis vector goes to plus or minus a basis vector. Kept as integer arrays, so
+  that everything built on it is exact and needs the generators only.
+- `MatrixRepresentation`: any other real matrices, in float64.
+
+Both are checked when they are built: each relator of the group must map to the identity (von Dyck), and the error names
+the relator that fails and by how much.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck import arrays
+from symcheck.errors import RepresentationError
+from symcheck.groups.group import Element, Group, Word
+from symcheck.representations import validation
+from symcheck.representations.signed_images import Integers, SignedImages
+
+LISTING_LIMIT = 50_000_000
+"""Largest number of stored entries for which the images of all elements are kept at once."""
+
+
+class Representation(abc.ABC):
+    """A homomorphism from a finite group to invertible real matrices.
+
+    Attributes:
+        group: the group G.
+        dim: the dimension of the space that it acts on.
+        name: how reports call it, for instance "regular(C4)".
+    """
+
+    group: Group
+    dim: int
+    name: str
+
+    @abc.abstractmethod
+    def matrix(self, g: Element) -> npt.NDArray[np.float64] | Integers:
+        """rho(g), a dense (dim, dim) matrix: integers for signed permutations, float64 otherwise."""
+
+    @abc.abstractmethod
+    def character(self, g: Element) -> float:
+        """The trace of rho(g)."""
+
+    @abc.abstractmethod
+    def characters(self) -> npt.NDArray[np.float64]:
+        """The traces of all elements in the order of `group.elements()`, (order,)."""
+
+    @property
+    @abc.abstractmethod
+    def is_orthogonal(self) -> bool:
+        """Whether every rho(g) preserves lengths."""
+
+    @property
+    @abc.abstractmethod
+    def content(self) -> bytes:
+        """Sixteen bytes that identify group and matrices by value."""
+
+    @property
+    def generator_matrices(self) -> list[npt.NDArray[np.float64] | Integers]:
+        """The matrix of each generator, in order."""
+        return [self.matrix(g) for g in self.group.generators]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: dimension {self.dim} of {self.group.name}>"
+
+
+class SignedPermutationRepresentation(Representation):
+    """rho(g_i) e_j = sign[j] * e_{index[j]}: basis vectors go to basis vectors, up to sign.
+
+    Args:
+        group: the group.
+        images: one `SignedImages` per generator, all of the same dimension.
+        name: how reports call it.
+        check: False only where the construction itself guarantees the relations.
+
+    Raises:
+        RepresentationError: a wrong number of images, or a relation of the group that fails.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> swap = SignedImages(np.array([1, 0]), np.array([1, 1]))
+        >>> rho = SignedPermutationRepresentation(cyclic(2), [swap], name="swap")
+        >>> rho.matrix(rho.group.generators[0])
+        array([[0, 1],
+               [1, 0]])
+    """
+
+    def __init__(self, group: Group, images: Sequence[SignedImages], *, name: str, check: bool = True) -> None:
+        self.group, self.name = group, name
+        self.images = tuple(images)
+        validation.check_count(group, len(self.images), name)
+        self.dim = validation.common_dimension([image.dim for image in self.images], name)
+        self._cache: dict[Element, SignedImages] = {}
+        if check:
+            validation.check_signed_relations(group, self.images, name)
+
+    def evaluate(self, word: Word) -> SignedImages:
+        """The signed images of the element that a word spells.
+
+        Args:
+            word: generator indices, the last applied first.
+
+        Returns:
+            rho(gens[w[0]] * gens[w[1]] * ...).
+        """
+        return validation.evaluate(word, self.images, SignedImages.identity(self.dim))
+
+    def image(self, g: Element) -> SignedImages:
+        """rho(g) as signed images; words are remembered for small groups."""
+        if g not in self._cache:
+            found = self.evaluate(self.group.word(g))
+            if len(self._cache) * self.dim > LISTING_LIMIT // 8:
+                return found
+            self._cache[g] = found
+        return self._cache[g]
+
+    def matrix(self, g: Element) -> Integers:
+        """The dense integer matrix of g, (dim, dim)."""
+        return self.image(g).matrix()
+
+    def character(self, g: Element) -> float:
+        """The signs of the components that g leaves in place, added up."""
+        return float(self.image(g).trace())
+
+    def characters(self) -> npt.NDArray[np.float64]:
+        """The traces of all elements, (order,); cost |G| dim."""
+        return np.array([image.trace() for image in self._all_images()], dtype=np.float64)
+
+    def _all_images(self) -> Iterator[SignedImages]:
+        """The images of all elements in order; words are prefix closed, so one product each suffices."""
+        known: dict[Word, SignedImages] = {(): SignedImages.identity(self.dim)}
+        keep = self.group.order * self.dim <= LISTING_LIMIT
+        for g in self.group.elements():
+            word = self.group.word(g)
+            if word not in known:
+                found = known[word[:-1]] @ self.images[word[-1]] if keep else self.evaluate(word)
+                if not keep:
+                    yield found
+                    continue
+                known[word] = found
+            yield known[word]
+
+    @property
+    def is_orthogonal(self) -> bool:
+        """True: signed permutation matrices are orthogonal."""
+        return True
+
+    @cached_property
+    def is_permutation(self) -> bool:
+        """Whether no generator changes a sign."""
+        return all(bool((image.sign > 0).all()) for image in self.images)
+
+    @cached_property
+    def content(self) -> bytes:
+        """Sixteen bytes that identify group and images, exactly."""
+        parts = [part for image in self.images for part in (image.index, image.sign)]
+        return arrays.content_hash("signed", *_group_content(self.group), *parts)
+
+
+class MatrixRepresentation(Representation):
+    """A representation by float64 matrices, one per generator.
+
+    Matrices stored in float32 are moved to the nearest true representation (averaging over small groups), so that
+    everything built on them holds to float64 rounding.
+
+    Args:
+        group: the group.
+        matrices: per generator an invertible matrix (dim, dim).
+        name: how reports call it.
+        check: False only where the construction itself guarantees the relations.
+
+    Raises:
+        RepresentationError: not square, not finite, singular, of different sizes, or a relation that fails.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> half_turn = MatrixRepresentation(cyclic(2), [[[-1.0, 0.0], [0.0, -1.0]]], name="half turn")
+        >>> half_turn.character(half_turn.group.generators[0])
+        -2.0
+    """
+
+    def __init__(self, group: Group, matrices: Sequence[npt.ArrayLike], *, name: str, check: bool = True) -> None:
+        self.group, self.name = group, name
+        validation.check_count(group, len(matrices), name)
+        where = "{}, generator {}"
+        read = [
+            arrays.square_matrix(m, where=where.format(name, label), error=RepresentationError)
+            for m, label in zip(matrices, group.generator_names, strict=True)
+        ]
+        self.dim = validation.common_dimension([len(m) for m in read], name)
+        self.precision = max(validation.precision_of(m) for m in matrices)
+        if check:
+            validation.check_matrix_relations(group, read, self.precision, name)
+        if self.precision > np.finfo(np.float64).eps and group.order * self.dim**2 <= LISTING_LIMIT // 8:
+            read = _nearest_representation(group, read)
+        self.matrices = tuple(read)
+        self._cache: dict[Element, npt.NDArray[np.float64]] = {}
+
+    def evaluate(self, word: Word) -> npt.NDArray[np.float64]:
+        """The matrix of the element that a word spells, (dim, dim).
+
+        Args:
+            word: generator indices, the last applied first.
+
+        Returns:
+            rho(gens[w[0]]) @ rho(gens[w[1]]) @ ...
+        """
+        return validation.evaluate_matrices(word, self.matrices)
+
+    def matrix(self, g: Element) -> npt.NDArray[np.float64]:
+        """The matrix of g, (dim, dim)."""
+        if g not in self._cache:
+            found = self.evaluate(self.group.word(g))
+            if len(self._cache) * self.dim**2 > LISTING_LIMIT // 8:
+                return found
+            self._cache[g] = found
+        return self._cache[g].copy()
+
+    def character(self, g: Element) -> float:
+        """The trace of the matrix of g."""
+        return float(np.trace(self.matrix(g)))
+
+    def characters(self) -> npt.NDArray[np.float64]:
+        """The traces of all elements, (order,); cost |G| dim^3."""
+        return np.asarray(np.trace(self.all_matrices(), axis1=1, axis2=2), dtype=np.float64)
+
+    def all_matrices(self) -> npt.NDArray[np.float64]:
+        """The matrices of all elements in the order of `group.elements()`, (order, dim, dim).
+
+        Cost: |G| matrix products; memory |G| dim^2.
+        """
+        return _all_matrices(self.group, self.matrices)
+
+    @cached_property
+    def is_orthogonal(self) -> bool:
+        """Whether every generator preserves lengths, to 1e-10."""
+        # A product of float64 entries of size at most 1 rounds by dim ulp; 1e-10 is far above and far below a shear.
+        return all(bool(np.abs(m.T @ m - np.eye(self.dim)).max() <= 1e-10) for m in self.matrices)
+
+    @cached_property
+    def content(self) -> bytes:
+        """Sixteen bytes that identify group and matrices, to nine decimals."""
+        # cos and sin differ between machines in the last place; nine decimals of the largest entry do not.
+        rounded = [np.round(m / max(1.0, float(np.abs(m).max())), 9) + 0.0 for m in self.matrices]
+        scale = [np.array([float(f"{max(1.0, float(np.abs(m).max())):.6g}")]) for m in self.matrices]
+        return arrays.content_hash("matrix", *_group_content(self.group), *rounded, *scale)
+
+
+def _group_content(group: Group) -> list[npt.NDArray[np.int64]]:
+    return [np.array(g.images, dtype=np.int64) for g in group.generators]
+
+
+def _all_matrices(group: Group, matrices: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    dim = len(matrices[0])
+    if group.order * dim**2 > LISTING_LIMIT * 4:
+        raise RepresentationError(
+            f"the matrices of all {group.order:,} elements of {group.name} in dimension {dim} do not fit in memory.",
+            where="all_matrices",
+        )
+    stack = np.empty((group.order, dim, dim))
+    position = {}
+    for k, g in enumerate(group.elements()):
+        word = group.word(g)
+        position[word] = k
+        stack[k] = stack[position[word[:-1]]] @ matrices[word[-1]] if word else np.eye(dim)
+    return stack
+
+
+def _nearest_representation(group: Group, matrices: Sequence[npt.NDArray[np.float64]]) -> list[npt.NDArray[np.float64]]:
+    """Repeats rho(s) <- mean over h of rho(s h) rho(h)^-1, which converges quadratically to a representation."""
+    current = list(matrices)
+    steps = 1 + math.ceil(math.log2(3))  # 1e-7 -> 1e-14 -> below rounding
+    for _ in range(steps):
+        stack = _all_matrices(group, current)
+        inverses = np.linalg.inv(stack)
+        table = group.cayley_table
+        current = [np.mean(stack[table[:, i]] @ inverses, axis=0) for i in range(len(current))]
+    return current
+
+
+def require_same_group(first: Representation, second: Representation, *, names: tuple[str, str]) -> None:
+    """Refuses two representations whose groups differ.
+
+    Args:
+        first: a representation.
+        second: another one.
+        names: how to call them in the message.
+
+    Raises:
+        RepresentationError: the groups have different generators.
+    """
+    if first.group != second.group:
+        raise RepresentationError(
+            f"{names[1]} must represent the same group as {names[0]}: got {first.group.name!r} (order "
+            f"{first.group.order}, generators {', '.join(first.group.generator_names)}) and {second.group.name!r} "
+            f"(order {second.group.order}, generators {', '.join(second.group.generator_names)}).",
+            remedy=f"Restrict {names[1]} first: restrict({names[1]}, to={names[0]}.group).",
+        )
+
+
+def same(first: Representation, second: Representation) -> bool:
+    """Whether two representations have the same group and the same matrices, by value."""
+    return first.content == second.content

@@ -1,0 +1,73 @@
+"""A signed permutation as two integer arrays: e_j goes to sign[j] * e_{index[j]}."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SignedImages:
+    """Where each basis vector goes, and with which sign.
+
+    Attributes:
+        index: (n,), a rearrangement of 0..n-1.
+        sign: (n,), entries 1 and -1.
+
+    Example:
+        >>> turn = SignedImages(np.array([1, 0]), np.array([1, -1]))
+        >>> (turn @ turn).matrix()
+        array([[-1,  0],
+               [ 0, -1]])
+    """
+
+    index: Integers
+    sign: Integers
+
+    @staticmethod
+    def identity(dim: int) -> SignedImages:
+        """The identity on `dim` components."""
+        return SignedImages(np.arange(dim), np.ones(dim, dtype=np.int64))
+
+    @property
+    def dim(self) -> int:
+        """The number of components."""
+        return len(self.index)
+
+    def __matmul__(self, other: SignedImages) -> SignedImages:
+        """The product of the matrices: `other` acts first."""
+        return SignedImages(self.index[other.index], other.sign * self.sign[other.index])
+
+    def inverse(self) -> SignedImages:
+        """The inverse, which is the transpose."""
+        index, sign = np.empty_like(self.index), np.empty_like(self.sign)
+        index[self.index] = np.arange(self.dim)
+        sign[self.index] = self.sign
+        return SignedImages(index, sign)
+
+    def matrix(self) -> Integers:
+        """The dense (n, n) integer matrix."""
+        dense = np.zeros((self.dim, self.dim), dtype=np.int64)
+        dense[self.index, np.arange(self.dim)] = self.sign
+        return dense
+
+    def trace(self) -> int:
+        """The sum of the signs of the components that stay."""
+        return int(self.sign[self.index == np.arange(self.dim)].sum())
+
+    def residual(self) -> int:
+        """The largest entry of |matrix - identity|: 0, 1 or 2."""
+        here = self.index == np.arange(self.dim)
+        if not here.all():
+            return 1 if (self.sign[here] > 0).all() else 2
+        return 0 if (self.sign > 0).all() else 2
+
+    def as_points(self) -> tuple[int, ...]:
+        """The permutation of 2n points: component j with sign + is point j, with sign - point n + j."""
+        up = self.index + self.dim * (self.sign < 0)
+        down = self.index + self.dim * (self.sign > 0)
+        return tuple(np.concatenate([up, down]).tolist())
