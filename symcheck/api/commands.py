@@ -95,4 +95,3 @@ def from_command(line: str, *, where: str) -> RunCommand:
         name = rest.pop(0).removeprefix("--")
         options[name] = rest.pop(0) if rest and not rest[0].startswith("--") else ""
     return RunCommand(words[1], words[2], options)
-

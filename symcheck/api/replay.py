@@ -86,9 +86,7 @@ def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[Pr
     target = resolve_env(command.target, kwargs)
     symmetry = resolve_symmetry(command.options["symmetry"]).symmetry
     options = _read_options(EnvOptions, command)
-    return [
-        env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items
-    ]
+    return [env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items]
 
 
 def _replay_net(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
@@ -103,6 +101,8 @@ def _read_options(kind: type[Any], command: RunCommand) -> Any:
     for field in dataclasses.fields(kind):
         text = command.options.get(field.name.replace("_", "-"))
         if text is not None:
-            convert = float if field.name in ("alpha", "max_time") else int if field.name in ("samples", "seed") else str
+            convert = (
+                float if field.name in ("alpha", "max_time") else int if field.name in ("samples", "seed") else str
+            )
             values[field.name] = convert(text)
     return kind(**values)

@@ -74,9 +74,7 @@ def verify_env(
     results = []
     for item in named:
         command = _command(env, item, env_kwargs, options)
-        result = run_env(
-            target.make, item.symmetry, options=options, target=target.name, command=command, emit=emit
-        )
+        result = run_env(target.make, item.symmetry, options=options, target=target.name, command=command, emit=emit)
         results.append(with_reproduction(result))
         if result.interrupted:
             break
@@ -95,9 +93,7 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[Name
     return claimed_symmetries(target.env_id)
 
 
-def _command(
-    env: object, item: NamedSymmetry, env_kwargs: Mapping[str, Any] | None, options: EnvOptions
-) -> str:
+def _command(env: object, item: NamedSymmetry, env_kwargs: Mapping[str, Any] | None, options: EnvOptions) -> str:
     """The command line that repeats the run; "" where an object built in Python is part of it."""
     if not isinstance(env, str) or item.spec is None:
         return ""

@@ -12,7 +12,9 @@ from symcheck.errors import TargetError, suggestion
 
 @reports_mistakes
 def command(
-    env_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Environments; all when left out.")] = None,
+    env_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments; all when left out.")
+    ] = None,
 ) -> None:
     """Print what is recorded for the known environments: symmetry, verdict, and why."""
     from rich.console import Console

@@ -54,7 +54,9 @@ def parse_fail_on(text: str) -> frozenset[FailOn]:
     try:
         chosen = frozenset(FailOn(word) for word in words)
     except ValueError as error:
-        raise OptionError(f"expected failed, undecided or failed,undecided; got {text!r}.", where="--fail-on") from error
+        raise OptionError(
+            f"expected failed, undecided or failed,undecided; got {text!r}.", where="--fail-on"
+        ) from error
     if not chosen:
         raise OptionError("expected failed, undecided or failed,undecided; got nothing.", where="--fail-on")
     return chosen

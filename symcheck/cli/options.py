@@ -12,29 +12,27 @@ _BUDGET = "Budget"
 
 Samples = Annotated[
     int | None,
-    typer.Option(help="Pairs (input, group element) to test; the method's default when left out.", rich_help_panel=_BUDGET),
+    typer.Option(
+        help="Pairs (input, group element) to test; the method's default when left out.", rich_help_panel=_BUDGET
+    ),
 ]
 MaxTime = Annotated[
     float | None,
     typer.Option(help="Stop after this many seconds; what is unfinished is undecided.", rich_help_panel=_BUDGET),
 ]
-Alpha = Annotated[
-    float, typer.Option(help="Probability of a false alarm over the whole run.", rich_help_panel=_BUDGET)
-]
+Alpha = Annotated[float, typer.Option(help="Probability of a false alarm over the whole run.", rich_help_panel=_BUDGET)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same verdict.", rich_help_panel=_BUDGET)]
 FailOnOption = Annotated[
     str,
-    typer.Option("--fail-on", help="What exits non-zero: failed, undecided or failed,undecided.", rich_help_panel=_REPORTS),
+    typer.Option(
+        "--fail-on", help="What exits non-zero: failed, undecided or failed,undecided.", rich_help_panel=_REPORTS
+    ),
 ]
-Html = Annotated[
-    Path | None, typer.Option("--html", help="Write one self-contained page.", rich_help_panel=_REPORTS)
-]
+Html = Annotated[Path | None, typer.Option("--html", help="Write one self-contained page.", rich_help_panel=_REPORTS)]
 Json = Annotated[
     Path | None, typer.Option("--json", help="Write the results, schema symcheck/1.", rich_help_panel=_REPORTS)
 ]
-Junit = Annotated[
-    Path | None, typer.Option("--junit", help="Write JUnit XML for a CI.", rich_help_panel=_REPORTS)
-]
+Junit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML for a CI.", rich_help_panel=_REPORTS)]
 Markdown = Annotated[
     Path | None,
     typer.Option("--markdown", help="Append Markdown, as a step summary needs.", rich_help_panel=_REPORTS),

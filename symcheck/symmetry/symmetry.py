@@ -17,7 +17,7 @@ import numpy as np
 
 from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups.group import Group
-from symcheck.representations import catalog
+from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
 from symcheck.symmetry.entries import (
     SPATIAL_OPERATORS,
@@ -197,14 +197,14 @@ def _affine_representation(group: Group, entries: Sequence[AffineEntry], part: s
     linear = all(entry.offset is None for entry in entries)
     matrices = [entry.dense() if linear else entry.homogeneous() for entry in entries]
     try:
-        return catalog.from_matrices(group, matrices)
+        return constructors.from_matrices(group, matrices)
     except RepresentationError as error:
         raise RepresentationError(error.problem, where=part, remedy=error.remedy) from error
 
 
 def _refuse_unless(group: Group, images: Sequence[Sequence[int]], part: str) -> Representation:
     try:
-        return catalog.signed_permutation(group, images)
+        return constructors.signed_permutation(group, images)
     except RepresentationError as error:
         raise RepresentationError(error.problem, where=part, remedy=error.remedy) from error
 

@@ -8,9 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PINS = dict(
-    line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"
-)
+PINS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#")
 
 
 def normalised(name: str) -> str:
@@ -52,6 +50,7 @@ def test_the_readme_starts_with_the_two_commands():
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"])
 def test_paths_named_in_the_pages_exist(page):
-    for path in re.findall(r"`((?:symcheck|properties|reports|reference_agents|tests|docs|benchmarks|examples)/[\w/.]*)`",
-                           page.read_text()):
+    for path in re.findall(
+        r"`((?:symcheck|properties|reports|reference_agents|tests|docs|benchmarks|examples)/[\w/.]*)`", page.read_text()
+    ):
         assert (ROOT / path).exists(), f"{page.name} names {path}"
