@@ -10,8 +10,8 @@ import gymnasium as gym
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import options_that_differ, to_command
-from symcheck.api.reproduce import with_reproduction
 from symcheck.api.report import Report
+from symcheck.api.reproduce import with_reproduction
 from symcheck.api.specs import NamedSymmetry, claimed_symmetries, resolve_symmetry
 from symcheck.engine.env_runner import run_env
 from symcheck.engine.events import Emit

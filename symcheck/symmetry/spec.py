@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from symcheck.errors import SpecError, suggestion
+from symcheck.errors import GroupError, SpecError, suggestion
 from symcheck.groups import catalog
 from symcheck.groups.group import Group
 from symcheck.symmetry.symmetry import Symmetry
@@ -126,6 +126,8 @@ def parse_group(text: Any, where: str) -> Group:
         raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
     try:
         group = _evaluate(ast.parse(text, mode="eval").body, where)
+    except GroupError as error:
+        raise SpecError(f"{text}: {error.problem}", where=f"{where}, group", remedy=error.remedy) from error
     except (SyntaxError, ValueError, TypeError, RecursionError) as error:
         raise SpecError(
             f"expected the name of a group such as 'cyclic(2)' or 'product(cyclic(2), dihedral(4))', got {text!r}.",

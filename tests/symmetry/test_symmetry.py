@@ -21,7 +21,7 @@ def rotation(n):
 
 
 def test_a_quarter_turn_declared_of_order_two_is_refused_where_it_stands():
-    with pytest.raises(RepresentationError, match="^action"):
+    with pytest.raises(RepresentationError, match=r"^action"):
         Symmetry("bad", C2, [[-1]], [["+2", "-1"]])
 
 
@@ -101,7 +101,7 @@ def test_batches_agree_with_single_values():
     for word in [(), (0,), (0, 0)]:
         singles = [bound.observation(word, x) for x in xs]
         # a matrix product of another shape may round each of its two additions differently
-        np.testing.assert_allclose(bound.observation_batch(word, xs), np.stack(singles), rtol=0, atol=4e-16)
+        np.testing.assert_allclose(bound.observation_batch(word, xs), np.stack(singles), rtol=0, atol=4 * np.finfo(float).eps)
 
 
 def test_state_dependent_actions_compose_in_the_homomorphism_direction():
