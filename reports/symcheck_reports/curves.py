@@ -3,8 +3,60 @@
 from __future__ import annotations
 
 from symcheck_reports.curve_model import CurveModel
+from symcheck_reports.curve_sections import comparison, failures, learning, rates, seeds, settings
+from symcheck_reports.curve_view import CurveView, curve_view, verdict_on_task
+from symcheck_reports.formatting import count, one_line, plural, seconds
+from symcheck_reports.templating import PageHead, document
+
+_SECTIONS = (learning, comparison, failures, rates, seeds, settings)
 
 
 def render_curves(model: CurveModel) -> str:
-    """The page as text; filled in by the next commit."""
-    raise NotImplementedError
+    """The page for one task.
+
+    Args:
+        model: the curves of every network, as the trainer filled them in.
+
+    Returns:
+        A complete HTML document; it requests nothing.
+
+    Raises:
+        ValueError: when `model` has no network: there is nothing to draw.
+
+    Example:
+        >>> from symcheck_reports.curve_model import NetworkCurves, SeedCurve
+        >>> mlp = NetworkCurves("mlp", 0.001, [SeedCurve(0, [500, 1000], [20.0, 480.0])])
+        >>> "reaches 475 after 1,000 steps" in render_curves(CurveModel("CartPole-v1", [mlp], threshold=475.0))
+        True
+    """
+    if not model.networks:
+        raise ValueError("expected at least one network with its runs, got none")
+    view = curve_view(model)
+    head = PageHead("Learning curves", verdict_on_task(view), _lead(view), facts=_facts(view))
+    sections = [built for module in _SECTIONS if (built := module.build(view)) is not None]
+    return document(head, sections)
+
+
+def _lead(view: CurveView) -> str:
+    stopped = sum(len(network.failed_runs) for network in view.model.networks)
+    early = f" {plural(stopped, 'run')} stopped early." if stopped else ""
+    unverified = [n.network.name for n in view.networks if n.network.verdict is None]
+    broken = [n.network.name for n in view.networks if n.network.verdict == "failed"]
+    verdicts = f" verify-net failed on {one_line(', '.join(broken), 200)}." if broken else ""
+    if len(unverified) == len(view.networks):
+        verdicts = " The networks were not verified."
+    return f"Medians over seeds, with the quantiles beside them.{early}{verdicts}"
+
+
+def _facts(view: CurveView) -> list[tuple[str, str]]:
+    model = view.model
+    runs = sum(len(network.curves) for network in model.networks)
+    facts = [
+        ("task", model.task),
+        ("networks", ", ".join(dict.fromkeys(network.name for network in model.networks))),
+        ("runs", count(runs)),
+        ("env steps per run", count(view.last_step)),
+    ]
+    if model.duration_s is not None:
+        facts.append(("wall time", seconds(model.duration_s)))
+    return facts

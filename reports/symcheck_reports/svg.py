@@ -54,6 +54,17 @@ def coordinate(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0").replace("-0.0", "0")
 
 
+def segment(x: float, y: float, *, to_x: float | None = None, to_y: float | None = None, class_: str) -> Markup:
+    """A straight line from (x, y), across to `to_x` or down to `to_y`.
+
+    Example:
+        >>> segment(1, 2, to_x=30, class_="axis")
+        Markup('<path d="M1 2H30" class="axis"></path>')
+    """
+    end = f"H{coordinate(to_x)}" if to_x is not None else f"V{coordinate(to_y if to_y is not None else y)}"
+    return element("path", d=Markup(f"M{coordinate(x)} {coordinate(y)}{end}"), class_=class_)
+
+
 def figure(children: Iterable[str], *, name: str, title: str, description: str, width: float, height: float) -> Markup:
     """An `svg` element that scales with its column and is named for people who do not see it.
 

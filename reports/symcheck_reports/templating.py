@@ -109,7 +109,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters.update(formula=formula, count=count, one_line=one_line)
+    environment.filters.update(formula=formula, count=count, one_line=one_line, spanned=spanned)
     return environment
 
 
@@ -128,6 +128,17 @@ def _asset(name: str) -> str:
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return "sha256-" + base64.b64encode(digest).decode("ascii")
+
+
+def spanned(text: str) -> Markup:
+    """A cell of two lines: the part after the newline in small type below the first.
+
+    Example:
+        >>> spanned("480" + chr(10) + "(455 to 497)")
+        Markup('480<span class="sub">(455 to 497)</span>')
+    """
+    first, _, second = text.partition(chr(10))
+    return Markup('{}<span class="sub">{}</span>').format(first, second) if second else escape(first)
 
 
 _SYMBOLS = (

@@ -68,12 +68,20 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
     width = max((len(one_line(p.name, 60)) for p in run.properties), default=0)
     for result in run.properties:
         if result.verdict == "failed":
-            lines += [*failure_lines(result, run), Text()]
+            lines += [*([Text()] if lines and lines[-1] else []), *failure_lines(result, run), Text()]
         elif not quiet:
             lines += property_lines(result, width)
-    if not quiet and lines[-1]:
-        lines.append(Text())
+    if not quiet:
+        lines += _regions(run)
+        lines += [Text()] if lines[-1] else []
     return [*lines, *_summary(run, quiet)]
+
+
+def _regions(run: RunResult) -> list[Text]:
+    """The regions that the bounds speak of, each once."""
+    regions = dict.fromkeys(str(p.bound["region"]) for p in run.properties if p.bound and p.bound.get("region"))
+    gap = " " * _VERDICT_WIDTH
+    return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in regions]
 
 
 def _header(run: RunResult) -> Text:
@@ -88,7 +96,7 @@ def property_lines(result: PropertyResult, width: int = 0) -> list[Text]:
         parts.append(f"largest residual {scientific(result.max_residual)}{against}")
     elif result.p_value is not None:
         parts.append(f"p = {scientific(result.p_value)}")
-    if bound := words.bound_sentence(result.bound):
+    if bound := words.bound_sentence(result.bound, with_region=False):
         parts.append(bound)
     name = one_line(result.name, 60).ljust(width)
     lines = [Text.assemble(_verdict(result.verdict), "  ", name, "  ", ("; ".join(parts), "dim"))]

@@ -13,7 +13,6 @@ from typing import Any
 from symcheck.engine.results import PropertyResult, RunResult, Verdict
 from symcheck_reports.formatting import compact, count, number, one_line, percent, plural, scientific, seconds
 
-
 # Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
 _OUTCOME_DIGITS = 9
 _METHOD_NOUNS = {"relations": "relation", "certificate": "certified part"}

@@ -130,23 +130,15 @@ def draw(rows: Sequence[Row], name: str) -> Markup:
 
 
 def _axis(scale: svg.Scale, low: int, high: int, base: float) -> list[Markup]:
-    parts = [
-        svg.element(
-            "path", d=f"M{svg.coordinate(_ZERO_X)} {svg.coordinate(base)}H{svg.coordinate(_RIGHT)}", class_="axis"
-        )
-    ]
+    parts = [svg.segment(_ZERO_X, base, to_x=_RIGHT, class_="axis")]
     parts.append(svg.element("text", "0", x=_ZERO_X, y=base + 19, class_="tick mid"))
     for exponent in svg.decades(low, high, 4):
         x = scale(10.0**exponent)
         label = "1" if exponent == 0 else f"1e{exponent}"
-        parts.append(svg.element("path", d=f"M{svg.coordinate(x)} {svg.coordinate(base)}v4", class_="axis"))
+        parts.append(svg.segment(x, base, to_y=base + 4, class_="axis"))
         parts.append(svg.element("text", label, x=x, y=base + 19, class_="tick mid"))
     limit = scale(1.0)
-    parts.append(
-        svg.element(
-            "path", d=f"M{svg.coordinate(limit)} {svg.coordinate(_TOP - 8)}V{svg.coordinate(base)}", class_="limit"
-        )
-    )
+    parts.append(svg.segment(limit, _TOP - 8, to_y=base, class_="limit"))
     anchor = "limit-text end" if limit > _WIDTH / 2 else "limit-text"
     parts.append(
         svg.element("text", "tolerance", x=limit + (-6 if limit > _WIDTH / 2 else 6), y=_TOP - 14, class_=anchor)
@@ -162,16 +154,10 @@ def _row(row: Row, scale: svg.Scale, top: float) -> list[Markup]:
     label = ("· " if row.is_coordinate else "") + one_line(row.name, 34)
     shown = f"{ratio_text(row.ratio)}{' above' if over else ''}"
     return [
-        svg.element(
-            "path", d=f"M{svg.coordinate(_ZERO_X)} {svg.coordinate(y)}H{svg.coordinate(_RIGHT)}", class_="track"
-        ),
+        svg.segment(_ZERO_X, y, to_x=_RIGHT, class_="track"),
         svg.element("text", label, x=_ZERO_X - 6, y=top + 17, class_="" if row.is_coordinate else "strong"),
         svg.element("text", shown, x=_RIGHT, y=top + 17, class_="tick end"),
-        svg.element(
-            "path",
-            d=f"M{svg.coordinate(_ZERO_X)} {svg.coordinate(y)}H{svg.coordinate(x)}",
-            class_=f"stem {'over' if over else 'ok'}",
-        ),
+        svg.segment(_ZERO_X, y, to_x=x, class_=f"stem {'over' if over else 'ok'}"),
         _dot(x, y, over),
     ]
 

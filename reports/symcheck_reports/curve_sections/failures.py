@@ -1,0 +1,17 @@
+"""The runs that stopped early, each by name: a page that hid them would flatter its network."""
+
+from __future__ import annotations
+
+from symcheck_reports.curve_view import CurveView
+from symcheck_reports.formatting import count
+from symcheck_reports.templating import Section, section
+
+
+def build(view: CurveView) -> Section | None:
+    """The section, or None where every run was finished."""
+    rows = [
+        (network.name, f"{network.learning_rate:g}", failed.seed, count(failed.env_steps), failed.reason)
+        for network in view.model.networks
+        for failed in network.failed_runs
+    ]
+    return section("failed_runs", "failed-runs", "Runs that stopped early", rows=rows) if rows else None
