@@ -1,1 +1,1 @@
-"""To be described by its owner."""
+"""Environments: what a user may name as one, how its state is set, and the atlas of known symmetries."""

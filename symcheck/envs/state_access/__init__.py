@@ -1,1 +1,6 @@
-"""To be described by its owner."""
+"""Putting environments into states: registered access first, then what is built in."""
+
+from symcheck.envs.state_access.access import find_state_access, register_state_access
+from symcheck.envs.state_access.record import StateAccess
+
+__all__ = ["StateAccess", "find_state_access", "register_state_access"]

@@ -1,0 +1,209 @@
+"""Values of any space as flat float64 vectors, with the name, precision and period of every coordinate.
+
+Residuals are differences of such vectors. Three conventions live here and nowhere else: NaN matches NaN, infinities
+match themselves, and a coordinate whose bounds are -pi and pi is an angle, so that it is compared on the circle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.errors import TargetError
+
+Vector = npt.NDArray[np.float64]
+_FULL_TURN = 2 * math.pi
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The coordinates of flattened values, all arrays of shape (dim,).
+
+    Attributes:
+        names: "observation[2]", "observation['arm'][0]", "reward", ...
+        epsilon: relative rounding unit of the coordinate's dtype; 0 for whole numbers, which are compared exactly.
+        period: 2 pi for angles, 0 for everything else.
+        low: lower bounds declared by the space; -inf where there is none.
+        high: upper bounds; inf where there is none.
+    """
+
+    names: tuple[str, ...]
+    epsilon: Vector
+    period: Vector
+    low: Vector
+    high: Vector
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.names)
+
+    def residual(self, expected: Vector, actual: Vector) -> Vector:
+        """|actual - expected| coordinate by coordinate; NaN matches NaN, angles are compared on the circle.
+
+        Args:
+            expected: shape (..., dim).
+            actual: shape (..., dim).
+
+        Returns:
+            Shape (..., dim), never NaN; infinite where one side alone is NaN or the infinities differ.
+        """
+        return np.abs(self.difference(expected, actual))
+
+    def difference(self, expected: Vector, actual: Vector) -> Vector:
+        """The signed difference actual - expected, with the conventions of `residual`.
+
+        Args:
+            expected: shape (..., dim).
+            actual: shape (..., dim).
+
+        Returns:
+            Shape (..., dim).
+        """
+        same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
+        with np.errstate(invalid="ignore"):
+            raw = np.where(same, 0.0, actual - expected)
+        raw = np.where(np.isnan(raw), np.inf, raw)
+        turning = (self.period > 0) & np.isfinite(raw)
+        if not turning.any():
+            return raw
+        turn = np.where(self.period > 0, self.period, 1.0)
+        with np.errstate(invalid="ignore"):
+            wrapped = raw - turn * np.round(raw / turn)
+        return np.where(turning, wrapped, raw)
+
+    def joined(self, other: Coordinates) -> Coordinates:
+        """These coordinates followed by others."""
+        return Coordinates(
+            self.names + other.names,
+            np.concatenate([self.epsilon, other.epsilon]),
+            np.concatenate([self.period, other.period]),
+            np.concatenate([self.low, other.low]),
+            np.concatenate([self.high, other.high]),
+        )
+
+
+def vector_coordinates(name: str, dim: int, *, epsilon: float, angles: Iterable[int] = ()) -> Coordinates:
+    """Coordinates of a plain vector without declared bounds.
+
+    Args:
+        name: what the vector is, for the names.
+        dim: its length.
+        epsilon: relative rounding unit.
+        angles: the coordinates that live on a circle.
+
+    Returns:
+        The coordinates.
+
+    Example:
+        >>> vector_coordinates("state", 2, epsilon=0.0).names
+        ('state[0]', 'state[1]')
+    """
+    period = np.zeros(dim)
+    period[list(angles)] = _FULL_TURN
+    infinite = np.full(dim, np.inf)
+    return Coordinates(
+        tuple(f"{name}[{i}]" for i in range(dim)), np.full(dim, epsilon), period, -infinite, infinite.copy()
+    )
+
+
+def scalar_coordinate(name: str, *, epsilon: float) -> Coordinates:
+    """The one coordinate of a number such as the reward."""
+    one = np.ones(1)
+    return Coordinates((name,), epsilon * one, 0 * one, -np.inf * one, np.inf * one)
+
+
+class SpaceCodec:
+    """Flattens the values of one space.
+
+    Args:
+        space: any of Box, Discrete, MultiDiscrete, MultiBinary, Dict, Tuple, nested at will.
+        name: what its values are called, "observation" or "action".
+
+    Raises:
+        TargetError: a space of another kind.
+
+    Example:
+        >>> codec = SpaceCodec(spaces.Dict({"arm": spaces.Box(-1, 1, (2,)), "on": spaces.Discrete(2)}), "observation")
+        >>> codec.coordinates.names
+        ("observation['arm'][0]", "observation['arm'][1]", "observation['on']")
+        >>> codec.flatten({"on": 1, "arm": np.zeros(2)})
+        array([0., 0., 1.])
+    """
+
+    def __init__(self, space: spaces.Space[Any], name: str) -> None:
+        self.space = space
+        self.coordinates = _coordinates(space, name)
+        self.is_array = isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary)
+
+    def flatten(self, value: Any) -> Vector:
+        """One value as a vector of shape (dim,), a copy."""
+        if self.is_array:
+            return np.array(value, dtype=np.float64).reshape(-1)
+        return np.concatenate([part.reshape(-1) for part in _leaves(self.space, value)])
+
+    def flatten_batch(self, values: Sequence[Any] | npt.NDArray[Any]) -> Vector:
+        """Stacked values, or a list of them, as shape (n, dim)."""
+        if len(values) == 0:
+            return np.zeros((0, self.coordinates.dim))
+        if self.is_array or isinstance(self.space, spaces.Discrete):
+            return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+        return np.stack([self.flatten(value) for value in values])
+
+
+def _leaves(space: spaces.Space[Any], value: Any) -> list[Vector]:
+    if isinstance(space, spaces.Dict):
+        return [leaf for key, child in space.spaces.items() for leaf in _leaves(child, value[key])]
+    if isinstance(space, spaces.Tuple):
+        return [leaf for child, item in zip(space.spaces, value, strict=True) for leaf in _leaves(child, item)]
+    return [np.asarray(value, dtype=np.float64)]
+
+
+def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        children: Mapping[Any, spaces.Space[Any]] = (
+            space.spaces if isinstance(space, spaces.Dict) else dict(enumerate(space.spaces))
+        )
+        parts = [_coordinates(child, f"{name}[{key!r}]") for key, child in children.items()]
+        if not parts:
+            raise TargetError(f"the {name} space has no parts: {space}.", where=f"{name} space")
+        joined = parts[0]
+        for part in parts[1:]:
+            joined = joined.joined(part)
+        return joined
+    if isinstance(space, spaces.Box):
+        return _box_coordinates(space, name)
+    if isinstance(space, spaces.Discrete):
+        return scalar_coordinate(name, epsilon=0.0)
+    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+        shape = space.shape
+        return _named(shape, name, np.zeros(int(np.prod(shape))))
+    raise TargetError(
+        f"{type(space).__name__} spaces cannot be compared yet: {space}.",
+        where=f"{name} space",
+        remedy="Wrap the environment so that it shows Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple values.",
+    )
+
+
+def _box_coordinates(space: spaces.Box, name: str) -> Coordinates:
+    floating = np.issubdtype(space.dtype, np.floating)
+    epsilon = float(np.finfo(np.dtype(str(space.dtype))).eps) if floating else 0.0
+    low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
+    # Bounds of exactly -pi and pi, as the dtype rounds them: 1e-6 is above a float32 ulp of pi (2.4e-7).
+    turning = floating & (np.abs(low + math.pi) < 1e-6) & (np.abs(high - math.pi) < 1e-6)
+    plain = _named(space.shape, name, np.full(low.size, epsilon))
+    return Coordinates(plain.names, plain.epsilon, np.where(turning, _FULL_TURN, 0.0), low, high)
+
+
+def _named(shape: tuple[int, ...], name: str, epsilon: Vector) -> Coordinates:
+    indices = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
+    infinite = np.full(len(indices), np.inf)
+    return Coordinates(
+        tuple(f"{name}{index}" for index in indices), epsilon, np.zeros(len(indices)), -infinite, infinite.copy()
+    )

@@ -1,0 +1,221 @@
+"""Measuring both sides of the equations: step from (s, a), step from (g s, g a), stack what came back.
+
+`measure` steps; `Comparison` holds, for one property, what the claim expects and what was seen, as vectors. Judging
+is done elsewhere. For a pair (s, a) and an element g the comparisons are
+
+    observation   expected L_g obs(s)                    actual obs(g s)
+    reward        expected R(s, a)                       actual R(g s, g a)
+    transition    expected g T(s, a)                     actual T(g s, g a)
+    termination   expected whether T(s, a) terminates    actual whether T(g s, g a) does
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from symcheck.engine.environments.coordinates import (
+    Coordinates,
+    SpaceCodec,
+    Vector,
+    scalar_coordinate,
+    vector_coordinates,
+)
+from symcheck.engine.environments.placement import Placement, Situation, Word
+from symcheck.engine.environments.stepper import Stepper, Steps, shown
+from symcheck.errors import SpecError
+from symcheck.symmetry.bound import BoundSymmetry
+
+Part = Literal["observation", "reward", "transition", "termination"]
+FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
+FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One (s, a, g) to check, with the image of (s, a) under g."""
+
+    word: Word
+    situation: Situation
+    action: Any
+    image: Situation
+    image_action: Any
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The two sides of many cases.
+
+    Attributes:
+        cases: what was checked.
+        left: steps from (s, a).
+        right: steps from (g s, g a).
+    """
+
+    cases: list[Case]
+    left: Steps
+    right: Steps
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the claim expects and what was seen, for one property.
+
+    Attributes:
+        part: the property's quantity.
+        coordinates: of the vectors.
+        expected: shape (n, dim).
+        actual: shape (n, dim).
+    """
+
+    part: Part
+    coordinates: Coordinates
+    expected: Vector
+    actual: Vector
+
+    def residual(self) -> Vector:
+        """Shape (n, dim); see `Coordinates.residual`."""
+        return self.coordinates.residual(self.expected, self.actual)
+
+
+class Pairs:
+    """Makes, measures and compares cases on one environment.
+
+    Args:
+        stepper: the environment.
+        placement: how images are made.
+        bound: the symmetry.
+    """
+
+    def __init__(self, stepper: Stepper, placement: Placement, bound: BoundSymmetry) -> None:
+        self.stepper = stepper
+        self.placement = placement
+        self.bound = bound
+        self._action_codec = SpaceCodec(bound.action_space, "action")
+
+    def case(self, word: Word, situation: Situation, action: Any) -> Case:
+        """The case (s, a, g).
+
+        Raises:
+            SpecError: the image of the action is no action.
+        """
+        image_action = self.bound.action(word, action, situation.obs)
+        self._check_action(action, image_action)
+        return Case(word, situation, action, self.placement.image(word, situation), _cast(image_action, action))
+
+    def _check_action(self, action: Any, image: Any) -> None:
+        bounds = self._action_codec.coordinates
+        if isinstance(action, int | np.integer):
+            inside = bool(self.bound.action_space.contains(image))
+        else:
+            flat = self._action_codec.flatten(image)
+            # A rounding unit of float32 over the bound is rounding of the map, not an action outside the space.
+            slack = 4 * FLOAT32_EPSILON * np.maximum(1.0, np.abs(flat))
+            inside = bool(((flat >= bounds.low - slack) & (flat <= bounds.high + slack)).all())
+        if not inside:
+            raise SpecError(
+                f"the action map leaves the action space: a = {shown(action)} goes to {shown(image)}, "
+                f"expected an element of {self.bound.action_space}.",
+                where="action",
+                remedy="The image of every action must be an action; add an offset where the bounds are not symmetric.",
+            )
+
+    def measure(self, cases: Sequence[Case]) -> Measurement:
+        """Step both sides of every case."""
+        left = self.stepper.outcomes([c.situation.state for c in cases], [c.action for c in cases])
+        right = self.stepper.outcomes([c.image.state for c in cases], [c.image_action for c in cases])
+        return Measurement(list(cases), left, right)
+
+    def comparison(self, part: Part, measured: Measurement) -> Comparison:
+        """Line up what the claim expects with what was seen."""
+        if part == "reward":
+            both = np.concatenate([measured.left.rewards, measured.right.rewards])
+            epsilon = FLOAT32_EPSILON if _single(both) else FLOAT64_EPSILON
+            left, right = measured.left.rewards[:, None], measured.right.rewards[:, None]
+            return Comparison(part, scalar_coordinate("reward", epsilon=epsilon), left, right)
+        if part == "termination":
+            left, right = (side.terminated[:, None].astype(float) for side in (measured.left, measured.right))
+            return Comparison(part, scalar_coordinate("terminated", epsilon=0.0), left, right)
+        if part == "observation":
+            return self._observations(measured)
+        return self._transitions(measured)
+
+    def _observations(self, measured: Measurement) -> Comparison:
+        observe = self.placement.access.observe
+        if observe is None:
+            raise ValueError("observations are not known without a step")
+        codec = self.stepper.codec
+        shown_left = [self.bound.observation(c.word, observe(c.situation.state)) for c in measured.cases]
+        shown_right = [observe(c.image.state) for c in measured.cases]
+        expected, actual = codec.flatten_batch(shown_left), codec.flatten_batch(shown_right)
+        return Comparison("observation", _rounding(codec.coordinates, expected, actual), expected, actual)
+
+    def _transitions(self, measured: Measurement) -> Comparison:
+        codec = self.stepper.codec
+        expected = self._mapped(measured, lambda word, rows: self._observation_images(word, measured, rows))
+        actual = measured.right.flat
+        coordinates = _rounding(codec.coordinates, expected, actual)
+        left_states, right_states = measured.left.states, measured.right.states
+        if not self.placement.exact_state or left_states is None or right_states is None:
+            return Comparison("transition", coordinates, expected, actual)
+        states = self._mapped(measured, lambda word, rows: self.placement.state_images(word, left_states[rows]))
+        name = "observation" if self.placement.kind == "observation" else "state"
+        inner = vector_coordinates(name, states.shape[1], epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
+        inner = _rounding(inner, states, right_states)
+        return Comparison(
+            "transition",
+            coordinates.joined(inner),
+            np.concatenate([expected, states], axis=1),
+            np.concatenate([actual, right_states], axis=1),
+        )
+
+    def _observation_images(self, word: Word, measured: Measurement, rows: Vector) -> Vector:
+        codec = self.stepper.codec
+        observations = [measured.left.observations[i] for i in rows]
+        stacked: Any = np.stack([np.asarray(obs) for obs in observations]) if codec.is_array else observations
+        return codec.flatten_batch(self.bound.observation_batch(word, stacked))
+
+    def _mapped(self, measured: Measurement, images: Any) -> Vector:
+        """Apply `images(word, rows)` to the rows of every word and put the results back in order."""
+        words = [case.word for case in measured.cases]
+        parts: dict[Word, Vector] = {}
+        for word in dict.fromkeys(words):
+            rows = np.array([i for i, other in enumerate(words) if other == word])
+            parts[word] = images(word, rows)
+        if len(parts) == 1:
+            return next(iter(parts.values()))
+        filled = dict.fromkeys(parts, 0)
+        ordered = []
+        for word in words:
+            ordered.append(parts[word][filled[word]])
+            filled[word] += 1
+        return np.stack(ordered)
+
+
+def _cast(image: Any, action: Any) -> Any:
+    """The image in the dtype of the action it is the image of."""
+    if isinstance(action, np.ndarray):
+        return np.asarray(image).astype(action.dtype).reshape(action.shape)
+    if isinstance(action, np.integer):
+        return action.dtype.type(image)
+    return image
+
+
+def _single(values: Vector) -> bool:
+    """Whether all values are exactly representable in float32, as values computed in float32 are."""
+    finite = values[np.isfinite(values)]
+    with np.errstate(over="ignore"):
+        return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
+
+
+def _rounding(coordinates: Coordinates, expected: Vector, actual: Vector) -> Coordinates:
+    """The coordinates with the precision that their values show: float32 values in a float64 space stay float32."""
+    epsilon = coordinates.epsilon.copy()
+    for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):
+        column = np.concatenate([expected[:, j], actual[:, j]])
+        if _single(column) and not (column == np.round(column)).all():
+            epsilon[j] = FLOAT32_EPSILON
+    return replace(coordinates, epsilon=epsilon)

@@ -1,0 +1,183 @@
+"""How states, observations and their images belong together on one environment.
+
+A *situation* is a state to set together with the observation that it shows (state-dependent action maps need it).
+There are three ways to make the image of a situation under g, and `Placement` picks one when it is built:
+
+* the observation is the state: set L_g obs;
+* the observation determines the state (cosine and sine determine an angle): set the state that shows L_g obs;
+* the symmetry says how the state transforms: set L_g state.
+
+Observations are rounded to their dtype before L is applied: what the agent sees is what the symmetry acts on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.stepper import Stepper, copied, numeric
+from symcheck.envs.state_access.record import StateAccess
+from symcheck.symmetry.bound import BoundSymmetry
+
+Word = tuple[int, ...]
+Kind = Literal["observation", "inverse", "map"]
+_LOOKS = 5  # steps on which "the observation is the state" is looked at before it is believed
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A state to set and the observation it shows.
+
+    Attributes:
+        state: what the setter takes.
+        obs: what the environment shows there.
+        origin: "rollout", "start", "exploration", "box", "sample", "edge" or "image".
+    """
+
+    state: Any
+    obs: Any
+    origin: str
+
+
+class Placement:
+    """Makes situations and their images.
+
+    Args:
+        stepper: the environment; a few of its steps are taken to see what its observations are.
+        bound: the symmetry.
+        rng: draws the actions of those steps.
+
+    Attributes:
+        kind: which of the three ways is used; None where there is none.
+        why_not: where kind is None, what is missing, in words.
+        exact_state: whether internal next states can be compared in float64 as well.
+    """
+
+    def __init__(self, stepper: Stepper, bound: BoundSymmetry, rng: np.random.Generator) -> None:
+        self._bound = bound
+        self._stepper = stepper
+        self._access, shows_state = _inspected(stepper, rng)
+        self.kind, self.why_not = _choose(self._access, bound, shows_state)
+        known = self._access is not None and self._access.get is not None
+        self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
+        self.exact_state = self._double or (self.kind == "map" and known and bound.is_data("state"))
+
+    @property
+    def access(self) -> StateAccess:
+        """The state access, with what wrappers hide taken out."""
+        if self._access is None:
+            raise ValueError("a black box has no state access")
+        return self._access
+
+    def here(self, obs: Any, origin: str) -> Situation:
+        """The situation that the environment is in now, having just shown `obs`."""
+        if self.kind == "map" and self.access.get is not None:
+            return Situation(self._stepper.read_raw(), obs, origin)
+        return Situation(self._state_showing(obs), obs, origin)
+
+    def at(self, state: Any, origin: str) -> Situation | None:
+        """The situation of a proposed state; None where what it shows is not known without a step."""
+        if self.access.get is None:
+            obs = _as_like(state, self._stepper.first_obs)
+            return Situation(obs, obs, origin)
+        if self.access.observe is None:
+            return None
+        obs = self.access.observe(state)
+        if self.kind == "inverse" or (self.kind == "observation" and not self._double):
+            return Situation(self._state_showing(obs), obs, origin)
+        return Situation(state, obs, origin)
+
+    def image(self, word: Word, situation: Situation) -> Situation:
+        """The situation's image under a group element, ready to be set."""
+        if self.kind == "map" or self._bound.has_state:
+            obs = self._bound.observation(word, situation.obs)
+            return Situation(self._bound.state(word, situation.state), obs, "image")
+        if self._double:
+            state = self._bound.observation(word, situation.state)
+            return Situation(state, _as_like(state, situation.obs), "image")
+        obs = self._bound.observation(word, situation.obs)
+        return Situation(self._state_showing(obs), obs, "image")
+
+    def state_images(self, word: Word, states: Vector) -> Vector:
+        """L_g on internal next states, shape (n, dim), in float64; only where `exact_state`."""
+        batch = self._bound.observation_batch if self._double else self._bound.state_batch
+        return np.asarray(batch(word, states), dtype=np.float64)
+
+    def nudged(self, situation: Situation, rng: np.random.Generator) -> Situation | None:
+        """The situation moved by one unit in the last place in every coordinate, up or down at random.
+
+        Args:
+            situation: where to start from.
+            rng: draws the directions.
+
+        Returns:
+            A neighbour in the precision in which images are made; None where states are not made of floats.
+        """
+        if self._double or self.kind == "map":
+            state = _next_floats(situation.state, rng)
+            return None if state is None else replace(situation, state=state)
+        obs = _next_floats(situation.obs, rng)
+        return None if obs is None else replace(situation, obs=obs, state=self._state_showing(obs))
+
+    def _state_showing(self, obs: Any) -> Any:
+        if self.access.get is None or self.access.from_observation is None:
+            return obs
+        return self.access.from_observation(obs)
+
+
+def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess | None, bool]:
+    """The access without what wrappers hide, and whether the observation is seen to be the state."""
+    access = stepper.access
+    if access is None or access.get is None:
+        return access, access is not None
+    as_claimed, same = True, True
+    obs = stepper.reset()
+    for _ in range(_LOOKS):
+        state, flat = access.get(stepper.base), stepper.codec.flatten(obs)
+        if access.observe is not None:
+            claimed = numeric(access.observe(state))
+            as_claimed &= claimed is not None and np.array_equal(claimed, flat, equal_nan=True)
+        vector = numeric(state)
+        rounded = None if vector is None else _as_like(vector, obs)
+        same &= rounded is not None and np.array_equal(np.ravel(rounded).astype(float), flat, equal_nan=True)
+        step = stepper.step(stepper.env.action_space.sample())
+        obs = stepper.reset() if step.terminated or step.truncated else step.obs
+    if not as_claimed:
+        access = replace(access, observe=None, from_observation=None, observation_is_state=False, box=False)
+    return access, same and isinstance(stepper.first_obs, np.ndarray)
+
+
+def _choose(access: StateAccess | None, bound: BoundSymmetry, shows_state: bool) -> tuple[Kind | None, str]:
+    if access is None:
+        return None, "the environment's state cannot be set"
+    if bound.has_state and access.get is not None:
+        return "map", ""
+    if access.get is None or shows_state:
+        return "observation", ""
+    if access.from_observation is not None:
+        return "inverse", ""
+    return None, (
+        "the state differs from the observation and the symmetry does not say how the state transforms "
+        "(give Symmetry(..., state=...))"
+    )
+
+
+def _as_like(value: Any, example: Any) -> Any:
+    """A value in the dtype and shape of an example observation, where both are arrays."""
+    if not isinstance(example, np.ndarray):
+        return copied(value)
+    array = np.asarray(value)
+    return array.astype(example.dtype).reshape(example.shape) if array.size == example.size else array
+
+
+def _next_floats(value: Any, rng: np.random.Generator) -> Any:
+    array = np.asarray(value) if isinstance(value, np.ndarray | Sequence | float) else np.zeros(0, dtype=np.int64)
+    if array.dtype.kind != "f":
+        return None
+    up = rng.integers(0, 2, size=array.shape).astype(bool)
+    toward = np.where(up, np.inf, -np.inf).astype(array.dtype)
+    return np.nextafter(array, toward)

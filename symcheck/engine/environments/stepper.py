@@ -1,0 +1,267 @@
+"""One environment, put into states and stepped: the only module that touches it.
+
+The wrapper stack that the user gave is what is stepped; the unwrapped environment inside is what is put into states.
+What poking accumulates is cleared each time (the counter of TimeLimit, flags of the base environment), running
+statistics of normalising wrappers are frozen, and values handed out are copies: an environment may reuse its buffers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments.coordinates import SpaceCodec, Vector
+from symcheck.envs.state_access.record import StateAccess
+from symcheck.errors import TargetError
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step returned.
+
+    Attributes:
+        obs: the next observation, as the environment gave it (a copy).
+        flat: the same, flattened, shape (dim,).
+        reward: the reward.
+        terminated: whether the MDP ended.
+        truncated: whether the episode was cut short.
+        state: the next internal state, flattened float64, where it can be read and is numeric; else None.
+    """
+
+    obs: Any
+    flat: Vector
+    reward: float
+    terminated: bool
+    truncated: bool
+    state: Vector | None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Many steps, stacked along the first axis.
+
+    Attributes:
+        observations: next observations, a list.
+        flat: shape (n, dim).
+        rewards: shape (n,).
+        terminated: shape (n,), bool.
+        states: shape (n, dim) or None.
+    """
+
+    observations: list[Any]
+    flat: Vector
+    rewards: Vector
+    terminated: npt.NDArray[np.bool_]
+    states: Vector | None
+
+
+class Stepper:
+    """Puts an environment into states and steps it.
+
+    Args:
+        env: with all of the user's wrappers; it is reset here once.
+        access: how its state is set; None for a black box, which can only be reset and stepped.
+        label: names the environment in messages.
+        seed: of the first reset.
+
+    Raises:
+        TargetError: the environment raises, or returns what Gymnasium does not allow.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], access: StateAccess | None, label: str, *, seed: int) -> None:
+        self.env = env
+        self.base = env.unwrapped
+        self.access = access
+        self.label = label
+        self.codec = SpaceCodec(env.observation_space, "observation")
+        self.action_codec = SpaceCodec(env.action_space, "action")
+        self.steps = 0
+        self._clocks = _clocks(env)
+        _freeze_statistics(env)
+        self.first_obs = self.reset(seed=seed)
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        """Reset and return the observation (a copy).
+
+        Raises:
+            TargetError: the environment raised, or returned no pair of observation and info.
+        """
+        try:
+            returned = self.env.reset(seed=seed)
+        except Exception as error:
+            raise TargetError(
+                f"reset() raised {type(error).__name__}: {error}.",
+                where=self.label,
+                remedy="The environment must work on its own before its symmetry can be checked.",
+            ) from error
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise TargetError(
+                f"expected reset() to return (observation, info), got {type(returned).__name__}.",
+                where=self.label,
+                remedy="This is Gymnasium's API since 0.26; wrap environments of the older one.",
+            )
+        return copied(returned[0])
+
+    def poke(self, state: Any) -> None:
+        """Put the environment into a state.
+
+        Raises:
+            TargetError: the setter raised.
+        """
+        if self.access is None:
+            raise TargetError("the state of a black box cannot be set.", where=self.label)
+        for clock in self._clocks:
+            clock._elapsed_steps = 0
+        try:
+            self.access.set(self.base, copied(state))
+        except Exception as error:
+            raise TargetError(
+                f"setting the state {shown(state)} raised {type(error).__name__}: {error}.",
+                where=f"{self.label}, state access ({self.access.source})",
+            ) from error
+
+    def step(self, action: Any) -> Step:
+        """Step and return copies of what came back.
+
+        Raises:
+            TargetError: the environment raised, or returned what Gymnasium does not allow.
+        """
+        self.steps += 1
+        try:
+            returned = self.env.step(copied(action))
+        except Exception as error:
+            raise TargetError(
+                f"step() number {self.steps} of this run raised {type(error).__name__}: {error} "
+                f"(action = {shown(action)}).",
+                where=self.label,
+                remedy="If this state or action is not allowed, restrict what state access proposes.",
+            ) from error
+        if not isinstance(returned, tuple) or len(returned) != 5:
+            raise TargetError(
+                f"expected step() to return (observation, reward, terminated, truncated, info), got "
+                f"{type(returned).__name__}{f' of {len(returned)}' if isinstance(returned, tuple) else ''}.",
+                where=self.label,
+            )
+        obs, reward, terminated, truncated, _ = returned
+        flat = self._flat(obs)
+        return Step(copied(obs), flat, _number(reward, self.label), bool(terminated), bool(truncated), self.read())
+
+    def _flat(self, obs: Any) -> Vector:
+        try:
+            flat = self.codec.flatten(obs)
+        except (ValueError, TypeError, KeyError) as error:
+            raise TargetError(
+                f"step() returned an observation that does not fit its space: {shown(obs)}.",
+                where=self.label,
+                remedy=f"The space is {self.codec.space}.",
+            ) from error
+        if flat.size != self.codec.coordinates.dim:
+            raise TargetError(
+                f"step() returned an observation of {flat.size} numbers; its space has {self.codec.coordinates.dim}.",
+                where=self.label,
+                remedy=f"The space is {self.codec.space}.",
+            )
+        return flat
+
+    def read(self) -> Vector | None:
+        """The internal state as a float64 vector, or None where it cannot be read or is not numeric."""
+        if self.access is None or self.access.get is None:
+            return None
+        return numeric(self.access.get(self.base))
+
+    def read_raw(self) -> Any:
+        """The internal state as `get` returns it (a copy)."""
+        if self.access is None or self.access.get is None:
+            raise TargetError("the state cannot be read.", where=self.label)
+        return copied(self.access.get(self.base))
+
+    def outcome(self, state: Any, action: Any) -> Step:
+        """Put the environment into a state, then step it."""
+        self.poke(state)
+        return self.step(action)
+
+    def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
+        """`outcome` for many states and actions."""
+        return stacked([self.outcome(state, action) for state, action in zip(states, actions, strict=True)])
+
+
+def stacked(steps: Sequence[Step]) -> Steps:
+    """Steps as arrays."""
+    states = [step.state for step in steps]
+    readable = [state for state in states if state is not None]
+    return Steps(
+        [step.obs for step in steps],
+        np.stack([step.flat for step in steps]),
+        np.array([step.reward for step in steps], dtype=np.float64),
+        np.array([step.terminated for step in steps], dtype=np.bool_),
+        np.stack(readable) if len(readable) == len(states) else None,
+    )
+
+
+def numeric(state: Any) -> Vector | None:
+    """A state as a float64 vector, or None where it is not made of numbers alone.
+
+    Example:
+        >>> numeric((1, 2.5)), numeric({"x": 1})
+        (array([1. , 2.5]), None)
+    """
+    try:
+        array = np.asarray(state)
+    except ValueError:
+        return None
+    if array.dtype.kind not in "iufb":
+        return None
+    return array.astype(np.float64).reshape(-1)
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value that an environment may keep and change."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, int | float | bool | str | bytes | np.generic) or value is None:
+        return value
+    return copy.deepcopy(value)
+
+
+def shown(value: Any) -> str:
+    """A value as a short text for messages.
+
+    Example:
+        >>> shown(list(range(100)))[-3:]
+        '...'
+    """
+    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+def _number(reward: Any, label: str) -> float:
+    try:
+        return float(reward)
+    except (TypeError, ValueError) as error:
+        raise TargetError(f"expected a number as reward, got {shown(reward)}.", where=label) from error
+
+
+def _clocks(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
+    """The wrappers of a stack that count steps (TimeLimit)."""
+    found = []
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(getattr(layer, "_elapsed_steps", 0), int) and hasattr(layer, "_max_episode_steps"):
+            found.append(layer)
+        layer = layer.env
+    return tuple(found)
+
+
+def _freeze_statistics(env: gym.Env[Any, Any]) -> None:
+    """Stop normalising wrappers from updating their running statistics while they are checked."""
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(getattr(type(layer), "update_running_mean", None), property):
+            setattr(layer, "update_running_mean", False)  # noqa: B010 - not every Wrapper has it
+        layer = layer.env

@@ -1,0 +1,114 @@
+"""How an environment is put into a state, and how its state is read: the record, and where it is looked up.
+
+Four sources, the first that applies wins: what the user registered for the class (or a base of it), the environment's
+own `get_state`/`set_state`, what is built in (see `classic_control`), nothing. All of them act on the unwrapped
+environment; the wrapper stack that the user trains on is still what is stepped.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.envs.state_access import classic_control
+from symcheck.envs.state_access.record import StateAccess
+from symcheck.errors import OptionError
+
+
+@dataclass(frozen=True)
+class _Registration:
+    set: Callable[[Any, Any], None]
+    get: Callable[[Any], Any] | None
+    sample: Callable[[np.random.Generator, int], Sequence[Any]] | None
+
+
+_REGISTERED: dict[type, _Registration] = {}
+
+
+def register_state_access(
+    env_class: type,
+    *,
+    set: Callable[[Any, Any], None],  # noqa: A002 - the published name
+    get: Callable[[Any], Any] | None = None,
+    sample: Callable[[np.random.Generator, int], Sequence[Any]] | None = None,
+    batched: bool = False,
+) -> None:
+    """Teach the engine to put environments of a class into a state; overrides what is built in.
+
+    Args:
+        env_class: the class of the unwrapped environment; subclasses inherit the registration.
+        set: `set(env, state)` puts the unwrapped environment into a state.
+        get: `get(env)` reads the state; left out where the observation is the state, which is then what `set` gets.
+        sample: `sample(rng, n)` proposes n states to test beside those that rollouts reach.
+        batched: for environments that exist only in batched form; not available yet.
+
+    Raises:
+        OptionError: an argument of the wrong kind, or `batched=True`.
+
+    Example:
+        >>> class Walk:
+        ...     pass
+        >>> register_state_access(Walk, set=lambda env, state: setattr(env, "x", state[0]))
+        >>> find_state_access(Walk()).source
+        'registered for Walk'
+
+    Source: the contract of `symcheck.register_state_access`.
+    """
+    if not isinstance(env_class, type):
+        raise OptionError(
+            f"expected a class, got {env_class!r}.",
+            where="register_state_access(env_class)",
+            remedy="Pass type(env.unwrapped).",
+        )
+    for name, function in (("set", set), ("get", get), ("sample", sample)):
+        if not callable(function) and (name == "set" or function is not None):
+            raise OptionError(f"expected a callable, got {function!r}.", where=f"register_state_access({name}=)")
+    if batched:
+        raise OptionError(
+            "batched state access is not available yet.",
+            where="register_state_access(batched=)",
+            remedy="Register access for the single environment, or leave it out and be tested as a black box.",
+        )
+    _REGISTERED[env_class] = _Registration(set, get, sample)
+
+
+def find_state_access(env: Any) -> StateAccess | None:
+    """The state access of an unwrapped environment, or None where there is none.
+
+    Args:
+        env: the unwrapped environment.
+
+    Returns:
+        What is registered, else the environment's own `get_state`/`set_state`, else what is built in, else None.
+    """
+    return _registered(env) or _own_methods(env) or classic_control.built_in(env)
+
+
+def _registered(env: Any) -> StateAccess | None:
+    for base in type(env).__mro__:
+        if base in _REGISTERED:
+            entry = _REGISTERED[base]
+            return StateAccess(entry.set, f"registered for {base.__name__}", get=entry.get, sample=entry.sample)
+    return None
+
+
+def _own_methods(env: Any) -> StateAccess | None:
+    setter, getter = getattr(env, "set_state", None), getattr(env, "get_state", None)
+    if not (callable(setter) and callable(getter) and _required(setter) == 1 and _required(getter) == 0):
+        return None
+    return StateAccess(
+        lambda target, state: target.set_state(state), "get_state and set_state", get=lambda target: target.get_state()
+    )
+
+
+def _required(method: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):
+        return -1
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.default is one.empty and one.kind in positional for one in parameters)

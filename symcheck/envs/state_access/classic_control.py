@@ -1,0 +1,140 @@
+"""Built-in state access for Gymnasium's classic control: CartPole, MountainCar, Pendulum and Acrobot.
+
+Their state is a short float64 vector, and every point of a box is a state. Thresholds are read from the instance, so
+that subclasses with other limits are sampled within their own. Classes are recognised by name along the MRO: looking
+an environment up imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.state_access.record import StateAccess
+
+Vector = npt.NDArray[np.float64]
+
+
+def built_in(env: Any) -> StateAccess | None:
+    """The built-in access of an unwrapped environment, or None for classes that are not known.
+
+    Args:
+        env: the unwrapped environment; subclasses of the known classes count.
+
+    Returns:
+        Access with `get`, `observe`, `sample` and, where the observation determines the state, `from_observation`.
+    """
+    for base in type(env).__mro__:
+        maker = _MAKERS.get(f"{base.__module__}:{base.__name__}")
+        if maker is not None:
+            return maker(env)
+    return None
+
+
+def _state_of(env: Any) -> Vector:
+    return np.array(env.state, dtype=np.float64)
+
+
+def _set_vector(env: Any, state: Any) -> None:
+    env.state = np.array(state, dtype=np.float64)
+
+
+def _box(low: Vector, high: Vector) -> Callable[[np.random.Generator, int], Vector]:
+    def sample(rng: np.random.Generator, n: int) -> Vector:
+        return rng.uniform(low, high, size=(n, len(low)))
+
+    return sample
+
+
+def _cartpole(env: Any) -> StateAccess:
+    limits = np.array([env.x_threshold, 3.0, env.theta_threshold_radians, 3.0])
+
+    def set_state(target: Any, state: Any) -> None:
+        target.state = np.array(state, dtype=np.float64)
+        target.steps_beyond_terminated = None  # poking would count as steps beyond the end
+
+    return StateAccess(
+        set_state,
+        "built in for CartPole",
+        get=_state_of,
+        sample=_box(-limits, limits),
+        observe=lambda state: np.array(state, dtype=np.float32),
+        from_observation=lambda obs: np.array(obs, dtype=np.float64),
+        observation_is_state=True,
+        box=True,
+        ended=lambda state: bool(abs(state[0]) > limits[0] or abs(state[2]) > limits[2]),
+    )
+
+
+def _mountain_car(env: Any) -> StateAccess:
+    low = np.array([env.min_position, -env.max_speed])
+    high = np.array([env.max_position, env.max_speed])
+
+    return StateAccess(
+        _set_vector,
+        "built in for MountainCar",
+        get=_state_of,
+        sample=_box(low, high),
+        observe=lambda state: np.array(state, dtype=np.float32),
+        from_observation=lambda obs: np.array(obs, dtype=np.float64),
+        observation_is_state=True,
+        box=True,
+        ended=lambda state: bool(state[0] >= env.goal_position and state[1] >= env.goal_velocity),
+    )
+
+
+def _pendulum(env: Any) -> StateAccess:
+    high = np.array([np.pi, env.max_speed])
+
+    def set_state(target: Any, state: Any) -> None:
+        _set_vector(target, state)
+        target.last_u = None
+
+    return StateAccess(
+        set_state,
+        "built in for Pendulum",
+        get=_state_of,
+        sample=_box(-high, high),
+        observe=lambda s: np.array([np.cos(s[0]), np.sin(s[0]), s[1]], dtype=np.float32),
+        from_observation=lambda o: np.array([np.arctan2(float(o[1]), float(o[0])), float(o[2])]),
+        angles=(0,),
+        box=True,
+    )
+
+
+def _acrobot(env: Any) -> StateAccess:
+    high = np.array([np.pi, np.pi, env.MAX_VEL_1, env.MAX_VEL_2])
+
+    return StateAccess(
+        _set_vector,
+        "built in for Acrobot",
+        get=_state_of,
+        sample=_box(-high, high),
+        observe=lambda s: np.array(
+            [np.cos(s[0]), np.sin(s[0]), np.cos(s[1]), np.sin(s[1]), s[2], s[3]], dtype=np.float32
+        ),
+        from_observation=lambda o: np.array(
+            [
+                np.arctan2(float(o[1]), float(o[0])),
+                np.arctan2(float(o[3]), float(o[2])),
+                float(o[4]),
+                float(o[5]),
+            ]
+        ),
+        angles=(0, 1),
+        box=True,
+        ended=lambda s: bool(-np.cos(s[0]) - np.cos(s[1] + s[0]) > 1.0),
+    )
+
+
+_PACKAGE = "gymnasium.envs.classic_control"
+_MAKERS: dict[str, Callable[[Any], StateAccess]] = {
+    f"{_PACKAGE}.cartpole:CartPoleEnv": _cartpole,
+    f"{_PACKAGE}.mountain_car:MountainCarEnv": _mountain_car,
+    f"{_PACKAGE}.continuous_mountain_car:Continuous_MountainCarEnv": _mountain_car,
+    f"{_PACKAGE}.pendulum:PendulumEnv": _pendulum,
+    f"{_PACKAGE}.acrobot:AcrobotEnv": _acrobot,
+}

@@ -1,0 +1,39 @@
+"""The record that says how one environment's state is set, read, sampled and seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class StateAccess:
+    """State access of one unwrapped environment.
+
+    Attributes:
+        set: puts the environment into a state and clears what earlier pokes left behind.
+        source: where this access comes from, in words for reports.
+        get: reads the state; None where the observation is the state.
+        sample: proposes n states; None where only reached states may be set.
+        observe: the observation that a state shows, unwrapped; None where that is not known without a step.
+        from_observation: the state that shows an observation; None where the observation does not determine it.
+        observation_is_state: the observation equals the state, up to its dtype.
+        angles: state coordinates that live on a circle of 2 pi.
+        box: a box of numbers is the set of states, so single coordinates may be edited (edges, shrinking).
+        ended: whether a state is terminal, so that nothing may be claimed about steps from it.
+    """
+
+    set: Callable[[Any, Any], None]
+    source: str
+    get: Callable[[Any], Any] | None = None
+    sample: Callable[[np.random.Generator, int], Sequence[Any] | npt.NDArray[Any]] | None = None
+    observe: Callable[[Any], Any] | None = None
+    from_observation: Callable[[Any], Any] | None = None
+    observation_is_state: bool = False
+    angles: tuple[int, ...] = ()
+    box: bool = False
+    ended: Callable[[Any], bool] = lambda state: False

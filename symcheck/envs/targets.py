@@ -1,0 +1,161 @@
+"""What a user may name as an environment: a Gymnasium id, an instance, a class or factory, `module:name` or a file.
+
+All of them become an `EnvTarget`: a label for reports and a function that returns an environment with the wrapper
+stack that the user trains on. An instance that the user holds is never stepped itself where it can be copied.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+from symcheck.errors import TargetError, suggestion
+from symcheck.loading import is_reference, load_attribute
+
+_VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
+
+
+@dataclass(frozen=True)
+class EnvTarget:
+    """An environment to check.
+
+    Attributes:
+        label: how reports call it.
+        make: builds the environment, with the user's wrappers.
+        env_id: the Gymnasium id where there is one, which the atlas is looked up by; else None.
+    """
+
+    label: str
+    make: Callable[[], gym.Env[Any, Any]]
+    env_id: str | None = None
+
+
+def resolve_environment(
+    target: Any, *, env_kwargs: Mapping[str, Any] | None = None, where: str = "TARGET"
+) -> EnvTarget:
+    """Find the environment that a user named, and build it once to see that it works.
+
+    Args:
+        target: a Gymnasium id (also "module:Id-v0"), an environment, a zero-argument factory or class, or a reference
+            "pkg.mod:factory" or "path/file.py:factory" to one.
+        env_kwargs: keyword arguments for ids, factories and classes.
+        where: names the argument in messages.
+
+    Returns:
+        The target.
+
+    Raises:
+        TargetError: nothing is found under that name, it cannot be called, or it builds no environment.
+
+    Example:
+        >>> resolve_environment("CartPole-v1").env_id
+        'CartPole-v1'
+    """
+    arguments = dict(env_kwargs or {})
+    if isinstance(target, str):
+        return _named(target, arguments, where)
+    if isinstance(target, gym.Env):
+        return _instance(target, _label_of(target), arguments, where)
+    return _factory(target, getattr(target, "__name__", type(target).__name__), arguments, where)
+
+
+def _named(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    if _VERSIONED.match(text) and not text.endswith(".py"):
+        return _identifier(text, arguments, where)
+    if not is_reference(text):
+        raise _unknown_id(text, where)
+    found = load_attribute(text, where=where)
+    if isinstance(found, gym.Env):
+        return _instance(found, text, arguments, where)
+    return _factory(found, text, arguments, where)
+
+
+def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    def make() -> gym.Env[Any, Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # out-of-date versions and the like: the user asked for this id
+            return gym.make(env_id, disable_env_checker=True, **arguments)
+
+    try:
+        make().close()
+    except (gym.error.NameNotFound, gym.error.VersionNotFound, gym.error.NamespaceNotFound) as error:
+        raise _unknown_id(env_id, where) from error
+    except gym.error.DependencyNotInstalled as error:
+        raise TargetError(f"{env_id} needs a package that is not installed: {error}", where=where) from error
+    except Exception as error:
+        raise _build_failure(env_id, error, where) from error
+    return EnvTarget(env_id, make, env_id.rpartition(":")[2])
+
+
+def _unknown_id(text: str, where: str) -> TargetError:
+    near = suggestion(text, gym.registry.keys())
+    hint = near if near.startswith("Did you mean") else ""
+    shown = f"{hint.split('? ')[0]}? " if hint else ""
+    return TargetError(
+        f"expected a Gymnasium id, module:factory or file.py:factory, got {text!r}; no such id is registered.",
+        where=where,
+        remedy=f"{shown}Ids that a package registers are found as package:Id-v0.",
+    )
+
+
+def _instance(env: gym.Env[Any, Any], label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    if arguments:
+        raise TargetError(
+            "keyword arguments were given for an environment that is already built.",
+            where=where,
+            remedy="Give a factory instead, or build the environment with them.",
+        )
+
+    def make() -> gym.Env[Any, Any]:
+        try:
+            return copy.deepcopy(env)
+        except Exception:  # anything may be inside; the instance itself is then what is stepped
+            return env
+
+    return EnvTarget(label, make, _id_of(env))
+
+
+def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    if not callable(factory):
+        raise TargetError(
+            f"expected an environment, or a factory without arguments that returns one; {label} is "
+            f"{factory!r} ({type(factory).__name__}).",
+            where=where,
+        )
+
+    def make() -> gym.Env[Any, Any]:
+        return factory(**arguments)  # type: ignore[no-any-return]
+
+    try:
+        env = make()
+    except Exception as error:
+        raise _build_failure(label, error, where) from error
+    if not isinstance(env, gym.Env):
+        raise TargetError(
+            f"expected {label} to return a gymnasium.Env, got {type(env).__module__}.{type(env).__name__}.",
+            where=where,
+            remedy="Vector environments: give the single environment. Other libraries: wrap it as a gymnasium.Env.",
+        )
+    return EnvTarget(label, make, _id_of(env))
+
+
+def _build_failure(label: str, error: Exception, where: str) -> TargetError:
+    return TargetError(
+        f"building {label} raised {type(error).__name__}: {error}.",
+        where=where,
+        remedy="It must work without arguments, or with those of --env-kwargs.",
+    )
+
+
+def _id_of(env: gym.Env[Any, Any]) -> str | None:
+    return env.spec.id if env.spec is not None else None
+
+
+def _label_of(env: gym.Env[Any, Any]) -> str:
+    return _id_of(env) or type(env.unwrapped).__name__
