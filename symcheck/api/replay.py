@@ -80,10 +80,10 @@ def _replayed(report: dict[str, Any], where: str) -> RunResult:
 def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
     from symcheck.engine import env_replay
     from symcheck.engine.options import EnvOptions
-    from symcheck.envs.targets import resolve_env
+    from symcheck.envs.targets import resolve_environment
 
     kwargs = json.loads(command.options.get("env-kwargs", "{}"))
-    target = resolve_env(command.target, kwargs)
+    target = resolve_environment(command.target, env_kwargs=kwargs)
     symmetry = resolve_symmetry(command.options["symmetry"]).symmetry
     options = _read_options(EnvOptions, command)
     return [env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items]

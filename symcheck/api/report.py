@@ -90,9 +90,9 @@ class Report:
 
         from symcheck_reports import terminal
 
-        console = Console(file=io.StringIO(), width=120, no_color=True, highlight=False)
-        terminal.print_run(self.results, console)
-        return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+        stream = io.StringIO()
+        terminal.print_run(self.results, Console(file=stream, width=120, no_color=True, highlight=False))
+        return stream.getvalue()
 
     def to_html(self) -> str:
         """One self-contained HTML page."""

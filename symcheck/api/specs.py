@@ -50,14 +50,18 @@ def resolve_symmetry(given: Symmetry | str, *, where: str = "--symmetry") -> Nam
         return NamedSymmetry(spec_files.symmetry_from_toml(Path(given)), given)
     if is_reference(given):
         return NamedSymmetry(_from_reference(given, where), given)
-    known = {entry.symmetry.name: entry.symmetry for entry in atlas.entries()}
-    if given not in known:
+    return NamedSymmetry(_from_atlas(given, where), given)
+
+
+def _from_atlas(name: str, where: str) -> Symmetry:
+    known = [entry.name for entry in atlas.entries()]
+    if name not in known:
         raise SpecError(
-            f"expected an atlas name, a .toml file, module:name or file.py:name; got {given!r}.",
+            f"expected an atlas name, a .toml file, module:name or file.py:name; got {name!r}.",
             where=where,
-            remedy=f"{suggestion(given, known)}",
+            remedy=suggestion(name, known),
         )
-    return NamedSymmetry(known[given], given)
+    return atlas.entry(name).symmetry()
 
 
 def _from_reference(reference: str, where: str) -> Symmetry:
@@ -85,11 +89,11 @@ def claimed_symmetries(env_id: str) -> list[NamedSymmetry]:
     Raises:
         SpecError: the atlas claims none; the message gives the three ways to give one.
     """
-    entries = atlas.entries(env_id)
-    claimed = [NamedSymmetry(entry.symmetry, entry.symmetry.name) for entry in entries if entry.claim]
+    entries = atlas.entries_for(env_id)
+    claimed = [NamedSymmetry(entry.symmetry(), entry.name) for entry in entries if entry.claim]
     if claimed:
         return claimed
-    broken = ", ".join(entry.symmetry.name for entry in entries)
+    broken = ", ".join(entry.name for entry in entries)
     known = f"records only symmetries that do not hold exactly ({broken})" if broken else "has none"
     raise SpecError(
         f"expected a symmetry to check, got none; the atlas {known} for {env_id!r}.",

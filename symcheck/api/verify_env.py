@@ -16,7 +16,7 @@ from symcheck.api.specs import NamedSymmetry, claimed_symmetries, resolve_symmet
 from symcheck.engine.env_runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import DEFAULT_SAMPLES, EnvOptions, Method
-from symcheck.envs.targets import EnvTarget, resolve_env
+from symcheck.envs.targets import EnvTarget, resolve_environment
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -69,12 +69,12 @@ def verify_env(
         seed=seed,
         method=method,
     )
-    target = resolve_env(env, dict(env_kwargs or {}))
+    target = resolve_environment(env, env_kwargs=env_kwargs)
     named = _symmetries(target, symmetry)
     results = []
     for item in named:
         command = _command(env, item, env_kwargs, options)
-        result = run_env(target.make, item.symmetry, options=options, target=target.name, command=command, emit=emit)
+        result = run_env(target.make, item.symmetry, options=options, target=target.label, command=command, emit=emit)
         results.append(with_reproduction(result))
         if result.interrupted:
             break
@@ -86,7 +86,7 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[Name
         return [resolve_symmetry(symmetry, where="symmetry")]
     if target.env_id is None:
         raise SpecError(
-            f"expected a symmetry to check, got none; only Gymnasium ids have entries in the atlas, not {target.name}.",
+            f"expected a symmetry to check, got none; the atlas knows Gymnasium ids only, not {target.label}.",
             where="symmetry",
             remedy="Pass symmetry=symcheck.Symmetry(...), or --symmetry SPEC at the command line.",
         )

@@ -18,21 +18,19 @@ def command(
 ) -> None:
     """Print what is recorded for the known environments: symmetry, verdict, and why."""
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from symcheck.envs import atlas
 
     entries = atlas.entries()
-    known = sorted({env_id for entry in entries for env_id in entry.envs})
+    known = sorted({env_id for entry in entries for env_id in entry.environments})
     for env_id in env_ids or ():
         if env_id not in known:
             raise TargetError(f"the atlas has no entry for {env_id!r}.", where="ID", remedy=suggestion(env_id, known))
-    table = Table("symmetry", "environments", "claimed", "verdict", "why", title="symmetry atlas", title_justify="left")
+    console = Console(highlight=False)
     for entry in entries:
-        if env_ids and not set(env_ids) & set(entry.envs):
+        if env_ids and not set(env_ids) & set(entry.environments):
             continue
-        claimed = "yes" if entry.claim else "no"
-        cells = (entry.symmetry.name, ", ".join(entry.envs), claimed, entry.verdict, entry.why)
-        table.add_row(*(Text(cell) for cell in cells))
-    Console().print(table)
+        claimed = "claimed" if entry.claim else "recorded, not claimed"
+        console.print(Text(f"{entry.name}  {entry.verdict}, {claimed}", style="bold"), soft_wrap=True)
+        console.print(Text(f"  {', '.join(entry.environments)}: {entry.why}"), soft_wrap=True)

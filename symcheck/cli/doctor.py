@@ -25,22 +25,15 @@ _EXTRAS = {
 
 def command() -> None:
     """Print versions, which optional parts are installed, and how to install the others."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    console.print(f"Python {platform.python_version()} on {platform.system()} {platform.machine()} ({sys.executable})")
-    table = Table("package", "version", "state")
-    missing = 0
+    typer.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()} ({sys.executable})")
+    missing = [name for name in ("symcheck", *_REQUIRED) if _version(name) is None]
     for name in ("symcheck", *_REQUIRED):
-        version = _version(name)
-        missing += version is None
-        table.add_row(name, version or "", "ok" if version else "missing: reinstall symcheck")
+        typer.echo(f"  {name:<12} {_version(name) or 'MISSING: reinstall symcheck'}")
+    typer.echo("Optional parts:")
     for extra, (module, purpose) in _EXTRAS.items():
         found = importlib.util.find_spec(module) is not None
-        state = "ok" if found else f"optional: pip install 'symcheck\\[{extra}]'"
-        table.add_row(f"{module} ({purpose})", (_version(module) or "") if found else "", state)
-    console.print(table)
+        state = _version(module) or "installed" if found else f"pip install 'symcheck[{extra}]'"
+        typer.echo(f"  {extra:<12} {purpose}: {state}")
     if missing:
         raise typer.Exit(ExitCode.UNUSABLE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -11,6 +11,9 @@ from symcheck.cli import options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
 from symcheck.errors import OptionError
+
+if TYPE_CHECKING:
+    from symcheck.engine.options import Method
 
 
 @reports_mistakes
@@ -54,7 +57,7 @@ def command(
             target,
             symmetry,
             env_kwargs=kwargs,
-            method=method,
+            method=cast("Method", method),  # EnvOptions names the ones there are
             samples=samples,
             max_time=max_time,
             alpha=alpha,

@@ -61,7 +61,7 @@ def test_mirrors_pass_where_observation_and_state_differ(folder, env_id):
 
 
 def test_mountain_car_fails_in_transition_termination_and_start_but_not_in_reward(folder):
-    code, _ = run("verify-env", "MountainCar-v0", "--symmetry", "mountain-car/valley", "--json", "r.json")
+    code, _ = run("verify-env", "MountainCar-v0", "--symmetry", "mountaincar/valley", "--json", "r.json")
     assert code == 1
     found = verdicts(folder / "r.json")
     assert found["reward_invariance"] == "passed"
