@@ -15,7 +15,6 @@ import csv
 import io
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -162,11 +161,15 @@ def prepare_folder(parent: Path, name: str) -> Path:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file so that a crash at any moment leaves the old content or the new."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, path)  # noqa: PTH105 - pathlib's replace is the same call on an object we do not have
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def save(record: Record, folder: Path) -> None:

@@ -111,7 +111,7 @@ def train(job: Job, *, on_progress: Callable[[Progress], None] | None = None) ->
     device = torch.device(job.device)
     seeds = [seed for _, seed in job.runs]
     with _one_thread():
-        network = ActorCritic(build_plan(job.task, job.network, seeds[0]), seeds, device)
+        network = ActorCritic(build_plan(job.task, job.network), seeds, device)
         training = Training(job, network, network.parameters.values.clone())
         with contextlib.suppress(KeyboardInterrupt):
             training.interrupted = True

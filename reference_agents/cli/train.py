@@ -56,7 +56,10 @@ def run_training(request: Request) -> int:
             bar.update(shown, completed=progress.env_steps, returns=_median_text(progress))
 
         training = train(job, on_progress=advance)
-    record = save_training(training, folder, preset_name=request.preset, command=request.command)
+    try:
+        record = save_training(training, folder, preset_name=request.preset, command=request.command)
+    except OSError as error:
+        raise OptionError(f"could not write {str(folder)!r} ({error.strerror}).", where="--out") from error
     _summarise(record, folder, Console())
     if record.interrupted:
         console.print("interrupted; what was finished is saved")

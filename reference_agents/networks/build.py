@@ -13,7 +13,7 @@ from reference_agents.networks.layers import Basis, LinearPlan
 _DENSE: Basis = np.ones((1, 1, 1))
 
 
-def build_plan(task: Task, network: NetworkPlan, seed: int) -> ActorCriticPlan:
+def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     """The layers of a network for a task."""
     sizes = (4, *network.channels)
     trunk = tuple(

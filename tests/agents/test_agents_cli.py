@@ -1,0 +1,201 @@
+"""`reference-agents`: what it writes, what it says, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from reference_agents import record
+from reference_agents.cli.main import app
+from reference_agents.cli.report import build_model
+from reference_agents.loading import load_network
+from symcheck.errors import TargetError
+
+SHORT = ["--seeds", "2", "--steps", "800"]
+
+
+def _run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run of the MLP at two learning rates."""
+    folder = tmp_path_factory.mktemp("runs")
+    code, _ = _run("train", "cartpole", "--network", "mlp", "--learning-rate", "0.01,0.001", *SHORT, "--out", folder)
+    assert code == 0
+    return folder
+
+
+def test_a_run_leaves_a_record_curves_and_weights(runs: Path) -> None:
+    folder = runs / "cartpole-mlp"
+    document = json.loads((folder / "record.json").read_text())
+    assert document["schema"] == "reference-agents/1"
+    assert document["settings"]["clip"] == 0.1
+    assert document["versions"]["torch"] == torch.__version__
+    assert [(run["learning_rate"], run["seed"]) for run in document["runs"]] == [
+        (0.001, 0),
+        (0.001, 1),
+        (0.01, 0),
+        (0.01, 1),
+    ]
+    lines = (folder / "curves.csv").read_text().splitlines()
+    assert lines[0] == "learning_rate,seed,env_steps,mean_return"
+    assert len(lines) == 1 + 4 * 3
+    assert sorted(path.name for path in (folder / "weights").iterdir()) == [
+        "lr0.001-seed0.pt", "lr0.001-seed1.pt", "lr0.01-seed0.pt", "lr0.01-seed1.pt",
+    ]  # fmt: skip
+
+
+def test_a_record_read_back_is_the_record_written(runs: Path, tmp_path: Path) -> None:
+    first = record.load(runs / "cartpole-mlp")
+    record.save(first, tmp_path)
+    assert record.load(tmp_path) == first
+
+
+def test_a_trained_network_is_rebuilt_from_its_folder(runs: Path) -> None:
+    module = load_network(runs / "cartpole-mlp", learning_rate=0.01, seed=1)
+    logits, value = module(torch.zeros(3, 4))
+    assert logits.shape == (3, 2)
+    assert value.shape == (3, 1)
+    with pytest.raises(TargetError, match=r"has no trained run .* seed 7.*There is: learning rate 0\.001 seed 0"):
+        load_network(runs / "cartpole-mlp", seed=7)
+
+
+def test_the_network_file_of_a_run_rebuilds_each_of_its_networks(runs: Path) -> None:
+    namespace: dict[str, object] = {"__file__": str(runs / "cartpole-mlp" / "network.py")}
+    exec((runs / "cartpole-mlp" / "network.py").read_text(), namespace)
+    first, other = namespace["network"](), namespace["lr0_01_seed1"]()  # type: ignore[operator]
+    assert not torch.equal(first.policy.weight, other.policy.weight)
+
+
+def test_training_again_keeps_the_first_run(runs: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert _run("train", "cartpole", "--network", "mlp", "--seeds", "1", "--steps", "80", "--out", tmp_path)[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cartpole-mlp", "cartpole-mlp-2"]
+
+
+def test_the_report_shows_every_network_and_the_better_rate(runs: Path) -> None:
+    code, output = _run("report", runs)
+    assert code == 0
+    assert "report.html" in output
+    page = (runs / "report.html").read_text()
+    assert "CartPole-v1" in page
+    assert "mlp" in page
+    model = build_model([(runs / "cartpole-mlp", record.load(runs / "cartpole-mlp"))])
+    assert [network.chosen for network in model.networks].count(True) == 1
+    assert model.threshold == 475
+    assert [curve.seed for curve in model.networks[0].curves] == [0, 1]
+
+
+def test_list_names_every_network_without_importing_torch() -> None:
+    script = (
+        "import sys; from reference_agents.cli.main import app\n"
+        "try: app(['list'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('torch', 'gymnasium', 'scipy') if name in sys.modules])"
+    )
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert output.rstrip().endswith("[]")
+    for name in ("cartpole", "equivariant", "nullspace", "random", "mlp-wide", "equivariant-deep"):
+        assert name in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cartpol"], r"TASK: unknown task 'cartpol'. Did you mean 'cartpole'\?"),
+        (["cartpole", "--network", "equivarient"], r"--network: .*'equivarient'. Did you mean 'equivariant'\?"),
+        (["cartpole", "--preset", "papr"], r"--preset: unknown preset 'papr'.* Did you mean 'paper'\?"),
+        (["cartpole", "--seeds", "0"], r"--seeds: expected .* 1 or more, got 0"),
+        (["cartpole", "--seeds", "-3"], r"--seeds: expected .* 1 or more, got -3"),
+        (["cartpole", "--steps", "0"], r"--steps: expected .* 1 or more, got 0"),
+        (["cartpole", "--learning-rate", "fast"], r"--learning-rate: expected positive numbers .* got 'fast'"),
+        (["cartpole", "--learning-rate", "0.1,-1"], r"--learning-rate: expected positive numbers .* got '-1'"),
+        (["cartpole", "--learning-rate", "nan"], r"--learning-rate: expected positive numbers .* got 'nan'"),
+        (["cartpole", "--device", "tpu"], r"--device: expected 'cpu' or 'cuda', got 'tpu'"),
+    ],
+)
+def test_what_cannot_be_trained_exits_2_with_one_message(arguments: list[str], message: str, tmp_path: Path) -> None:
+    code, output = _run("train", *arguments, "--out", tmp_path / "runs")
+    assert code == 2
+    assert re.search(message, " ".join(output.split()))
+    assert "Traceback" not in output
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_missing_cuda_device_exits_2(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, output = _run("train", "cartpole", "--device", "cuda", "--out", tmp_path)
+    assert code == 2
+    assert "sees none. Use --device cpu." in " ".join(output.split())
+
+
+def test_an_output_folder_that_is_a_file_exits_2_before_training(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, output = _run("train", "cartpole", *SHORT, "--out", tmp_path / "file")
+    assert code == 2
+    assert "--out: expected a folder that can be written to" in " ".join(output.split())
+
+
+def test_reporting_on_a_folder_without_runs_exits_2(tmp_path: Path) -> None:
+    for folder, what in ((tmp_path, "holds no run"), (tmp_path / "missing", "does not exist")):
+        code, output = _run("report", folder)
+        assert code == 2
+        assert what in " ".join(output.split())
+
+
+def test_reporting_on_a_damaged_run_exits_2_and_names_it(tmp_path: Path) -> None:
+    (tmp_path / "record.json").write_text("{")
+    code, output = _run("report", tmp_path)
+    assert code == 2
+    assert tmp_path.name in "".join(output.split())
+
+
+def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    record.write_file(path, b"old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        record.write_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_ctrl_c_saves_what_was_finished_and_exits_130(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from reference_agents.learning.learner import Learner\n"
+        "update, calls = Learner.update, []\n"
+        "def interrupting(self, rollout):\n"
+        "    calls.append(None)\n"
+        "    if len(calls) == 12: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return update(self, rollout)\n"
+        "Learner.update = interrupting\n"
+        "from reference_agents.cli.main import app\n"
+        f"app(['train', 'cartpole', '--network', 'mlp', '--seeds', '2', '--out', {str(tmp_path)!r}])\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert process.returncode == 130, process.stderr
+    assert "Traceback" not in process.stderr
+    saved = record.load(tmp_path / "cartpole-mlp")
+    assert saved.interrupted
+    assert saved.curves[0].env_steps == (0, 560)
+    assert np.isfinite(saved.curves[0].returns).all()
+    assert _run("report", tmp_path)[0] == 0
