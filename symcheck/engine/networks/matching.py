@@ -1,0 +1,177 @@
+"""The action on the units of a layer, found from its weights, and how far the weights are from obeying it.
+
+A layer y = W u + b whose input moves by R gives y(Lx) = W R u + b. If the rows of [W R, b] are the rows of [W, b] in
+another order (or with other signs), that order is the action on y, for every input, with nothing declared. Rows are
+matched exactly first; what is left over, by the assignment of least total distance, so that a layer with one wrong
+weight is still understood and the layers after it are judged on their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.engine.networks.values import FloatArray, IntArray, Level, SignedPermutation
+
+ULPS = 4.0
+"""Float32 units in the last place that count as rounding, whatever the dtype: the published level for weights."""
+SPREAD = 0.5
+"""Fraction of a layer's entries that must differ for small absolute differences to count as rounding."""
+LARGEST_ASSIGNMENT = 4096
+"""Rows left over after exact matching beyond which no assignment is searched (its cost is cubic)."""
+CLOSE = 0.1
+"""Relative distance within which two rows are taken for images of each other; unrelated rows lie at about 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """The permutation of rows that fits best, and which rows it fits.
+
+    Attributes:
+        permutation: row i of B goes to row index[i] of T with its sign.
+        close: rows matched exactly or within 10 %, shape (rows of B,), bool.
+    """
+
+    permutation: SignedPermutation
+    close: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+    @property
+    def found(self) -> bool:
+        """Whether at least half of the rows have an image, so that what follows can be judged."""
+        return bool(self.close.mean() >= 0.5) if len(self.close) else True
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How far two weight arrays are apart.
+
+    Attributes:
+        level: exact, rounded or failed, by the published levels.
+        residual: largest absolute difference.
+        ulps: largest difference in float32 units in the last place of the larger weight.
+        relative: residual over the largest weight.
+        place: (row, column) of the worst entry.
+    """
+
+    level: Level
+    residual: float
+    ulps: float
+    relative: float
+    place: tuple[int, int]
+
+
+def match_rows(moved: FloatArray, rows: FloatArray, *, signs: bool = True) -> Match | None:
+    """The signed permutation with moved[index[i]] = sign[i] * rows[i], as nearly as it gets.
+
+    Args:
+        moved: rows of [W R, b], shape (n, k).
+        rows: rows of [W, b], all distinct, shape (n, k).
+        signs: whether a row may go to minus a row.
+
+    Returns:
+        The match; None where too many rows are left over to search.
+
+    Example:
+        >>> rows = np.array([[1.0, 2.0], [2.0, 1.0]])
+        >>> match_rows(rows[:, ::-1], rows).permutation.index
+        array([1, 0])
+
+    Cost: linear in the entries for exact matches; cubic in the number of rows left over.
+    """
+    n = len(rows)
+    index = np.full(n, -1, dtype=np.int64)
+    sign = np.ones(n, dtype=np.int64)
+    table = {row.tobytes(): i for i, row in enumerate(rows + 0.0)}
+    left = _match_exactly(moved + 0.0, table, index, sign, 1, list(range(n)))
+    if signs and left:
+        left = _match_exactly(0.0 - moved, table, index, sign, -1, left)
+    close = index >= 0
+    if left:
+        if len(left) > LARGEST_ASSIGNMENT:
+            return None
+        close = _assign(moved, rows, index, sign, np.array(left), signs)
+    return Match(SignedPermutation(index, sign), close)
+
+
+def _match_exactly(
+    moved: FloatArray, table: dict[bytes, int], index: IntArray, sign: IntArray, s: int, todo: list[int]
+) -> list[int]:
+    left = []
+    for place in todo:
+        i = table.get(moved[place].tobytes())
+        if i is None or index[i] >= 0:
+            left.append(place)
+        else:
+            index[i], sign[i] = place, s
+    return left
+
+
+def _assign(
+    moved: FloatArray, rows: FloatArray, index: IntArray, sign: IntArray, left: IntArray, signs: bool
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    from scipy.optimize import linear_sum_assignment
+
+    free = np.flatnonzero(index < 0)
+    a, b = rows[free], moved[left]
+    plus = _distances(a, b)
+    minus = _distances(a, -b) if signs else np.full_like(plus, np.inf)
+    cost = np.minimum(plus, minus)
+    i, j = linear_sum_assignment(cost)
+    index[free[i]] = left[j]
+    sign[free[i]] = np.where(minus[i, j] < plus[i, j], -1, 1)
+    close = np.ones(len(index), dtype=bool)
+    size = np.maximum(np.linalg.norm(a, axis=1)[i], np.linalg.norm(b, axis=1)[j])
+    close[free[i]] = cost[i, j] <= CLOSE * size
+    return close
+
+
+def _distances(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Euclidean distances by the expanded square; only orders of magnitude matter to the assignment."""
+    square = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2 * (a @ b.T)
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+
+def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) -> Judgement:
+    """Compare two weight arrays that should be equal, by the published levels.
+
+    Args:
+        left: shape (rows, columns).
+        right: the same.
+        noise: rounding that float64 arithmetic put into `left` or `right`; differences within it are exact.
+
+    Returns:
+        exact; rounded (each entry within 4 float32 ulps of the larger weight, or all within 4 ulps of the largest
+        weight and most entries differing); else failed.
+
+    Example:
+        >>> judge(np.array([[1.0, 2.0]]), np.array([[1.0, 2.0 + 2e-9]])).level
+        'rounded'
+        >>> judge(np.array([[1.0, 2.0]]), np.array([[1.0, 2.0 + 2e-6]])).level
+        'failed'
+    """
+    if left.size == 0:
+        return Judgement("exact", 0.0, 0.0, 0.0, (0, 0))
+    difference = np.abs(left - right)
+    larger = np.maximum(np.abs(left), np.abs(right))
+    beyond = difference > noise
+    worst = np.unravel_index(int(np.argmax(np.where(np.isnan(difference), np.inf, difference))), difference.shape)
+    residual, largest = float(difference[worst]), float(larger.max())
+    ulps = difference / ulp32(larger)
+    relative = residual / largest if largest > 0 else 0.0
+    if not beyond.any() and np.isfinite(residual):
+        level: Level = "exact"
+    elif (ulps[beyond] <= ULPS).all() or (
+        residual <= ULPS * float(ulp32(np.array(largest))) and beyond.mean() > SPREAD
+    ):
+        level = "rounded"
+    else:
+        level = "failed"
+    place = (int(worst[0]), int(worst[1]) if len(worst) > 1 else 0)
+    return Judgement(level, residual, float(ulps.max()), relative, place)
+
+
+def ulp32(values: FloatArray) -> FloatArray:
+    """The float32 unit in the last place at each value, as float64."""
+    with np.errstate(over="ignore"):
+        return np.spacing(np.abs(values).astype(np.float32)).astype(np.float64)

@@ -1,0 +1,54 @@
+"""What a network returns, as a list of named tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from symcheck.errors import TargetError
+
+
+def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
+    """The floating tensors in what a network returned, with their paths.
+
+    Args:
+        result: a tensor, or tuples, lists and mappings of them; None counts as absent.
+        path: name of the whole.
+
+    Returns:
+        Path ("output", "output[1]", "output['value']") to tensor, in order.
+
+    Raises:
+        TargetError: it holds a distribution, or something that is no tensor.
+
+    Example:
+        >>> list(named_outputs((torch.zeros(1, 2), {"value": torch.zeros(1)})))
+        ['output[0]', "output[1]['value']"]
+    """
+    if isinstance(result, torch.Tensor):
+        return {path: result}
+    if result is None:
+        return {}
+    if isinstance(result, torch.distributions.Distribution):
+        names = ", ".join(result.arg_constraints) or "logits"
+        raise TargetError(
+            f"returns a {type(result).__name__} distribution as {path}, which is not a number to compare.",
+            where="network",
+            remedy=f"Wrap the network so that it returns the distribution's parameters ({names}) as tensors.",
+        )
+    found: dict[str, torch.Tensor] = {}
+    if isinstance(result, Mapping):
+        for key, item in result.items():
+            found |= named_outputs(item, f"{path}[{key!r}]")
+        return found
+    if isinstance(result, list | tuple):
+        for i, item in enumerate(result):
+            found |= named_outputs(item, f"{path}[{i}]")
+        return found
+    raise TargetError(
+        f"returns {type(result).__name__} as {path}; expected tensors, or tuples, lists and mappings of them.",
+        where="network",
+        remedy="Wrap the network so that it returns tensors.",
+    )

@@ -1,0 +1,96 @@
+"""Running a network in float64 as if its casts were not there.
+
+Structure is judged on a float64 copy of the weights, where rounding is 1e-16 and a fault stays what it is. Casts inside
+`forward` (to bfloat16, to float32 and back) would bring the rounding back, so they count as the identity here; the
+deployed network, casts included, is judged apart, against its own rounding.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+from symcheck.errors import TargetError
+
+CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as"})
+
+
+class Float64Mode(TorchFunctionMode):
+    """While it is active, floating tensors are float64 and casts between floating dtypes do nothing."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function in float64."""
+        return run_in_float64(func, args, kwargs or {})
+
+
+def run_in_float64(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """One torch function with floating arguments and requested dtypes turned into float64; casts become the identity."""
+    if is_cast(func, args, kwargs):
+        return to_float64(args[0])
+    return func(*tree_map(to_float64, args), **tree_map(to_float64, kwargs))
+
+
+def is_cast(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call only changes the floating dtype (or device) of a floating tensor."""
+    name = getattr(func, "__name__", "")
+    if name not in CASTS or not args or not isinstance(args[0], torch.Tensor) or not args[0].is_floating_point():
+        return False
+    wanted = [item for item in (*args[1:], *kwargs.values()) if isinstance(item, torch.dtype)]
+    wanted += [item.dtype for item in args[1:] if isinstance(item, torch.Tensor)]
+    named = not wanted and name == "type" and len(args) > 1
+    return not named and all(dtype.is_floating_point for dtype in wanted)
+
+
+def to_float64(item: Any) -> Any:
+    """Floating tensors in float64, floating dtypes as float64, everything else as it is."""
+    if isinstance(item, torch.Tensor) and item.is_floating_point() and item.dtype != torch.float64:
+        return item.double()
+    if isinstance(item, torch.dtype) and item.is_floating_point:
+        return torch.float64
+    return item
+
+
+@contextmanager
+def float64_default() -> Iterator[None]:
+    """Tensors made without a dtype are float64 inside; the default found is put back."""
+    found = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(found)
+
+
+def copied(net: nn.Module) -> nn.Module:
+    """A deep copy, gradients left behind.
+
+    Raises:
+        TargetError: the network cannot be copied.
+    """
+    try:
+        return copy.deepcopy(net)
+    except Exception as error:
+        raise TargetError(
+            f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
+            where=type(net).__name__,
+            remedy="Give a factory that builds it, or detach tensors that hang on its attributes.",
+        ) from error
+
+
+def in_float64(net: nn.Module) -> nn.Module:
+    """A deep copy with all floating parameters, buffers and tensor attributes in float64, on the CPU."""
+    double = copied(net).to(device="cpu").double()
+    for module in double.modules():
+        for name, item in list(vars(module).items()):
+            if isinstance(item, torch.Tensor):
+                vars(module)[name] = to_float64(item.detach().cpu())
+    return double

@@ -1,0 +1,259 @@
+"""The proof from the weights: one traced run, a certificate per layer, and the claim at every output.
+
+For all x and every generator g: f(L_g x) = K_g f(x). Elements under which this holds form a group, so generators
+suffice. What the trace says is held against a second run at L_g x before it is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+import symcheck.engine.networks.rules_blocks
+import symcheck.engine.networks.rules_spatial  # noqa: F401
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.matching import Judgement, judge
+from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.precision import float64_default
+from symcheck.engine.networks.rules_linear import moved_rows, own_rows
+from symcheck.engine.networks.tracing import Recorder, Tracer, module_names
+from symcheck.engine.networks.values import (
+    AffineMap,
+    Dense,
+    FloatArray,
+    Interval,
+    LayerRecord,
+    Level,
+    Opaque,
+    Pending,
+    SignedPermutation,
+    Tracked,
+    Value,
+)
+
+AGREEMENT = 1e-9
+"""How far a traced value may be from what a second run shows, over its size: far above float64 rounding in deep
+networks, far below anything a wrong rule would do."""
+
+
+@dataclass
+class Proof:
+    """What the weights say.
+
+    Attributes:
+        level: exact or rounded if every layer and output is certified; failed if some is not; None if not followed to
+            the end.
+        records: one per layer, in order of execution.
+        reason: where following ended, and why; None where it did not.
+        bound: largest |K f(x) - f(Lx)| over the box of inputs, where it is known.
+        box: the box: |x| at most this, entry by entry.
+    """
+
+    level: Level | None
+    records: list[LayerRecord] = field(default_factory=list)
+    reason: Opaque | None = None
+    bound: float | None = None
+    box: float = 1.0
+
+    @property
+    def first_failure(self) -> LayerRecord | None:
+        """The first layer that is not certified."""
+        return next((record for record in self.records if record.level == "failed"), None)
+
+
+def prove(
+    net: nn.Module, inputs: InputClaim, outputs: Sequence[OutputClaim], example: FloatArray, *, box: float = 1.0
+) -> Proof:
+    """Follow the action through a float64 network and judge every layer and output.
+
+    Args:
+        net: the float64 copy, in the mode to be judged.
+        inputs: how the input moves; data only.
+        outputs: how each output should move.
+        example: one input, shape (1, *shape), float64.
+        box: inputs for which bounds are computed: |x| <= box, entry by entry.
+
+    Returns:
+        The proof; its level is None where an operation was not understood.
+    """
+    tracer = Tracer(net, len(inputs.motions))
+    x = torch.from_numpy(np.ascontiguousarray(example))
+    tracer.learn(x, _input_value(inputs, box))
+    with torch.no_grad(), float64_default(), module_names(net, tracer.stack), tracer:
+        result = net(x)
+    values = [tracer.value(tensor) for tensor in named_outputs(result).values()]
+    proof = _judged(tracer, values, list(named_outputs(result).values()), outputs, box)
+    if proof.level in ("exact", "rounded"):
+        reason = _contradiction(net, tracer, inputs, example)
+        if reason is not None:
+            return Proof(None, proof.records, reason, box=box)
+    return proof
+
+
+def _input_value(inputs: InputClaim, box: float) -> Value:
+    shape, n = (1, *inputs.shape), int(np.prod(inputs.shape))
+    interval = Interval(np.full(n, box), np.zeros(n))
+    if all(isinstance(motion, SignedPermutation) for motion in inputs.motions):
+        images = tuple(motion for motion in inputs.motions if isinstance(motion, SignedPermutation))
+        return Tracked(shape, np.arange(n), images, interval=interval)
+    maps = tuple(_as_map(motion, n) for motion in inputs.motions)
+    # the box is not carried into itself by a general map: no bounds from here
+    return Dense(shape, maps)
+
+
+def _as_map(motion: object, n: int) -> AffineMap:
+    if isinstance(motion, AffineMap):
+        return motion
+    if isinstance(motion, SignedPermutation):
+        matrix = np.zeros((n, n))
+        matrix[motion.index, np.arange(n)] = motion.sign
+        return AffineMap(matrix, np.zeros(n))
+    raise TypeError("callables are tested, not proved")
+
+
+def _judged(
+    tracer: Tracer, values: list[Value | None], tensors: list[torch.Tensor], outputs: Sequence[OutputClaim], box: float
+) -> Proof:
+    reason = tracer.escaped
+    drifts: list[float | None] = []
+    for value, tensor, claim in zip(values, tensors, outputs, strict=True):
+        problem, drift = _judge_output(tracer, value, tensor, claim)
+        reason = reason or problem
+        drifts.append(drift)
+    levels = [record.level for record in tracer.records]
+    known = [drift for drift in drifts if drift is not None]
+    bound = max(known, default=None) if len(known) == len(drifts) else None
+    if "failed" in levels:
+        return Proof("failed", tracer.records, reason, box=box)
+    if reason is not None:
+        return Proof(None, tracer.records, reason, box=box)
+    return Proof("rounded" if "rounded" in levels else "exact", tracer.records, None, bound, box)
+
+
+def _judge_output(
+    tracer: Tracer, value: Value | None, tensor: torch.Tensor, claim: OutputClaim
+) -> tuple[Opaque | None, float | None]:
+    if isinstance(value, Opaque):
+        return value, None
+    if any(callable(motion) for motion in claim.motions):
+        return Opaque("the action map is a callable, which only samples can test", claim.path), None
+    if value is None:
+        return _judge_constant(tracer, tensor, claim)
+    if isinstance(value, Dense):
+        return Opaque("the network returns its input", claim.path), None
+    pending = value if isinstance(value, Pending) else value.origin
+    if pending is not None:
+        return None, _judge_affine(pending, claim)
+    if isinstance(value, Tracked):
+        return _judge_classes(tracer, value, claim)
+    return Opaque("an output without structure", claim.path), None
+
+
+def _judge_constant(tracer: Tracer, tensor: torch.Tensor, claim: OutputClaim) -> tuple[Opaque | None, float | None]:
+    y = tensor.detach().double().cpu().numpy().reshape(1, -1)
+    if all(np.array_equal(claim.apply(g, y, y), y) for g in range(len(claim.motions))):
+        return None, 0.0
+    tracer.records.append(LayerRecord(claim.path, "output", "failed", cause="a constant output that the action moves"))
+    return None, None
+
+
+def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
+    """The last linear layer against the output's own action: [W R, b] = K [W, b] (+ offset)."""
+    rows = own_rows(pending)
+    worst: Judgement | None = None
+    drift = 0.0
+    interval = pending.parent.interval
+    for generator, motion in enumerate(claim.motions):
+        moved, noise = moved_rows(pending, generator)
+        wanted, rounding = _moved_by_claim(motion, rows)
+        judgement = judge(moved, wanted, noise + rounding)
+        if worst is None or _worse(judgement, worst):
+            worst = judgement
+        if interval is not None:
+            gap = np.abs(moved - wanted)
+            gap[gap <= noise + rounding] = 0.0
+            off = gap[:, :-1] @ interval.size + gap[:, -1] + np.abs(moved[:, :-1]) @ interval.drift
+            drift = max(drift, float(off.max(initial=0.0)))
+    record = pending.record
+    if worst is not None:
+        record.level, record.residual, record.ulps, record.relative = (
+            worst.level,
+            worst.residual,
+            worst.ulps,
+            worst.relative,
+        )
+        row, column = worst.place
+        record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
+        record.cause = "" if worst.level != "failed" else f"{claim.path} does not move as its {claim.role} claim says"
+        record.representation = record.representation or f"{claim.role} representation"
+    record.bound = drift if interval is not None else None
+    return record.bound
+
+
+def _worse(a: Judgement, b: Judgement) -> bool:
+    order: tuple[Level, ...] = ("exact", "rounded", "failed")
+    return (order.index(a.level), a.residual) > (order.index(b.level), b.residual)
+
+
+def _moved_by_claim(motion: object, rows: FloatArray) -> tuple[FloatArray, float]:
+    """K [W, b] with the offset of K in the last column, and the rounding of this product."""
+    if isinstance(motion, SignedPermutation):
+        moved = np.empty_like(rows)
+        moved[motion.index] = motion.sign[:, None] * rows
+        return moved, 0.0
+    one = _as_map(motion, len(rows))
+    moved = one.matrix @ rows
+    moved[:, -1] += one.offset
+    size = float((np.abs(one.matrix) @ np.abs(rows)).max(initial=0.0)) + float(np.abs(one.offset).max(initial=0.0))
+    return moved, (len(rows) + 2) * float(np.finfo(np.float64).eps) * size
+
+
+def _judge_classes(tracer: Tracer, value: Tracked, claim: OutputClaim) -> tuple[Opaque | None, float | None]:
+    """An output that no linear layer made: its classes must move as the claim says, exactly."""
+    for image, motion in zip(value.images, claim.motions, strict=True):
+        if not isinstance(motion, SignedPermutation):
+            return Opaque("an output behind a pointwise function whose action is no permutation", claim.path), None
+        same = np.array_equal(image.index[value.cls], value.cls[motion.index])
+        if not same or not np.array_equal(image.sign[value.cls], motion.sign):
+            record = next((r for r in reversed(tracer.records)), None)
+            if record is None:
+                record = LayerRecord(claim.path, "output")
+                tracer.records.append(record)
+            record.level = "failed"
+            record.cause = f"{claim.path} moves by a permutation other than its {claim.role} claim says"
+            return None, None
+    return None, None if value.interval is None else float(value.interval.drift.max(initial=0.0))
+
+
+def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: FloatArray) -> Opaque | None:
+    """The first traced value that a run at L x does not bear out: a mistake in a rule, caught before it is believed."""
+    wanted = {call for call, logged in tracer.log.items() if logged.trusted and isinstance(logged.value, Tracked)}
+    for generator in range(len(inputs.motions)):
+        recorder = Recorder(wanted)
+        x = torch.from_numpy(np.ascontiguousarray(inputs.apply(generator, example)))
+        with torch.no_grad(), float64_default(), recorder:
+            net(x)
+        for call in sorted(wanted):
+            logged, numbers = tracer.log[call], recorder.numbers.get(call)
+            if (
+                numbers is None
+                or not isinstance(logged.value, Tracked)
+                or not _agrees(logged.value, generator, logged.numbers, numbers)
+            ):
+                return Opaque("the run at L x does not bear out what the weights say", f"call {call}")
+    return None
+
+
+def _agrees(value: Tracked, generator: int, before: FloatArray, after: FloatArray) -> bool:
+    if len(after) != len(value.cls) or len(before) != len(value.cls):
+        return False
+    image = value.images[generator]
+    per_class = np.empty(value.classes)
+    per_class[value.cls] = before
+    moved = image.apply(per_class)[value.cls]
+    size = max(float(np.abs(before).max(initial=0.0)), 1e-300)
+    return bool((np.abs(moved - after) <= AGREEMENT * size).all())

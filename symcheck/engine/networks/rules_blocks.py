@@ -1,0 +1,214 @@
+"""Operations on blocks of entries that do not care about order within a block: reductions, softmax, normalisations.
+
+A block is known by the classes it holds, with multiplicity. The action must carry blocks to blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from symcheck.engine.networks.rules_movement import regrouped
+from symcheck.engine.networks.rules_pointwise import scaled, tracked, unsigned
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, as_array, rule
+from symcheck.engine.networks.values import FloatArray, IntArray, Interval, Keyed, LayerRecord, Opaque, Tracked, Value
+
+LINEAR = ("mean", "sum", "nanmean", "nansum")
+SIGNLESS = ("amax", "amin", "max", "min", "logsumexp", "median", "prod", "std", "var")
+
+
+def blocks_of_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> IntArray:
+    """Positions of each block, shape (blocks, size): a block runs over the given axes."""
+    rest = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    positions = np.arange(int(np.prod(shape))).reshape(shape).transpose(*rest, *axes)
+    size = int(np.prod([shape[axis] for axis in axes]))
+    return np.ascontiguousarray(positions).reshape(-1, size)
+
+
+def _axes(dim: Any, rank: int) -> tuple[int, ...]:
+    if dim is None:
+        return tuple(range(rank))
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    return tuple(sorted(d % rank for d in dims)) if dims else tuple(range(rank))
+
+
+def block_keys(value: Tracked, blocks: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
+    """A number for each block's content, and per generator the number and the common sign of its image.
+
+    Raises:
+        NotUnderstoodError: some block is not carried to a block.
+    """
+    content = np.sort(value.cls[blocks], axis=1)
+    unique, numbers = np.unique(content, axis=0, return_inverse=True)
+    numbers = numbers.reshape(-1).astype(np.int64)
+    place = {row.tobytes(): i for i, row in enumerate(unique)}
+    images = []
+    for image in value.images:
+        moved = np.sort(image.index[content], axis=1)
+        found = [place.get(row.tobytes(), -1) for row in moved]
+        if min(found, default=0) < 0:
+            raise NotUnderstoodError("entries are combined in blocks that the action does not carry into each other")
+        signs = image.sign[content]
+        common = np.where((signs == signs[:, :1]).all(axis=1), signs[:, 0], 0)
+        images.append((np.array(found, dtype=np.int64), common))
+    return numbers, images
+
+
+def reduced(call: Call, value: Tracked, blocks: IntArray, shape: tuple[int, ...], *, mode: str) -> Tracked:
+    """One entry per block. Mode "linear": a common sign passes; "even": signs vanish; "plain": no signs."""
+    if mode == "plain":
+        value = unsigned(call, value)
+    numbers, images = block_keys(value, blocks)
+    rows = []
+    for moved, common in images:
+        if mode == "linear" and (common == 0).any():
+            raise NotUnderstoodError(f"{call.name} over entries that the action negates differently")
+        rows.append(([moved], common if mode == "linear" else np.ones_like(common)))
+    result = regrouped(shape, Keyed([numbers], rows), f"{call.name} over blocks that do not fit together")
+    if value.interval is not None and call.name in ("mean", "amax", "amin", "max", "min", "adaptive_avg_pool2d"):
+        size = value.interval.size[value.cls[blocks]].max(axis=1)
+        drift = value.interval.drift[value.cls[blocks]].max(axis=1)
+        first = np.empty(result.classes, dtype=np.int64)
+        first[result.cls[::-1]] = np.arange(len(result.cls))[::-1]
+        result.interval = Interval(size[first], drift[first])
+    return result
+
+
+@rule("mean", "sum", "amax", "amin", "max", "min", "logsumexp", "std", "var", "prod", "norm", "vector_norm")
+def reduction(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Reductions over axes."""
+    value = tracked(call, x)
+    if call.name in ("norm", "vector_norm"):
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        mode = "even"
+    else:
+        dim = kwargs.get("dim", kwargs.get("axis", args[0] if args else None))
+        mode = "linear" if call.name in LINEAR else "plain"
+    if isinstance(dim, torch.Tensor):
+        raise NotUnderstoodError(f"{call.name} of two tensors is not understood")
+    blocks = blocks_of_axes(value.shape, _axes(dim, len(value.shape)))
+    first = call.result if isinstance(call.result, torch.Tensor) else call.result[0]
+    result = reduced(call, value, blocks, tuple(first.shape), mode=mode)
+    if isinstance(call.result, torch.Tensor):
+        return result
+    return [result] + [Opaque(f"indices of {call.name}", call.source)] * (len(call.result) - 1)
+
+
+@rule("softmax", "log_softmax", "softmin", "normalize", "_softmax")
+def softmax(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
+    """Each entry against its block."""
+    value = tracked(call, x)
+    if call.name == "normalize":
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else 1)
+        return _against_blocks(call, value, blocks_of_axes(value.shape, _axes(dim, len(value.shape))), signs=True)
+    dim = kwargs.get("dim", args[0] if args else None)
+    if dim is None:
+        raise NotUnderstoodError(f"{call.name} without a dimension is not understood")
+    value = unsigned(call, value)
+    return _against_blocks(call, value, blocks_of_axes(value.shape, _axes(dim, len(value.shape))), signs=False)
+
+
+def _against_blocks(call: Call, value: Tracked, blocks: IntArray, *, signs: bool, uniform: bool = False) -> Tracked:
+    numbers, images = block_keys(value, blocks)
+    of_entry = np.empty(len(value.cls), dtype=np.int64)
+    which = np.repeat(np.arange(len(blocks)), blocks.shape[1])
+    of_entry[blocks.reshape(-1)] = which
+    rows = []
+    for image, (moved, common) in zip(value.images, images, strict=True):
+        if uniform and (common == 0).any():
+            raise NotUnderstoodError(f"{call.name} over entries that the action negates differently")
+        sign = image.sign[value.cls] if signs else np.ones(len(value.cls), dtype=np.int64)
+        rows.append(([image.index[value.cls], moved[of_entry]], sign))
+    keyed = Keyed([value.cls, numbers[of_entry]], rows)
+    return regrouped(value.shape, keyed, f"{call.name} over blocks that do not fit together")
+
+
+def _normalised(call: Call, value: Tracked, blocks: IntArray, weight: Any, bias: Any, shape: Any, kind: str) -> Value:
+    """Subtract the block's mean, divide by its deviation, then scale and shift by constants of a broadcast shape."""
+    try:
+        result = _against_blocks(call, value, blocks, signs=True, uniform=kind != "rms_norm")
+    except NotUnderstoodError as error:
+        cause = f"{kind} over {error.reason}"
+        record = call.record(LayerRecord(call.owner(weight, bias), kind, "failed", cause=cause, matched=False))
+        raise NotUnderstoodError(error.reason, record) from error
+    if weight is None and bias is None:
+        return result
+    a = np.ones(()) if weight is None else call.constant(weight)
+    b = np.zeros(()) if bias is None else call.constant(bias)
+    scale = np.broadcast_to(a.reshape(shape) if a.ndim else a, value.shape).reshape(-1)
+    shift = np.broadcast_to(b.reshape(shape) if b.ndim else b, value.shape).reshape(-1)
+    return scaled(call, result, scale, shift, call.owner(weight, bias), kind)
+
+
+@rule("layer_norm", "rms_norm")
+def layer_norm(call: Call, x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 0) -> Value:
+    """Normalisation over the last axes."""
+    value = tracked(call, x)
+    axes = tuple(range(len(value.shape) - len(normalized_shape), len(value.shape)))
+    shape = (1,) * (len(value.shape) - len(normalized_shape)) + tuple(normalized_shape)
+    return _normalised(call, value, blocks_of_axes(value.shape, axes), weight, bias, shape, call.name)
+
+
+def _channelwise(rank: int) -> tuple[int, ...]:
+    return (1, -1) + (1,) * (rank - 2)
+
+
+@rule("group_norm")
+def group_norm(call: Call, x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: Any = 0) -> Value:
+    """Normalisation over groups of channels and all positions."""
+    value = tracked(call, x)
+    split = (value.shape[0], num_groups, int(np.prod(value.shape[1:])) // num_groups)
+    blocks = blocks_of_axes(split, (2,))
+    return _normalised(call, value, blocks, weight, bias, _channelwise(len(value.shape)), "group_norm")
+
+
+@rule("instance_norm")
+def instance_norm(
+    call: Call,
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    *args: Any,
+    **kwargs: Any,
+) -> Value:
+    """Normalisation of each channel over its positions; with running statistics it is a batch norm in eval mode."""
+    if not use_input_stats:
+        return batch_norm(call, x, running_mean, running_var, weight, bias, False, *args, **kwargs)
+    value = tracked(call, x)
+    blocks = blocks_of_axes(value.shape, tuple(range(2, len(value.shape))))
+    return _normalised(call, value, blocks, weight, bias, _channelwise(len(value.shape)), "instance_norm")
+
+
+@rule("batch_norm")
+def batch_norm(
+    call: Call,
+    x: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Value:
+    """In eval mode a scale and shift per channel, from constant statistics."""
+    if training or running_mean is None or running_var is None:
+        raise NotUnderstoodError("batch normalisation by the batch's own statistics mixes samples")
+    value = tracked(call, x)
+    scale = 1.0 / np.sqrt(call.constant(running_var) + eps)
+    scale = scale if weight is None else scale * call.constant(weight)
+    shift = -call.constant(running_mean) * scale
+    shift = shift if bias is None else shift + call.constant(bias)
+    shape = _channelwise(len(value.shape))
+    entries = [np.broadcast_to(part.reshape(shape), value.shape).reshape(-1) for part in (scale, shift)]
+    return scaled(call, value, entries[0], entries[1], call.owner(weight, running_mean), "batch_norm")
+
+
+def numbers_of(tensor: torch.Tensor) -> FloatArray:
+    """The tensor's numbers, flattened, float64."""
+    return as_array(tensor).reshape(-1)

@@ -1,0 +1,204 @@
+"""Linear layers: the action on their units is found by matching rows, or they wait for a layer that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from symcheck.engine.networks.matching import Judgement, Match, judge, match_rows
+from symcheck.engine.networks.rules_pointwise import tracked
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
+from symcheck.engine.networks.values import (
+    AffineMap,
+    Dense,
+    FloatArray,
+    IntArray,
+    Interval,
+    LayerRecord,
+    Pending,
+    SignedPermutation,
+    Tracked,
+    Value,
+)
+
+LARGEST = 40_000_000
+"""Entries of a weight matrix written out over all leading axes, beyond which a layer is not followed."""
+EPS = float(np.finfo(np.float64).eps)
+
+
+@rule("linear")
+def linear(call: Call, x: Any, weight: Any, bias: Any = None) -> Value:
+    """W x + b on the last axis."""
+    W = call.constant(weight)
+    b = np.zeros(W.shape[0]) if bias is None else call.constant(bias)
+    return _linear(call, x, W, b, call.owner(weight, bias), "Linear")
+
+
+@rule("matmul", "__matmul__", "mm", "addmm")
+def matmul(call: Call, x: Any, y: Any, z: Any = None, **kwargs: Any) -> Value:
+    """X @ W with W constant (and b + x @ W)."""
+    bias = None
+    if call.name == "addmm":
+        if kwargs:
+            raise NotUnderstoodError("addmm with factors is not understood")
+        bias, x, y = x, y, z
+    if call.value(x) is None or call.value(y) is not None or y.dim() != 2:
+        raise NotUnderstoodError(f"{call.name} of two values is not understood")
+    W = call.constant(y).T
+    b = np.zeros(W.shape[0]) if bias is None else np.broadcast_to(call.constant(bias), (W.shape[0],))
+    return _linear(call, x, np.ascontiguousarray(W), np.array(b), call.owner(y, bias), call.name)
+
+
+def _linear(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
+    value = call.value(x)
+    lead = int(np.prod(call.shape[:-1]))
+    if lead > 1:
+        W, b = _written_out(W, b, lead)
+    record = LayerRecord(name, kind)
+    if isinstance(value, Pending):
+        product = W @ value.weight
+        noise = value.noise * float(np.abs(W).sum(1).max()) + _rounding(W, value.weight, value.bias)
+        return matched(call, Pending(call.shape, value.parent, product, W @ value.bias + b, noise, value.record))
+    if isinstance(value, Dense):
+        return matched(call, Pending(call.shape, value, W, b, 0.0, call.record(record)))
+    source = tracked(call, x)
+    return matched(call, Pending(call.shape, source, summed(W, source), b, _sum_noise(W, source), call.record(record)))
+
+
+def _written_out(W: FloatArray, b: FloatArray, lead: int) -> tuple[FloatArray, FloatArray]:
+    if lead * lead * W.size > LARGEST:
+        raise NotUnderstoodError("a linear layer over leading axes too large to write out")
+    return np.asarray(np.kron(np.eye(lead), W), dtype=np.float64), np.tile(b, lead)
+
+
+def summed(W: FloatArray, value: Tracked) -> FloatArray:
+    """W on classes: columns of one class added up, shape (rows, classes)."""
+    if value.is_free:
+        return W
+    result = np.zeros((W.shape[0], value.classes))
+    np.add.at(result.T, value.cls, W.T)
+    return result
+
+
+def _sum_noise(W: FloatArray, value: Tracked) -> float:
+    if len(value.cls) == value.classes:
+        return 0.0
+    return 4 * EPS * float(np.bincount(value.cls).max()) * float(np.abs(W).max(initial=0.0))
+
+
+def _rounding(*factors: FloatArray) -> float:
+    """Bound on the rounding of a product of matrices, entry by entry: (n + 2) eps |A| |B|, at its largest."""
+    a, *rest = factors
+    size = max(float(np.abs(r).max(initial=0.0)) for r in rest)
+    return (a.shape[1] + 2) * EPS * float(np.abs(a).sum(1).max(initial=0.0)) * size
+
+
+def moved_rows(pending: Pending, generator: int) -> tuple[FloatArray, float]:
+    """[W R, b]: the layer after its input was moved by a generator; with the rounding this involves."""
+    parent = pending.parent
+    if isinstance(parent, Tracked):
+        W, b, noise = parent.images[generator].columns(pending.weight), pending.bias, 0.0
+    else:
+        one = parent.maps[generator]
+        W, b = pending.weight @ one.matrix, pending.weight @ one.offset + pending.bias
+        noise = _rounding(pending.weight, one.matrix, one.offset) + EPS * float(np.abs(b).max(initial=0.0))
+    return np.concatenate([W, b[:, None]], axis=1), noise + pending.noise
+
+
+def own_rows(pending: Pending) -> FloatArray:
+    """[W, b], shape (n, m + 1)."""
+    return np.concatenate([pending.weight, pending.bias[:, None]], axis=1)
+
+
+def matched(call: Call, pending: Pending) -> Value:
+    """The permutation of the layer's units, for every generator; the pending value itself where there is none."""
+    rows = own_rows(pending) + 0.0
+    unique, cls = _classes(rows)
+    images, judgements = [], []
+    for generator in range(call.tracer.generators):
+        moved, noise = moved_rows(pending, generator)
+        first = _first(cls, len(unique))
+        match = match_rows(moved[first], unique)
+        if match is None or not match.found:
+            _fill(pending.record, _judged(moved[first], unique, match, noise), pending, matched=False)
+            return pending
+        images.append(match.permutation)
+        judgements.append(_judged(moved[first], unique, match, noise))
+    worst = max(judgements, key=lambda j: ("exact", "rounded", "failed").index(j.level) * 1e30 + j.residual)
+    result = Tracked(call.shape, cls, tuple(images), origin=pending)
+    _fill(pending.record, worst, pending, matched=True)
+    pending.record.representation = result.text()
+    result.interval = _bounds(pending, unique, _first(cls, len(unique)), images)
+    return result
+
+
+def _classes(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Distinct rows in order of appearance, and the class of each row."""
+    place: dict[bytes, int] = {}
+    cls = np.array([place.setdefault(row.tobytes(), len(place)) for row in rows], dtype=np.int64)
+    return rows[_first(cls, len(place))], cls
+
+
+def _first(cls: IntArray, count: int) -> IntArray:
+    first = np.empty(count, dtype=np.int64)
+    first[cls[::-1]] = np.arange(len(cls))[::-1]
+    return first
+
+
+def _judged(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
+    if match is None:
+        size = float(np.abs(rows).max(initial=0.0))
+        return Judgement("failed", size, float("inf"), 1.0, (0, 0))
+    image = match.permutation
+    return judge(moved[image.index], image.sign[:, None] * rows, noise)
+
+
+def _fill(record: LayerRecord, judgement: Judgement, pending: Pending, *, matched: bool) -> None:
+    record.level = judgement.level if matched else "failed"
+    record.residual, record.ulps, record.relative = judgement.residual, judgement.ulps, judgement.relative
+    record.matched = matched
+    row, column = judgement.place
+    what = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
+    record.place = f"unit {row}, {what}"
+    if not matched:
+        record.cause = "its units are not permuted by the symmetry: no order of rows of [W L, b] gives [W, b]"
+
+
+def _bounds(pending: Pending, rows: FloatArray, first: IntArray, images: list[SignedPermutation]) -> Interval | None:
+    """d_next <= |R' W - W R| m + |W| d + |R' b - b|, with m an interval bound of |u|."""
+    interval = pending.parent.interval
+    if interval is None:
+        return None
+    W = np.abs(rows[:, :-1])
+    size = W @ interval.size + np.abs(rows[:, -1])
+    drift = np.zeros(len(rows))
+    for generator, image in enumerate(images):
+        moved, noise = moved_rows(pending, generator)
+        gap = np.abs(moved[first][image.index] - image.sign[:, None] * rows)
+        gap[gap <= noise] = 0.0
+        one = np.empty(len(rows))
+        one[image.index] = gap[:, :-1] @ interval.size + gap[:, -1]
+        drift = np.maximum(drift, one + W @ interval.drift)
+    pending.record.bound = float(drift.max(initial=0.0))
+    return Interval(size, drift)
+
+
+def scaled_input(call: Call, value: Dense, scale: FloatArray, shift: FloatArray) -> Value:
+    """Scale * x + shift of a dense input: a linear layer with a diagonal matrix, waiting for the next."""
+    if value.shape != call.shape or (scale == 0).any():
+        raise NotUnderstoodError("a scaled input that the action mixes linearly")
+    maps = []
+    for one in value.maps:
+        matrix = one.matrix * scale[:, None] / scale[None, :]
+        maps.append(AffineMap(matrix, scale * one.offset + shift - matrix @ shift))
+    interval = value.interval
+    if interval is not None:
+        interval = Interval(np.abs(scale) * interval.size + np.abs(shift), np.abs(scale) * interval.drift)
+    return Dense(call.shape, tuple(maps), interval)
+
+
+def is_tensor(item: Any) -> bool:
+    """Whether an argument is a tensor."""
+    return isinstance(item, torch.Tensor)

@@ -1,0 +1,279 @@
+"""Operations that only move entries: reshape, permute, slice, concatenate, pad, expand, nearest upsampling.
+
+Each is run once on the entries' numbers, which tells where every entry came from; its class comes along.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, as_array, rule
+from symcheck.engine.networks.values import (
+    Dense,
+    FloatArray,
+    IntArray,
+    Interval,
+    Keyed,
+    Opaque,
+    Pending,
+    SignedPermutation,
+    Tracked,
+    Value,
+    regroup,
+)
+
+IDENTITIES = ("contiguous", "clone", "detach", "data", "cpu", "cuda", "detach_", "alias", "positive", "requires_grad_")
+
+
+@rule(*IDENTITIES)
+def same(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
+    """Operations that change nothing."""
+    return call.value(x)
+
+
+@rule("dropout", "dropout_", "feature_dropout")
+def no_dropout(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
+    """Dropout outside training: the identity (in training the tracer stops before this rule)."""
+    return call.value(x)
+
+
+@rule("reshape", "view", "flatten", "squeeze", "unsqueeze", "ravel", "view_as", "reshape_as", "unflatten", "squeeze_")
+def reshaped(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
+    """Operations that keep the order of entries in memory."""
+    if any(isinstance(item, torch.dtype) for item in args):
+        raise NotUnderstoodError("bits of numbers are read as other numbers")
+    value = call.value(x)
+    if value is None or isinstance(value, Opaque):
+        return value
+    if isinstance(value, Tracked):
+        return Tracked(call.shape, value.cls, value.images, _reshaped_origin(value.origin, call.shape), value.interval)
+    if isinstance(value, Dense):
+        return Dense(call.shape, value.maps, value.interval)
+    return Pending(call.shape, value.parent, value.weight, value.bias, value.noise, value.record)
+
+
+def _reshaped_origin(origin: Pending | None, shape: tuple[int, ...]) -> Pending | None:
+    if origin is None:
+        return None
+    return Pending(shape, origin.parent, origin.weight, origin.bias, origin.noise, origin.record)
+
+
+def _mover(call: Call, function: Any, tensors: list[Any], *args: Any, **kwargs: Any) -> Value | list[Value]:
+    """The value(s) of `function(tensors, ...)`, an operation that only moves entries."""
+    marks, parts, start = [], [], 0
+    for tensor in tensors:
+        count = tensor.numel()
+        marks.append(torch.arange(start, start + count, dtype=torch.float64).reshape(tensor.shape))
+        parts.append((start, call.value(tensor), tensor))
+        start += count
+    moved = function(marks, *args, **kwargs)
+    many = isinstance(moved, tuple | list)
+    values = [_gathered(parts, as_array(item).astype(np.int64)) for item in (moved if many else [moved])]
+    return values if many else values[0]
+
+
+def _gathered(parts: Any, source: IntArray) -> Value:
+    shape, flat = source.shape, source.reshape(-1)
+    if len(parts) == 1:
+        return gathered(parts[0][1], flat, shape)
+    table, owner = _class_table(parts)
+    cls = table[flat]
+    images = _joint_images(parts, owner)
+    return compressed(shape, cls, images, _joint_interval(parts, owner))
+
+
+def _class_table(parts: Any) -> tuple[IntArray, dict[int, int]]:
+    """The class of each entry of all operands in one numbering, and where each operand's classes start."""
+    offsets: dict[int, int] = {}
+    pieces, count = [], 0
+    for _, value, tensor in parts:
+        if value is None:
+            numbers, inverse = np.unique(as_array(tensor).reshape(-1), return_inverse=True)
+            key, size, cls = id(tensor), len(numbers), inverse.reshape(-1)
+        elif isinstance(value, Tracked):
+            key, size, cls = id(value), value.classes, value.cls
+        else:
+            raise NotUnderstoodError("joins values of which one has no permutation of its own")
+        if key not in offsets:
+            offsets[key] = count
+            count += size
+        pieces.append(cls + offsets[key])
+    return np.concatenate(pieces).astype(np.int64), offsets
+
+
+def _joint_images(parts: Any, offsets: dict[int, int]) -> tuple[SignedPermutation, ...]:
+    generators = next(len(v.images) for _, v, _ in parts if isinstance(v, Tracked))
+    result = []
+    for i in range(generators):
+        index, sign = [], []
+        seen: set[int] = set()
+        for _, value, tensor in parts:
+            key = id(tensor) if value is None else id(value)
+            if key in seen:
+                continue
+            seen.add(key)
+            if isinstance(value, Tracked):
+                index.append(value.images[i].index + offsets[key])
+                sign.append(value.images[i].sign)
+            else:
+                size = len(np.unique(as_array(tensor)))
+                index.append(np.arange(size) + offsets[key])
+                sign.append(np.ones(size, dtype=np.int64))
+        result.append(SignedPermutation(np.concatenate(index), np.concatenate(sign)))
+    return tuple(result)
+
+
+def _joint_interval(parts: Any, offsets: dict[int, int]) -> Interval | None:
+    size, drift, seen = [], [], set()
+    for _, value, tensor in parts:
+        key = id(tensor) if value is None else id(value)
+        if key in seen:
+            continue
+        seen.add(key)
+        if value is None:
+            numbers = np.unique(as_array(tensor))
+            size.append(np.abs(numbers))
+            drift.append(np.zeros(len(numbers)))
+        elif value.interval is None:
+            return None
+        else:
+            size.append(value.interval.size)
+            drift.append(value.interval.drift)
+    return Interval(np.concatenate(size), np.concatenate(drift))
+
+
+def gathered(value: Value, source: IntArray, shape: tuple[int, ...]) -> Value:
+    """The value whose entry k is entry source[k] of `value`."""
+    if isinstance(value, Tracked):
+        moved = compressed(shape, value.cls[source], value.images, value.interval)
+        if value.origin is not None:
+            moved.origin = _rows(value.origin, source, shape)
+        return moved
+    if isinstance(value, Pending):
+        return _rows(value, source, shape)
+    if isinstance(value, Dense):
+        return _moved_dense(value, source, shape)
+    return value
+
+
+def _rows(value: Pending, source: IntArray, shape: tuple[int, ...]) -> Pending:
+    return Pending(shape, value.parent, value.weight[source], value.bias[source], value.noise, value.record)
+
+
+def _moved_dense(value: Dense, source: IntArray, shape: tuple[int, ...]) -> Value:
+    """A selection of entries of a dense action, where no other entry leaks into them."""
+    outside = np.setdiff1d(np.arange(len(value.maps[0].offset)), source)
+    for one in value.maps:
+        if one.matrix[np.ix_(source, outside)].any() or len(np.unique(source)) != len(source):
+            raise NotUnderstoodError("takes entries of the input that the action mixes with others")
+    maps = tuple(type(m)(m.matrix[np.ix_(source, source)], m.offset[source]) for m in value.maps)
+    interval = value.interval and Interval(value.interval.size[source], value.interval.drift[source])
+    return Dense(shape, maps, interval)
+
+
+def compressed(
+    shape: tuple[int, ...],
+    cls: IntArray,
+    images: tuple[SignedPermutation, ...],
+    interval: Interval | None = None,
+) -> Tracked:
+    """A tracked value of which only some classes are used; they must be closed under the action."""
+    used = np.unique(cls)
+    if len(used) == images[0].size:
+        return Tracked(shape, cls, images, interval=interval)
+    place = np.full(images[0].size, -1, dtype=np.int64)
+    place[used] = np.arange(len(used))
+    kept = []
+    for image in images:
+        index = place[image.index[used]]
+        if (index < 0).any():
+            raise NotUnderstoodError("takes entries that the action exchanges with entries left out")
+        kept.append(SignedPermutation(index, image.sign[used]))
+    bounds = None if interval is None else Interval(interval.size[used], interval.drift[used])
+    return Tracked(shape, place[cls], tuple(kept), interval=bounds)
+
+
+def moved_classes(call: Call, tensor: Any, shape: tuple[int, ...]) -> IntArray:
+    """The classes of a tracked tensor broadcast to a shape, flattened."""
+    value = call.value(tensor)
+    if not isinstance(value, Tracked):
+        raise NotUnderstoodError(f"{call.name} on a value that has no permutation of its own")
+    return np.ascontiguousarray(np.broadcast_to(value.cls.reshape(value.shape), shape)).reshape(-1)
+
+
+def broadcast_constant(call: Call, constant: Any, shape: tuple[int, ...]) -> FloatArray:
+    """A constant broadcast to a shape, flattened."""
+    return np.ascontiguousarray(np.broadcast_to(call.constant(constant), shape)).reshape(-1)
+
+
+def regrouped(shape: tuple[int, ...], keyed: Keyed, what: str) -> Tracked:
+    """A tracked value by its keys.
+
+    Raises:
+        NotUnderstoodError: the keys are not carried into each other.
+    """
+    groups = regroup(keyed)
+    if groups is None:
+        raise NotUnderstoodError(what)
+    return Tracked(shape, *groups)
+
+
+def _register_movers() -> None:
+    def mover(name: str, function: Any) -> None:
+        def apply(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
+            if any(call.value(a) is not None for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)):
+                raise NotUnderstoodError(f"{name} at places that depend on the input")
+            return _mover(call, lambda marks, *a, **k: function(marks[0], *a, **k), [x], *args, **kwargs)
+
+        rule(name)(apply)
+
+    names = (
+        "permute transpose swapaxes swapdims movedim moveaxis t narrow select index_select expand expand_as repeat "
+        "repeat_interleave tile flip fliplr flipud rot90 roll chunk split split_with_sizes unbind tensor_split "
+        "__getitem__ diagonal broadcast_to unfold"
+    )
+    for name in names.split():
+        mover(name, getattr(torch.Tensor, name, None) or getattr(torch, name))
+    for name in ("T", "mT", "H", "mH"):
+        mover(name, lambda x, attribute=name: getattr(x, attribute))
+    for name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"):
+        mover(name, getattr(F, name))
+
+
+_register_movers()
+
+
+@rule("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack")
+def joined(call: Call, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    """Concatenation and stacking; constants among the parts are allowed."""
+    function = getattr(torch, call.name)
+    return _mover(call, lambda marks: function(marks, *args, **kwargs), list(tensors))
+
+
+@rule("pad")
+def padded(call: Call, x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """Padding: reflect, replicate and circular repeat entries, constant adds a class of its own."""
+    if mode != "constant":
+        return _mover(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x])
+    filler = torch.full((1,), float(value or 0.0), dtype=torch.float64)
+    call.tracer.learn(filler, None)
+    last = float(x.numel())
+    return _mover(call, lambda marks: F.pad(marks[0], pad, value=last), [x, filler])
+
+
+@rule("interpolate", "upsample", "upsample_nearest")
+def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **kw: Any) -> Any:
+    """Upsampling by repeated entries; the interpolating modes are not followed."""
+    if mode not in ("nearest", "nearest-exact"):
+        raise NotUnderstoodError(f"interpolation by mode {mode!r} is not understood")
+    return _mover(call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x])
+
+
+@rule("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_tensor")
+def constant(call: Call, *args: Any, **kwargs: Any) -> None:
+    """Constants made in the image of a tensor."""
+    return

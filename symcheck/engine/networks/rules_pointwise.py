@@ -1,0 +1,375 @@
+"""Pointwise operations: activations, sums and products, scales and shifts by constants.
+
+An activation commutes with permutations always, with signs only if it is odd (even functions forget the sign). A scale
+or shift by constants commutes if the constants are themselves carried along by the action: batch normalisation with
+statistics that differ between images of one channel does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from symcheck.engine.networks.matching import judge
+from symcheck.engine.networks.rules_movement import broadcast_constant, moved_classes, regrouped
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
+from symcheck.engine.networks.values import (
+    Dense,
+    FloatArray,
+    IntArray,
+    Interval,
+    Keyed,
+    LayerRecord,
+    Opaque,
+    Pending,
+    SignedPermutation,
+    Tracked,
+    Value,
+)
+
+ODD = "tanh tanh_ softsign tanhshrink hardshrink softshrink sin asinh atan arctan erf sinh sign sgn neg negative neg_ trunc"
+EVEN = "abs absolute abs_ square cos cosh"
+OTHER = (
+    "relu relu_ relu6 leaky_relu leaky_relu_ elu elu_ selu celu gelu silu mish softplus sigmoid sigmoid_ logsigmoid "
+    "hardsigmoid hardswish exp log sqrt rsqrt log1p expm1 reciprocal round floor ceil threshold log2 log10 sigmoid exp_ "
+    "selu_ celu_ acos asin tan erfc logit nan_to_num"
+)
+BOUNDED_SLOPE = {
+    # name: (largest slope, |f(0)|); GELU and SiLU: maxima of their derivatives, rounded up
+    **dict.fromkeys(
+        ("relu", "relu_", "relu6", "leaky_relu", "tanh", "softsign", "sin", "atan", "neg", "abs"), (1.0, 0.0)
+    ),
+    "elu": (1.0, 0.0),
+    "gelu": (1.13, 0.0),
+    "silu": (1.1, 0.0),
+    "softplus": (1.0, 0.6932),
+    "sigmoid": (0.25, 0.5),
+}
+
+
+def tracked(call: Call, x: Any) -> Tracked:
+    """The tracked value of an operand.
+
+    Raises:
+        NotUnderstoodError: it has no permutation of its own.
+    """
+    value = call.value(x)
+    if isinstance(value, Tracked):
+        return value
+    if isinstance(value, Pending):
+        value.record.level = "failed"
+        value.record.matched = False
+        raise NotUnderstoodError(
+            f"no permutation of the outputs of {value.record.name} carries the symmetry", value.record
+        )
+    raise NotUnderstoodError(f"{call.name} right on an input that the action mixes linearly")
+
+
+def kept(value: Tracked, call: Call) -> Tracked:
+    """The value after a function that keeps classes and signs, with the bounds that its slope allows."""
+    interval = None
+    slope = BOUNDED_SLOPE.get(call.name)
+    if value.interval is not None and slope is not None and call.shape == value.shape:
+        interval = Interval(value.interval.size * slope[0] + slope[1], value.interval.drift * slope[0])
+    return Tracked(call.shape, value.cls, value.images, interval=interval)
+
+
+@rule(*ODD.split())
+def odd(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
+    """f(-u) = -f(u): signs pass through."""
+    return kept(tracked(call, x), call)
+
+
+@rule(*EVEN.split())
+def even(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
+    """f(-u) = f(u): signs vanish."""
+    value = kept(tracked(call, x), call)
+    images = tuple(SignedPermutation(image.index, np.ones_like(image.sign)) for image in value.images)
+    return Tracked(value.shape, value.cls, images, interval=value.interval)
+
+
+@rule(*OTHER.split())
+def other(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
+    """Any other function: permutations only."""
+    if call.name in ("leaky_relu", "elu") and _slope(args, kwargs) > 1:
+        value = unsigned(call, tracked(call, x))
+        return Tracked(call.shape, value.cls, value.images)
+    return kept(unsigned(call, tracked(call, x)), call)
+
+
+def _slope(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    number = args[0] if args else kwargs.get("negative_slope", kwargs.get("alpha", 0.01))
+    return abs(float(number))
+
+
+@rule("hardtanh", "hardtanh_", "clamp", "clamp_", "clip")
+def clamped(call: Call, x: Any, min_val: Any = None, max_val: Any = None, *args: Any, **kwargs: Any) -> Value:
+    """Clamping is odd between bounds of opposite sign."""
+    low = kwargs.get("min", min_val)
+    high = kwargs.get("max", max_val)
+    if call.name.startswith("hardtanh"):
+        low, high = (-1.0 if low is None else low), (1.0 if high is None else high)
+    if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
+        raise NotUnderstoodError("clamp between tensors is not understood")
+    value = tracked(call, x)
+    symmetric = low is not None and high is not None and low == -high
+    return kept(value if symmetric else unsigned(call, value), call)
+
+
+def unsigned(call: Call, value: Tracked) -> Tracked:
+    """The value, refused if the action negates any of it.
+
+    Raises:
+        NotUnderstoodError: some generator negates entries.
+    """
+    if any((image.sign < 0).any() for image in value.images):
+        record = call.record(
+            LayerRecord(
+                call.owner(),
+                call.name,
+                "failed",
+                cause=f"{call.name} is not odd, and the action negates entries before it",
+                matched=False,
+            )
+        )
+        raise NotUnderstoodError(f"{call.name} after entries that the action negates", record)
+    return value
+
+
+@rule("prelu")
+def prelu(call: Call, x: Any, weight: Any) -> Value:
+    """One slope for all, or one per channel that must be carried along."""
+    value = unsigned(call, tracked(call, x))
+    slopes = call.constant(weight).reshape(-1)
+    if len(slopes) == 1:
+        return kept(value, call)
+    shape = (1, -1) + (1,) * (len(value.shape) - 2)
+    per_entry = np.broadcast_to(slopes.reshape(shape), value.shape).reshape(-1)
+    return scaled(call, value, per_entry, np.zeros_like(per_entry), call.owner(weight), "PReLU")
+
+
+def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, name: str, kind: str) -> Tracked:
+    """Scale * v + shift entry by entry, with a record of how far the constants are from being carried along.
+
+    Args:
+        call: the call.
+        value: what is scaled.
+        scale: one number per entry, shape (n,).
+        shift: the same.
+        name: of the layer.
+        kind: of the layer.
+
+    Returns:
+        The value with the action of its input; classes split where their constants differ.
+    """
+    shape = value.shape
+    cls = np.unique(np.stack([value.cls.astype(float), scale, shift], axis=1), axis=0)
+    if len(cls) == value.classes:
+        first = np.full(value.classes, -1, dtype=np.int64)
+        first[value.cls[::-1]] = np.arange(len(value.cls))[::-1]
+        a, b = scale[first], shift[first]
+        _record_scale(call, value, a, b, name, kind)
+        interval = None
+        if value.interval is not None:
+            size = np.abs(a) * value.interval.size + np.abs(b)
+            off = np.max([_scale_gap(image, a, b, value.interval.size) for image in value.images], axis=0)
+            interval = Interval(size, np.abs(a) * value.interval.drift + off)
+        return Tracked(shape, value.cls, value.images, interval=interval)
+    keyed = Keyed(
+        [value.cls, scale, shift],
+        [
+            ([image.index[value.cls], scale, shift * image.sign[value.cls]], image.sign[value.cls])
+            for image in value.images
+        ],
+    )
+    return regrouped(shape, keyed, f"{kind} {name} treats equal entries differently")
+
+
+def _scale_gap(image: SignedPermutation, a: FloatArray, b: FloatArray, size: FloatArray) -> FloatArray:
+    gap = np.empty_like(a)
+    gap[image.index] = np.abs(a[image.index] - a) * size + np.abs(b[image.index] - image.sign * b)
+    return gap
+
+
+def _record_scale(call: Call, value: Tracked, a: FloatArray, b: FloatArray, name: str, kind: str) -> None:
+    worst = None
+    for image in value.images:
+        left = np.stack([a[image.index], b[image.index]], axis=1)
+        right = np.stack([a, image.sign * b], axis=1)
+        judgement = judge(left, right)
+        if worst is None or judgement.residual > worst.residual:
+            worst = judgement
+    if worst is None or (kind == "constant" and worst.level == "exact"):
+        return
+    what = "scale" if worst.place[1] == 0 else "shift"
+    record = LayerRecord(
+        name, kind, worst.level, worst.residual, worst.ulps, worst.relative, representation=value.text()
+    )
+    record.place = f"{what} of class {worst.place[0]}"
+    if worst.level == "failed" and kind in ("batch_norm", "instance_norm"):
+        record.cause = (
+            f"plain {kind} over group channels: its {what} differs between channels that the action exchanges; "
+            "share statistics and affine parameters along the group axis"
+        )
+    elif worst.level == "failed":
+        record.cause = f"the {what} differs between entries that the action exchanges"
+    call.record(record)
+
+
+def _pair(call: Call, x: Any, y: Any) -> tuple[IntArray, IntArray, list[tuple[IntArray, IntArray, IntArray, IntArray]]]:
+    a, b = tracked(call, x), tracked(call, y)
+    ca, cb = moved_classes(call, x, call.shape), moved_classes(call, y, call.shape)
+    images = []
+    for p, q in zip(a.images, b.images, strict=True):
+        images.append((p.index[ca], p.sign[ca], q.index[cb], q.sign[cb]))
+    return ca, cb, images
+
+
+def _combined(call: Call, x: Any, y: Any, sign: Callable[[IntArray, IntArray], IntArray | None]) -> Value:
+    ca, cb, images = _pair(call, x, y)
+    keyed = Keyed([ca, cb])
+    rows: list[tuple[Any, IntArray]] = []
+    for pa, sa, pb, sb in images:
+        joint = sign(sa, sb)
+        if joint is None:
+            raise NotUnderstoodError(f"{call.name} of entries that the action negates differently")
+        rows.append(([pa, pb], joint))
+    keyed.images = rows
+    result = regrouped(call.shape, keyed, f"the two sides of {call.name} are moved in ways that do not fit together")
+    ia, ib = tracked(call, x).interval, tracked(call, y).interval
+    if ia is not None and ib is not None and call.name in ("add", "sub", "add_", "sub_", "__iadd__"):
+        first = np.full(result.classes, -1, dtype=np.int64)
+        first[result.cls[::-1]] = np.arange(len(result.cls))[::-1]
+        result.interval = Interval(ia.size[ca[first]] + ib.size[cb[first]], ia.drift[ca[first]] + ib.drift[cb[first]])
+    return result
+
+
+def _constant_side(call: Call, x: Any, y: Any) -> tuple[Any, Any, bool]:
+    """(value, constant, whether the constant is on the left)."""
+    left = call.value(x) is None
+    return (y, x, True) if left else (x, y, False)
+
+
+@rule("add", "add_", "__add__", "__radd__", "__iadd__", "sub", "sub_", "__rsub__", "rsub", "subtract", "__isub__")
+def added(call: Call, x: Any, y: Any, *, alpha: Any = 1, **kwargs: Any) -> Value:
+    """Sums and differences of values, or of a value and a constant."""
+    if "rsub" in call.name:
+        x, y = y, x
+    difference = "sub" in call.name
+    if alpha != 1:
+        raise NotUnderstoodError("sums with alpha are not understood")
+    if call.value(x) is not None and call.value(y) is not None:
+        pending = _added_pending(call, x, y, -1.0 if difference else 1.0)
+        return pending or _combined(call, x, y, lambda a, b: a if (a == b).all() else None)
+    value, constant, left = _constant_side(call, x, y)
+    sign = -1.0 if difference and left else 1.0
+    shift = broadcast_constant(call, constant, call.shape) * (-1.0 if difference and not left else 1.0)
+    return _scaled_broadcast(call, value, np.full(shift.shape, sign), shift, constant)
+
+
+def _added_pending(call: Call, x: Any, y: Any, sign: float) -> Pending | None:
+    a, b = _as_pending(call.value(x)), _as_pending(call.value(y))
+    if a is None or b is None or a.parent is not b.parent or a.shape != b.shape:
+        return None
+    if isinstance(call.value(x), Tracked) and isinstance(call.value(y), Tracked):
+        return None
+    return Pending(a.shape, a.parent, a.weight + sign * b.weight, a.bias + sign * b.bias, a.noise + b.noise, a.record)
+
+
+def _as_pending(value: Any) -> Pending | None:
+    return value if isinstance(value, Pending) else value.origin if isinstance(value, Tracked) else None
+
+
+@rule(
+    "mul",
+    "mul_",
+    "multiply",
+    "__mul__",
+    "__rmul__",
+    "__imul__",
+    "div",
+    "div_",
+    "true_divide",
+    "__truediv__",
+    "__rtruediv__",
+)
+def multiplied(call: Call, x: Any, y: Any, **kwargs: Any) -> Value:
+    """Products and quotients of values, or of a value and a constant."""
+    if kwargs.get("rounding_mode") is not None:
+        raise NotUnderstoodError("rounded division is not understood")
+    if call.name == "__rtruediv__":
+        x, y = y, x
+    if call.value(x) is not None and call.value(y) is not None:
+        return _combined(call, x, y, lambda a, b: a * b)
+    value, constant, left = _constant_side(call, x, y)
+    scale = broadcast_constant(call, constant, call.shape)
+    if "div" in call.name:
+        if left:
+            inverse = tracked(call, value)
+            call_shape_value = Tracked(call.shape, moved_classes(call, value, call.shape), inverse.images)
+            return scaled(call, call_shape_value, scale, np.zeros_like(scale), _name(call, constant), "constant")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = 1.0 / scale
+        if not np.isfinite(scale).all():
+            raise NotUnderstoodError("division by zero")
+    return _scaled_broadcast(call, value, scale, np.zeros_like(scale), constant)
+
+
+def _scaled_broadcast(call: Call, x: Any, scale: FloatArray, shift: FloatArray, constant: Any) -> Value:
+    value = call.value(x)
+    if isinstance(value, Opaque) or value is None:
+        raise NotUnderstoodError(f"{call.name} is not understood")
+    if isinstance(value, Pending) and value.shape == call.shape:
+        return Pending(
+            call.shape,
+            value.parent,
+            value.weight * scale[:, None],
+            value.bias * scale + shift,
+            value.noise * float(np.abs(scale).max(initial=0.0)) + 4e-16 * float(np.abs(shift).max(initial=0.0)),
+            value.record,
+        )
+    if isinstance(value, Dense):
+        from symcheck.engine.networks.rules_linear import scaled_input
+
+        return scaled_input(call, value, scale, shift)
+    value = tracked(call, x)
+    source = Tracked(call.shape, moved_classes(call, x, call.shape), value.images, interval=value.interval)
+    result = scaled(call, source, scale, shift, _name(call, constant), "constant")
+    origin = value.origin
+    if origin is not None and value.shape == call.shape and (scale != 0).all():
+        weight, bias = origin.weight * scale[:, None], origin.bias * scale + shift
+        result.origin = Pending(call.shape, origin.parent, weight, bias, origin.noise, origin.record)
+    return result
+
+
+def _name(call: Call, constant: Any) -> str:
+    return call.owner(constant) if isinstance(constant, torch.Tensor) else call.owner()
+
+
+@rule("maximum", "minimum", "fmax", "fmin")
+def extreme(call: Call, x: Any, y: Any) -> Value:
+    """Entrywise extremes: signs must not occur."""
+    for side in (x, y):
+        if call.value(side) is not None:
+            unsigned(call, tracked(call, side))
+    if call.value(x) is not None and call.value(y) is not None:
+        return _combined(call, x, y, lambda a, b: a)
+    value, constant, _ = _constant_side(call, x, y)
+    numbers = broadcast_constant(call, constant, call.shape)
+    source = tracked(call, value)
+    cls = moved_classes(call, value, call.shape)
+    keyed = Keyed([cls, numbers], [([p.index[cls], numbers], p.sign[cls]) for p in source.images])
+    return regrouped(call.shape, keyed, f"{call.name} with a constant that the action does not carry along")
+
+
+@rule("pow", "__pow__", "pow_")
+def power(call: Call, x: Any, exponent: Any) -> Value:
+    """Whole powers are odd or even; others take no signs."""
+    if isinstance(exponent, torch.Tensor):
+        raise NotUnderstoodError("powers with tensor exponents are not understood")
+    if float(exponent) == int(exponent):
+        return odd(call, x) if int(exponent) % 2 else even(call, x)
+    return kept(unsigned(call, tracked(call, x)), call)

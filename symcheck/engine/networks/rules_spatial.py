@@ -1,0 +1,347 @@
+"""Convolutions and pooling: the action splits into a permutation of channels and a symmetry of the square (or line).
+
+For a window that starts at s p - pad and holds K entries d apart, a flip of the input is a flip of the output if and
+only if the windows fill the padded axis exactly: (H + pads - d (K - 1) - 1) divisible by the stride s, and equal pads on
+both sides. Otherwise the flipped windows lie elsewhere, whatever the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.networks.matching import judge, match_rows
+from symcheck.engine.networks.rules_blocks import blocks_of_axes, reduced
+from symcheck.engine.networks.rules_linear import _classes, _first
+from symcheck.engine.networks.rules_pointwise import tracked, unsigned
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
+from symcheck.engine.networks.values import FloatArray, IntArray, LayerRecord, SignedPermutation, Tracked, Value
+
+
+@dataclass(frozen=True)
+class Square:
+    """One of the eight symmetries of a square: transpose first (if asked), then flip rows, then flip columns."""
+
+    transpose: bool
+    flip_rows: bool
+    flip_columns: bool
+
+    def apply(self, images: Any) -> Any:
+        """The moved images, shape (..., H, W)."""
+        moved = np.swapaxes(images, -2, -1) if self.transpose else images
+        moved = moved[..., ::-1, :] if self.flip_rows else moved
+        return moved[..., ::-1] if self.flip_columns else moved
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return _NAMES[(self.transpose, self.flip_rows, self.flip_columns)]
+
+
+_NAMES = {
+    (False, False, False): "the identity",
+    (False, True, False): "flip_ud",
+    (False, False, True): "flip_lr",
+    (False, True, True): "rot180",
+    (True, False, False): "transpose",
+    (True, True, False): "rot90",
+    (True, False, True): "rot270",
+    (True, True, True): "the antidiagonal transpose",
+}
+SQUARES = tuple(Square(*flags) for flags in sorted(_NAMES))
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """An action on (channels, H, W): channel c at q goes to channel image.index[c] at square(q), with its sign."""
+
+    square: Square
+    channels: SignedPermutation
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The windows along one axis."""
+
+    size: int
+    kernel: int
+    stride: int
+    dilation: int
+    pad_low: int
+    pad_high: int
+
+    @property
+    def rest(self) -> int:
+        """Entries of the padded axis that no window reaches."""
+        return (self.size + self.pad_low + self.pad_high - self.dilation * (self.kernel - 1) - 1) % self.stride
+
+    @property
+    def flips(self) -> bool:
+        """Whether a flip of the input is a flip of the output."""
+        return self.rest == 0 and self.pad_low == self.pad_high
+
+    def problem(self, operation: str) -> str:
+        """Why it does not flip, and at which sizes it would."""
+        if self.pad_low != self.pad_high:
+            return f"padding {self.pad_low} before and {self.pad_high} after never commutes with {operation}"
+        reach = self.size + self.pad_low + self.pad_high - self.dilation * (self.kernel - 1) - 1
+        smaller, larger = self.size - self.rest, self.size - self.rest + self.stride
+        return (
+            f"stride {self.stride} does not commute with {operation} at this size: "
+            f"({self.size} + {self.pad_low + self.pad_high} - {self.dilation * (self.kernel - 1) + 1}) = {reach} is not "
+            f"divisible by {self.stride}; sizes that would: {smaller}, {larger} (every {self.stride})"
+        )
+
+
+def channel_classes(value: Tracked) -> tuple[IntArray, IntArray, IntArray]:
+    """(class of each channel, first channel of each class, cls as (channels, H, W)); equal channels are one class."""
+    if len(value.shape) not in (3, 4):
+        raise NotUnderstoodError("spatial operations without a batch axis")
+    height = value.shape[2] if len(value.shape) == 4 else 1
+    grid = value.cls.reshape(value.shape[1], height, value.shape[-1])
+    rows, channel = _classes(grid.reshape(len(grid), -1).astype(np.float64))
+    return channel, _first(channel, len(rows)), grid
+
+
+def splits(value: Tracked, generator: int) -> list[Split]:
+    """All ways in which a generator acts as a symmetry of the square and a signed permutation of channel classes."""
+    _, first, grid = channel_classes(value)
+    image = value.images[generator]
+    moved = image.index[grid[first]]
+    signs = image.sign[grid[first]].reshape(len(first), -1)
+    if not (signs == signs[:, :1]).all():
+        return []
+    place = {grid[c].tobytes(): k for k, c in enumerate(first)}
+    found = []
+    for square in SQUARES:
+        if square.transpose and grid.shape[1] != grid.shape[2]:
+            continue
+        if grid.shape[1] == 1 and (square.flip_rows or square.transpose):
+            continue
+        # v(Lx)[c', square(q)] = sign v(x)[c, q]: the moved classes of c, carried by the square, are the classes of c'
+        index = [place.get(_carried(square, moved[k]).tobytes(), -1) for k in range(len(first))]
+        if min(index) >= 0 and len(set(index)) == len(index):
+            found.append(Split(square, SignedPermutation(np.array(index, dtype=np.int64), signs[:, 0].copy())))
+    return found
+
+
+def _carried(square: Square, images: Any) -> Any:
+    """Entry square(q) of the result is entry q of `images`."""
+    return np.ascontiguousarray(square.apply(images))
+
+
+def _spatial_split(call: Call, value: Tracked, axes: tuple[Axis, Axis], name: str, kind: str) -> list[Split]:
+    chosen = []
+    for generator in range(call.tracer.generators):
+        options = splits(value, generator)
+        if not options:
+            raise NotUnderstoodError(
+                f"{kind} after an action that is no symmetry of the square with the channels permuted"
+            )
+        fitting = [split for split in options if not _problem(split.square, axes)]
+        if not fitting:
+            cause = _problem(options[0].square, axes)
+            record = call.record(LayerRecord(name, kind, "failed", cause=cause, matched=False))
+            raise NotUnderstoodError(cause, record)
+        chosen.append(fitting[0])
+    return chosen
+
+
+def _problem(square: Square, axes: tuple[Axis, Axis]) -> str:
+    rows, columns = axes
+    if square.transpose and (rows.kernel, rows.stride, rows.dilation, rows.pad_low, rows.pad_high, rows.size) != (
+        columns.kernel,
+        columns.stride,
+        columns.dilation,
+        columns.pad_low,
+        columns.pad_high,
+        columns.size,
+    ):
+        return f"windows that differ along height and width do not commute with {square.name}"
+    if square.flip_rows and not rows.flips:
+        return rows.problem(square.name)
+    if square.flip_columns and not columns.flips:
+        return columns.problem(square.name)
+    return ""
+
+
+def assembled(
+    shape: tuple[int, ...], channel: IntArray, images: list[SignedPermutation], chosen: list[Split]
+) -> Tracked:
+    """The value of that shape whose channels are moved by `images` and whose positions by the squares."""
+    height, width = (shape[2] if len(shape) == 4 else 1), shape[-1]
+    area = height * width
+    cls = (channel[:, None] * area + np.arange(area)[None, :]).reshape(-1)
+    result = []
+    for image, split in zip(images, chosen, strict=True):
+        source = split.square.apply(np.arange(area).reshape(height, width)).reshape(-1)
+        target = np.empty(area, dtype=np.int64)
+        target[source] = np.arange(area)
+        index = (image.index[:, None] * area + target[None, :]).reshape(-1)
+        result.append(SignedPermutation(index, np.repeat(image.sign, area)))
+    return Tracked(shape, cls.astype(np.int64), tuple(result))
+
+
+def _two(item: Any) -> tuple[int, int]:
+    if isinstance(item, int):
+        return item, item
+    items = tuple(int(i) for i in item)
+    return items if len(items) == 2 else (items[0], items[0])
+
+
+def _line(item: Any) -> tuple[int, int]:
+    return (0, item if isinstance(item, int) else int(next(iter(item))))
+
+
+def _window_axes(
+    value: Tracked, kernel: tuple[int, int], stride: Any, padding: Any, dilation: Any
+) -> tuple[Axis, Axis]:
+    flat = len(value.shape) == 3
+    pair = _line if flat else _two
+    s, d = pair(stride), pair(dilation)
+    if padding == "same":
+        total = [d[i] * (kernel[i] - 1) for i in (0, 1)]
+        pads = [(t // 2, t - t // 2) for t in total]
+    else:
+        p = (0, 0) if padding == "valid" else pair(padding)
+        pads = [(p[0], p[0]), (p[1], p[1])]
+    columns = Axis(value.shape[-1], kernel[1], s[1], d[1], *pads[1])
+    rows = Axis(1, 1, 1, 1, 0, 0) if flat else Axis(value.shape[2], kernel[0], s[0], d[0], *pads[0])
+    return rows, columns
+
+
+@rule("conv2d", "conv1d")
+def conv(
+    call: Call,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Value:
+    """Cross-correlation: filters are matched as rows, moved by the channels' action and the square."""
+    value = tracked(call, x)
+    name, kind = call.owner(weight, bias), "Conv2d" if call.name == "conv2d" else "Conv1d"
+    W = call.constant(weight)
+    W = W[:, :, None, :] if W.ndim == 3 else W
+    b = np.zeros(len(W)) if bias is None else call.constant(bias)
+    axes = _window_axes(value, (W.shape[2], W.shape[3]), stride, padding, dilation)
+    chosen = _spatial_split(call, value, axes, name, kind)
+    W = _ungrouped(W, groups)
+    channel, first, _ = channel_classes(value)
+    W = _summed_channels(W, channel, len(first))
+    return _match_filters(call, W, b, chosen, LayerRecord(name, kind))
+
+
+def _ungrouped(W: FloatArray, groups: int) -> FloatArray:
+    if groups == 1:
+        return W
+    out, per_group = W.shape[0], W.shape[1]
+    full = np.zeros((out, per_group * groups, *W.shape[2:]))
+    for o in range(out):
+        start = (o // (out // groups)) * per_group
+        full[o, start : start + per_group] = W[o]
+    return full
+
+
+def _summed_channels(W: FloatArray, channel: IntArray, count: int) -> FloatArray:
+    if count == W.shape[1]:
+        return W
+    result = np.zeros((W.shape[0], count, *W.shape[2:]))
+    np.add.at(result.swapaxes(0, 1), channel, W.swapaxes(0, 1))
+    return result
+
+
+def moved_filters(W: FloatArray, split: Split) -> FloatArray:
+    """Filters T with T[o', c, k] = sign[c] W[o', index[c], square(k)]: the layer after its input was moved."""
+    back = W[:, split.channels.index] * split.channels.sign[None, :, None, None]
+    return np.ascontiguousarray(_pulled_back(split.square, back))
+
+
+def _pulled_back(square: Square, filters: FloatArray) -> FloatArray:
+    """Entry q of the result is entry square(q) of the filters: the inverse of `Square.apply`."""
+    moved = filters[..., ::-1] if square.flip_columns else filters
+    moved = moved[..., ::-1, :] if square.flip_rows else moved
+    return np.swapaxes(moved, -2, -1) if square.transpose else moved
+
+
+def _match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split], record: LayerRecord) -> Value:
+    call.record(record)
+    rows = np.concatenate([W.reshape(len(W), -1), b[:, None]], axis=1) + 0.0
+    unique, channel = _classes(rows)
+    first = _first(channel, len(unique))
+    images, judgements = [], []
+    for split in chosen:
+        moved = np.concatenate([moved_filters(W, split).reshape(len(W), -1), b[:, None]], axis=1)[first] + 0.0
+        match = match_rows(moved, unique)
+        if match is None:
+            raise NotUnderstoodError("too many filters to match", record)
+        image = match.permutation
+        judgements.append(judge(moved[image.index], image.sign[:, None] * unique))
+        images.append(image)
+        if not match.found:
+            record.matched = False
+    worst = max(judgements, key=lambda j: ("exact", "rounded", "failed").index(j.level) * 1e30 + j.residual)
+    record.level = worst.level if record.matched else "failed"
+    record.residual, record.ulps, record.relative = worst.residual, worst.ulps, worst.relative
+    record.place = f"filter {worst.place[0]}, entry {worst.place[1]}"
+    if not record.matched:
+        record.cause = "its filters are not permuted by the symmetry"
+        raise NotUnderstoodError(f"no permutation of the filters of {record.name} carries the symmetry", record)
+    result = assembled(call.shape, channel, images, chosen)
+    squares = ", ".join(split.square.name for split in chosen)
+    record.representation = f"{squares} with channels: " + "; ".join(image.text() for image in images)
+    return result
+
+
+@rule("max_pool2d", "max_pool1d", "avg_pool2d", "avg_pool1d")
+def pool(
+    call: Call,
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    *args: Any,
+    **kwargs: Any,
+) -> Value:
+    """Pooling windows: channel by channel, geometry decides."""
+    value = tracked(call, x)
+    if kwargs.get("return_indices"):
+        raise NotUnderstoodError("indices of max pooling are not understood")
+    kind = call.name
+    if "avg" not in kind:
+        value = unsigned(call, value)
+    dilation = kwargs.get("dilation", args[0] if args and kind.startswith("max") else 1)
+    kernel = _line(kernel_size) if kind.endswith("1d") else _two(kernel_size)
+    axes = _window_axes(value, kernel, kernel_size if stride is None else stride, padding, dilation)
+    name = call.owner()
+    chosen = _spatial_split(call, value, axes, name, kind)
+    channel, _, _ = channel_classes(value)
+    return assembled(call.shape, channel, [split.channels for split in chosen], chosen)
+
+
+@rule("adaptive_avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
+def adaptive(call: Call, x: Any, output_size: Any, *args: Any, **kwargs: Any) -> Value:
+    """Adaptive windows: to size 1 a reduction over all positions; otherwise flips always commute, turns on squares."""
+    value = tracked(call, x)
+    if "max" in call.name:
+        value = unsigned(call, value)
+    spatial = tuple(range(2, len(value.shape)))
+    if all(call.shape[axis] == 1 for axis in spatial):
+        mode = "linear" if "avg" in call.name else "plain"
+        return reduced(call, value, blocks_of_axes(value.shape, spatial), call.shape, mode=mode)
+    if (
+        len(spatial) == 2
+        and call.shape[2] != call.shape[3]
+        and any(split.square.transpose for g in range(call.tracer.generators) for split in splits(value, g)[:1])
+    ):
+        raise NotUnderstoodError("adaptive pooling of a square to a rectangle")
+    size = value.shape[-1]
+    plain = Axis(size, 1, 1, 1, 0, 0)
+    chosen = _spatial_split(call, value, (plain, plain), call.owner(), call.name)
+    channel, _, _ = channel_classes(value)
+    return assembled(call.shape, channel, [split.channels for split in chosen], chosen)

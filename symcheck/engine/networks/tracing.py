@@ -1,0 +1,379 @@
+"""Following the action of the generators through one run of a network.
+
+The network runs once, in float64, on one input. Every torch function it calls passes through `Tracer`, which keeps for
+each tensor what is known of it: a constant, or a `Value`. Ordinary Python (loops, shape arithmetic, dictionaries) needs
+no support. What would make the run depend on the input in ways that are not followed (reading a number out of a tensor,
+NumPy, random numbers, tensors of unknown origin) is noticed and ends the proof there; the network is then tested.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils._pytree import tree_flatten
+
+from symcheck.engine.networks.precision import Float64Mode, is_cast, run_in_float64, to_float64
+from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, Value
+
+METADATA = frozenset(
+    [
+        "shape",
+        "size",
+        "dim",
+        "ndim",
+        "dtype",
+        "device",
+        "numel",
+        "nelement",
+        "stride",
+        "is_contiguous",
+        "requires_grad",
+        "is_cuda",
+        "is_floating_point",
+        "is_complex",
+        "layout",
+        "is_sparse",
+        "is_leaf",
+        "element_size",
+        "__len__",
+        "get_device",
+        "grad_fn",
+        "names",
+        "is_quantized",
+        "is_meta",
+        "is_mps",
+        "is_nested",
+        "grad",
+        "__hash__",
+        "ndimension",
+        "storage_offset",
+        "__repr__",
+        "requires_grad_",
+        "retain_grad",
+        "_version",
+        "__format__",
+        "is_signed",
+        "is_mkldnn",
+    ]
+)
+RANDOM = frozenset(
+    [
+        "rand",
+        "randn",
+        "randint",
+        "normal",
+        "bernoulli",
+        "multinomial",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "randperm",
+        "poisson",
+        "normal_",
+        "uniform_",
+        "exponential_",
+        "random_",
+        "bernoulli_",
+        "cauchy_",
+        "geometric_",
+        "log_normal_",
+        "binomial",
+        "rrelu",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "alpha_dropout",
+        "feature_alpha_dropout",
+        "gumbel_softmax",
+        "empty",
+        "empty_like",
+        "new_empty",
+        "empty_strided",
+    ]
+)
+_HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+
+
+class NotUnderstoodError(Exception):
+    """A rule cannot follow this call; carries the reason and, where something failed, its record."""
+
+    def __init__(self, reason: str, record: LayerRecord | None = None) -> None:
+        self.reason = reason
+        self.record = record
+        super().__init__(reason)
+
+
+@dataclass
+class Call:
+    """One torch function call, as rules see it."""
+
+    name: str
+    result: Any
+    tracer: Tracer
+    source: str
+    module: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return tuple(self.result.shape)
+
+    def value(self, tensor: Any) -> Value | None:
+        """What is known of a tensor; None for constants and plain numbers."""
+        return self.tracer.value(tensor) if isinstance(tensor, torch.Tensor) else None
+
+    def constant(self, tensor: Any) -> FloatArray:
+        """A constant as a float64 array.
+
+        Raises:
+            NotUnderstoodError: it depends on the input.
+        """
+        if self.value(tensor) is not None:
+            raise NotUnderstoodError(f"{self.name} with weights that depend on the input")
+        return as_array(tensor)
+
+    def owner(self, *parameters: Any) -> str:
+        """The layer's name: the module that holds the parameter, else the module whose forward runs, else the line."""
+        for parameter in parameters:
+            name = self.tracer.owners.get(id(parameter))
+            if name is not None:
+                return name
+        return self.module or f"{self.name} at {self.source}"
+
+    def record(self, record: LayerRecord) -> LayerRecord:
+        """Add a layer's record to the certificate."""
+        record.source = record.source or self.source
+        self.tracer.records.append(record)
+        return record
+
+
+Rule = Callable[..., Any]
+_RuleT = TypeVar("_RuleT", bound=Rule)
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[_RuleT], _RuleT]:
+    """Register how an action passes through torch functions of these names: `rule(call, *args, **kwargs) -> Value`."""
+
+    def register(function: _RuleT) -> _RuleT:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return register
+
+
+@dataclass
+class Logged:
+    """The result of one call: what is known of it, and its numbers."""
+
+    value: Value
+    numbers: FloatArray
+    trusted: bool
+
+
+class Tracer(Float64Mode):
+    """Keeps what is known of every tensor while the network runs.
+
+    Args:
+        net: the float64 copy; its parameters, buffers and tensor attributes are the constants.
+        generators: how many generators act.
+    """
+
+    def __init__(self, net: nn.Module, generators: int) -> None:
+        super().__init__()
+        self.generators = generators
+        self.records: list[LayerRecord] = []
+        self.escaped: Opaque | None = None
+        self.log: dict[int, Logged] = {}
+        self.owners: dict[int, str] = {}
+        self.stack: list[str] = []
+        self._known: dict[int, tuple[torch.Tensor, Value | None]] = {}
+        self._calls = 0
+        for name, module in net.named_modules():
+            own = [*module._parameters.values(), *module._buffers.values(), *vars(module).values()]
+            for tensor in own:
+                if isinstance(tensor, torch.Tensor):
+                    self.owners.setdefault(id(tensor), name)
+                    self._known[id(tensor)] = (tensor, None)
+
+    def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
+        """Say what is known of a tensor; None: a constant."""
+        self._known[id(tensor)] = (tensor, value)
+
+    def value(self, tensor: torch.Tensor) -> Value | None:
+        """What is known of a tensor; None: a constant."""
+        if id(tensor) in self._known:
+            return self._known[id(tensor)][1]
+        return Opaque("a tensor of unknown origin", self.stack[-1] if self.stack else "")
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function and follow the action through it."""
+        kwargs = kwargs or {}
+        name = _name(func)
+        if name in METADATA:
+            return func(*args, **kwargs)
+        args, kwargs = self._converted(args), self._converted(kwargs)
+        inputs = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, torch.Tensor)]
+        versions = [tensor._version for tensor in inputs]
+        values = [self.value(tensor) for tensor in inputs]
+        if is_cast(func, args, kwargs):
+            return args[0]
+        result = run_in_float64(func, args, kwargs)
+        self._calls += 1
+        changed = [t for t, version in zip(inputs, versions, strict=True) if t._version != version]
+        known = self._follow(name, args, kwargs, values, result)
+        self._learn_results(result, known)
+        self._forget_aliases(changed, result, name)
+        return result
+
+    def _converted(self, tree: Any) -> Any:
+        """Arguments in float64, known as what they were before."""
+        if isinstance(tree, torch.Tensor):
+            double = to_float64(tree)
+            if double is not tree:
+                self.learn(double, self.value(tree))
+            return double
+        if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+            return tree
+        if isinstance(tree, list | tuple):
+            return type(tree)(self._converted(item) for item in tree)
+        if isinstance(tree, dict):
+            return {key: self._converted(item) for key, item in tree.items()}
+        return to_float64(tree)
+
+    def _follow(self, name: str, args: Any, kwargs: Any, values: list[Value | None], result: Any) -> Any:
+        source = caller()
+        module = self.stack[-1] if self.stack else ""
+        where = f"{module or 'forward'} ({source})"
+        if name in RANDOM or (name == "dropout" and _is_training(args, kwargs)):
+            return Opaque(f"{name} draws random numbers", where)
+        if all(value is None for value in values):
+            return None
+        opaque = next((value for value in values if isinstance(value, Opaque)), None)
+        tensors = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
+        if not tensors and self.escaped is None and (result is not None or name.endswith("=")):
+            self.escaped = opaque or Opaque(f"{name} moves numbers where they cannot be followed", where)
+        if opaque is not None:
+            return opaque
+        call = Call(name, result, self, source, module)
+        try:
+            if name not in RULES:
+                raise NotUnderstoodError(f"{name} is not understood")
+            return RULES[name](call, *args, **kwargs)
+        except NotUnderstoodError as error:
+            return Opaque(error.reason, where, error.record)
+        except TypeError as error:
+            return Opaque(f"{name} is not understood with these arguments ({error})", where)
+
+    def _learn_results(self, result: Any, known: Any) -> None:
+        tensors = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
+        values = known if isinstance(known, list) else [known] * len(tensors)
+        for k, (tensor, value) in enumerate(zip(tensors, values, strict=True)):
+            self.learn(tensor, value)
+            if value is not None and not isinstance(value, Opaque) and k == 0:
+                trusted = all(record.level == "exact" for record in self.records)
+                self.log[self._calls] = Logged(value, as_array(tensor).reshape(-1), trusted)
+
+    def _forget_aliases(self, changed: list[torch.Tensor], result: Any, name: str) -> None:
+        for tensor in changed:
+            storage = tensor.untyped_storage().data_ptr()
+            for key, (other, value) in list(self._known.items()):
+                if other is not result and other.untyped_storage().data_ptr() == storage:
+                    where = self.stack[-1] if self.stack else "forward"
+                    reason = f"{name} changes in place a tensor that is used elsewhere"
+                    self._known[key] = (other, value if isinstance(value, Opaque) else Opaque(reason, where))
+
+
+class Recorder(Float64Mode):
+    """Runs the network again and keeps the numbers of the same calls, to hold the rules against what happened."""
+
+    def __init__(self, wanted: set[int]) -> None:
+        super().__init__()
+        self.numbers: dict[int, FloatArray] = {}
+        self._wanted = wanted
+        self._calls = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function; count it as `Tracer` does."""
+        kwargs = kwargs or {}
+        if _name(func) in METADATA:
+            return func(*args, **kwargs)
+        result = run_in_float64(func, args, kwargs)
+        if is_cast(func, args, kwargs):
+            return result
+        self._calls += 1
+        if self._calls in self._wanted:
+            first = next(item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor))
+            self.numbers[self._calls] = as_array(first).reshape(-1)
+        return result
+
+
+@contextmanager
+def module_names(net: nn.Module, stack: list[str]) -> Iterator[None]:
+    """While active, `stack` holds the names of the modules whose forward is running, innermost last."""
+
+    def entering(name: str) -> Callable[..., None]:
+        return lambda module, inputs: stack.append(name)
+
+    def leaving(module: nn.Module, inputs: Any, output: Any) -> None:
+        stack.pop()
+
+    handles = []
+    for name, module in net.named_modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            continue
+        handles.append(module.register_forward_pre_hook(entering(name), prepend=True))
+        handles.append(module.register_forward_hook(leaving))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def as_array(tensor: Any) -> FloatArray:
+    """A tensor or number as a float64 array, a copy."""
+    if isinstance(tensor, torch.Tensor):
+        return np.array(tensor.detach().cpu().double().numpy())
+    return np.array(tensor, dtype=np.float64)
+
+
+def caller() -> str:
+    """File and line of the innermost frame that is neither torch's nor this package's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_HIDDEN) and not file.startswith("<"):
+            return f"{Path(file).name}:{frame.f_lineno}"
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return "unknown line"
+
+
+def _name(func: Callable[..., Any]) -> str:
+    """The function's name; for attributes such as `x.T`, the attribute's."""
+    name = getattr(func, "__name__", str(func))
+    if name in ("__get__", "__set__"):
+        attribute = getattr(getattr(func, "__self__", None), "__name__", name)
+        return f"{attribute}" if name == "__get__" else f"{attribute} ="
+    return str(name)
+
+
+def _is_training(args: Any, kwargs: Any) -> bool:
+    training = kwargs.get("training", args[2] if len(args) > 2 else True)
+    probability = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+    return bool(training) and probability > 0

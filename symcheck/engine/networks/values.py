@@ -1,0 +1,263 @@
+"""What is known, at one place inside a network, about how a group acts there.
+
+A network value v(x) is a flat vector of n entries. *Classes* collect entries that are equal for every input: duplicate
+units, expanded axes, padding. The action of generator i is then a signed permutation of the classes,
+
+    u(L_i x)[index[c]] = sign[c] * u(x)[c]      with      v[k] = u[cls[k]],
+
+a statement about the functions themselves, proved operation by operation. `Linear` layers need no declared hidden
+representation: `symcheck.engine.networks.matching` finds the permutation. Four kinds of value exist:
+
+* `Tracked`: the statement above holds;
+* `Dense`: the action is a general affine map (rotations by 120 degrees, mirrors about a point that is not 0);
+* `Pending`: an affine function W u + b of a tracked value, for which no permutation of its own was found (yet);
+* `Opaque`: nothing is known, with the first reason why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Level: TypeAlias = Literal["exact", "rounded", "failed"]
+
+
+@dataclass(frozen=True, eq=False)
+class SignedPermutation:
+    """Entry j moves to index[j] and is multiplied by sign[j].
+
+    Attributes:
+        index: where each entry goes, shape (n,), int64.
+        sign: +1 or -1, shape (n,), int64.
+
+    Example:
+        >>> SignedPermutation(np.array([1, 0]), np.array([1, -1])).apply(np.array([5.0, 7.0]))
+        array([-7.,  5.])
+    """
+
+    index: IntArray
+    sign: IntArray
+
+    @staticmethod
+    def identity(n: int) -> SignedPermutation:
+        """The permutation of n entries that moves nothing."""
+        return SignedPermutation(np.arange(n), np.ones(n, dtype=np.int64))
+
+    @property
+    def size(self) -> int:
+        """How many entries it permutes."""
+        return len(self.index)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it moves and negates nothing."""
+        return bool((self.index == np.arange(self.size)).all() and (self.sign == 1).all())
+
+    def apply(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The image of vectors, shape (..., n)."""
+        moved = np.empty_like(vectors)
+        moved[..., self.index] = vectors * self.sign
+        return moved
+
+    def columns(self, matrix: FloatArray) -> FloatArray:
+        """The matrix times R for R this signed permutation: what W becomes when its input is moved first; shape (rows, n)."""
+        return np.asarray(matrix[:, self.index] * self.sign)
+
+    def text(self) -> str:
+        """A short description for reports: how many entries move, how many change sign."""
+        moved = int((self.index != np.arange(self.size)).sum())
+        negated = int((self.sign < 0).sum())
+        if not moved and not negated:
+            return f"identity on {self.size}"
+        return f"moves {moved} of {self.size}" + (f", negates {negated}" if negated else "")
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """x -> matrix @ x + offset; `matrix` of shape (n, n), `offset` of shape (n,), both float64."""
+
+    matrix: FloatArray
+    offset: FloatArray
+
+
+@dataclass
+class LayerRecord:
+    """The certificate of one layer, or why there is none: plain data.
+
+    Attributes:
+        name: as in `named_modules()`, or the operation and its source line where no module is involved.
+        kind: the operation ("Linear", "Conv2d", "max_pool2d").
+        level: exact (zero, or float64 rounding of a dense action), rounded (float32 ulps) or failed.
+        residual: largest |R' W - W R| over entries of weights and bias; None for rules about geometry alone.
+        ulps: the same in float32 units in the last place of the larger weight; None where residual is None.
+        relative: residual over the layer's largest weight.
+        place: which entry, in words.
+        source: file and line of the call.
+        representation: how the generators act on the output, in words.
+        cause: why it fails, in words; "" otherwise.
+        bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if not known.
+        matched: whether a permutation was found, so that the layers after it were judged too.
+    """
+
+    name: str
+    kind: str
+    level: Level = "exact"
+    residual: float | None = None
+    ulps: float | None = None
+    relative: float | None = None
+    place: str = ""
+    source: str = ""
+    representation: str = ""
+    cause: str = ""
+    bound: float | None = None
+    matched: bool = True
+
+
+@dataclass(eq=False)
+class Interval:
+    """Bounds per class over a box of inputs: `size` >= |u|, `drift` >= |u(Lx) - R u(x)|; both of shape (m,)."""
+
+    size: FloatArray
+    drift: FloatArray
+
+
+@dataclass(eq=False)
+class Tracked:
+    """A value on which every generator acts by a signed permutation of its classes (see the module's text).
+
+    Attributes:
+        shape: of the tensor, batch axis included.
+        cls: class of each entry, shape (n,), values 0..m-1, each used.
+        images: one signed permutation of the m classes per generator.
+        origin: the affine map that produced it, where a Linear layer did, so that it can be judged against a given
+            output action.
+        interval: bounds over a box of inputs; None where an operation without bounds came before.
+    """
+
+    shape: tuple[int, ...]
+    cls: IntArray
+    images: tuple[SignedPermutation, ...]
+    origin: Pending | None = None
+    interval: Interval | None = None
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.images[0].size
+
+    @property
+    def is_free(self) -> bool:
+        """Whether every entry is a class of its own, in order."""
+        return len(self.cls) == self.classes and bool((self.cls == np.arange(len(self.cls))).all())
+
+    def text(self) -> str:
+        """How the generators act, for reports."""
+        return "; ".join(image.text() for image in self.images)
+
+
+@dataclass(eq=False)
+class Dense:
+    """A network input on whose flattened entries every generator acts by an affine map."""
+
+    shape: tuple[int, ...]
+    maps: tuple[AffineMap, ...]
+    interval: Interval | None = None
+
+
+@dataclass(eq=False)
+class Pending:
+    """weight @ u + bias of a parent value, not (yet) matched by a permutation of its own.
+
+    Attributes:
+        shape: of the tensor, batch axis included.
+        parent: what u is.
+        weight: on the parent's classes (or entries, if dense), shape (n, m).
+        bias: shape (n,).
+        noise: bound on the rounding of `weight` and `bias` themselves, shape (n, m + 1); 0 where none was rounded.
+        record: the record of the layer that made it.
+    """
+
+    shape: tuple[int, ...]
+    parent: Tracked | Dense
+    weight: FloatArray
+    bias: FloatArray
+    noise: float
+    record: LayerRecord
+
+
+@dataclass(eq=False)
+class Opaque:
+    """Nothing is known of this value.
+
+    Attributes:
+        reason: which operation was not understood, in words.
+        where: the module or source line.
+        record: the record of the layer that failed, where a failure (and not ignorance) is the reason.
+    """
+
+    reason: str
+    where: str
+    record: LayerRecord | None = None
+
+
+Value: TypeAlias = Tracked | Dense | Pending | Opaque
+
+
+@dataclass(eq=False)
+class Keyed:
+    """The columns that tell classes apart, and what each generator does to them: input of `regroup`."""
+
+    columns: Sequence[npt.NDArray[np.generic]]
+    images: Sequence[tuple[Sequence[npt.NDArray[np.generic]], IntArray]] = field(default_factory=list)
+
+
+def regroup(keyed: Keyed) -> tuple[IntArray, tuple[SignedPermutation, ...]] | None:
+    """Classes of entries told apart by several columns, and the action on them.
+
+    Args:
+        keyed: columns of shape (n,), and per generator the images of these columns with the sign of each entry.
+
+    Returns:
+        The class of each entry, shape (n,), with one signed permutation per generator; None where the image of a class
+        is no class, or where entries of one class are moved differently.
+
+    Example:
+        >>> columns = [np.array([0, 1, 0])]
+        >>> cls, (swap,) = regroup(Keyed(columns, [([np.array([1, 0, 1])], np.array([1, 1, 1]))]))
+        >>> cls, swap.index
+        (array([0, 1, 0]), array([1, 0]))
+    """
+    table = _rows(keyed.columns)
+    unique, first, cls = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    cls = cls.reshape(-1).astype(np.int64)
+    images = []
+    for columns, sign in keyed.images:
+        moved = _rows(columns)
+        if not (moved == moved[first][cls]).all() or not (sign == sign[first][cls]).all():
+            return None
+        index = lookup(moved[first], unique)
+        if index is None or len(np.unique(index)) != len(index):
+            return None
+        images.append(SignedPermutation(index, sign[first].astype(np.int64)))
+    return cls, tuple(images)
+
+
+def lookup(rows: FloatArray, table: FloatArray) -> IntArray | None:
+    """Where each row stands in a table of distinct rows, shape (len(rows),); None where one is missing."""
+    both, inverse = np.unique(np.concatenate([table, rows]), axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    if len(both) != len(table):
+        return None
+    position = np.empty(len(both), dtype=np.int64)
+    position[inverse[: len(table)]] = np.arange(len(table))
+    return np.asarray(position[inverse[len(table) :]])
+
+
+def _rows(columns: Sequence[npt.NDArray[np.generic]]) -> FloatArray:
+    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1) + 0.0  # -0.0 becomes 0.0
