@@ -19,6 +19,7 @@ MAX_POINTS = 240
 COLOURS = 8
 DASHES = 5
 _WIDTH = 720.0
+_HALF_WIDTH = 520.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def runs(
         name: an id that is unique on the page.
     """
     every = [v for run in returns for v in run if math.isfinite(v)]
-    frame = _frame(frame_of, threshold, height=300.0, also=every)
+    frame = _frame(frame_of, threshold, height=300.0, also=every, width=_HALF_WIDTH)
     parts = [*_axes(frame), *_threshold(frame, threshold)]
     parts += [_line(s, r, frame, f"thin {drawn.style.split()[0]}") for s, r in zip(env_steps, returns, strict=True)]
     parts.append(_line(drawn.curve.env_steps, drawn.curve.median, frame, f"line {drawn.style.split()[0]}"))
@@ -151,8 +152,8 @@ def sensitivity(
     rates = [point[0] for _, _, points in series for point in points]
     scores = [value for _, _, points in series for point in points for value in point[1:]]
     low, high = _padded(min(scores), max(scores))
-    x = svg.Scale(min(rates) / 1.3, max(rates) * 1.3, 66, _WIDTH - 18, log=True)
-    frame = Frame(x, svg.Scale(low, high, 300, 28), _WIDTH, 352.0)
+    x = svg.Scale(min(rates) / 1.3, max(rates) * 1.3, 66, _HALF_WIDTH - 18, log=True)
+    frame = Frame(x, svg.Scale(low, high, 290, 28), _HALF_WIDTH, 344.0)
     parts = _axes(frame, x_ticks=[(rate, f"{rate:g}") for rate in _thinned(sorted(set(rates)))], x_name="learning rate")
     for _, classes, points in series:
         upper = [(frame.x(p[0]), frame.y(p[3])) for p in points]
@@ -181,13 +182,17 @@ def _padded(low: float, high: float) -> tuple[float, float]:
 
 
 def _frame(
-    curves: Sequence[QuantileCurve], threshold: float | None, height: float, also: Sequence[float] = ()
+    curves: Sequence[QuantileCurve],
+    threshold: float | None,
+    height: float,
+    also: Sequence[float] = (),
+    width: float = _WIDTH,
 ) -> Frame:
     values = [float(v) for c in curves for v in (*c.low, *c.high) if math.isfinite(v)]
     values += [threshold] if threshold is not None else []
     low, high = _padded(min([*values, *also], default=0.0), max([*values, *also], default=1.0))
     last = max((int(c.env_steps[-1]) for c in curves if len(c.env_steps)), default=1)
-    return Frame(svg.Scale(0, last, 66, _WIDTH - 18), svg.Scale(low, high, height - 54, 28), _WIDTH, height)
+    return Frame(svg.Scale(0, last, 66, width - 18), svg.Scale(low, high, height - 54, 28), width, height)
 
 
 def _axes(
@@ -195,7 +200,7 @@ def _axes(
 ) -> list[Markup]:
     left, right, base = frame.x.start, frame.x.end, frame.y.start
     parts = []
-    for value in svg.ticks(frame.y.low, frame.y.high, 5):
+    for value in svg.ticks(frame.y.low, frame.y.high, 6):
         y = frame.y(value)
         parts.append(svg.segment(left, y, to_x=right, class_="grid"))
         parts.append(svg.element("text", number(value), x=left - 9, y=y + 5, class_="tick end"))

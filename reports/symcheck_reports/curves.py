@@ -40,12 +40,9 @@ def render_curves(model: CurveModel) -> str:
 def _lead(view: CurveView) -> str:
     stopped = sum(len(network.failed_runs) for network in view.model.networks)
     early = f" {plural(stopped, 'run')} stopped early." if stopped else ""
-    unverified = [n.network.name for n in view.networks if n.network.verdict is None]
-    broken = [n.network.name for n in view.networks if n.network.verdict == "failed"]
-    verdicts = f" verify-net failed on {one_line(', '.join(broken), 200)}." if broken else ""
-    if len(unverified) == len(view.networks):
-        verdicts = " The networks were not verified."
-    return f"Medians over seeds, with the quantiles beside them.{early}{verdicts}"
+    verdicts = [f"{n.network.name} {n.network.verdict}" for n in view.networks if n.network.verdict is not None]
+    verified = f"Equivariance: {one_line(', '.join(verdicts), 400)}." if verdicts else "The networks were not verified."
+    return f"{verified}{early}"
 
 
 def _facts(view: CurveView) -> list[tuple[str, str]]:

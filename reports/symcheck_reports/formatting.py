@@ -129,7 +129,7 @@ def seconds(duration: float) -> str:
 
     Example:
         >>> seconds(0.0021), seconds(3.14), seconds(75.0), seconds(7300.0)
-        ('2 ms', '3.1 s', '1 min 15 s', '2 h 2 min')
+        ('2 ms', '3.1 s', '1 min 15 s', '2 h 1 min')
     """
     if duration < 1:
         return f"{1000 * duration:.0f} ms"

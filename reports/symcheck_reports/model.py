@@ -110,6 +110,7 @@ class PropertyView:
         meaning: the same in words.
         evidence: number of checks and violations.
         bound: what the evidence excludes; "" where nothing is stated.
+        region: where the evidence was gathered; "" where nothing is stated.
         residual: the largest residual as text.
         tolerance: what it is compared with, as text.
         unit: norm, unit and place of the residual.
@@ -127,6 +128,7 @@ class PropertyView:
     meaning: str
     evidence: str
     bound: str
+    region: str
     residual: str
     tolerance: str
     unit: str
@@ -253,7 +255,8 @@ def _property_view(result: PropertyResult, anchor: str) -> PropertyView:
         equation=said.equation,
         meaning=said.meaning,
         evidence=words.evidence(result),
-        bound=words.bound_sentence(result.bound),
+        bound=words.bound_sentence(result.bound, with_region=False),
+        region=str((result.bound or {}).get("region", "")),
         residual=scientific(result.max_residual),
         tolerance=scientific(result.tolerance),
         unit=result.unit,

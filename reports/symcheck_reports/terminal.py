@@ -109,28 +109,9 @@ def property_lines(result: PropertyResult, width: int = 0) -> list[Text]:
 def failure_lines(result: PropertyResult, run: RunResult) -> list[Text]:
     """The block of a failed property: place, claim, residual, likely causes, how to see it again."""
     group = one_line(str(run.group.get("name", "the group")), 40)
-    lines = [
-        Text.assemble(
-            (one_line(result.name, 60), "bold"),
-            " ",
-            ("FAILED", _STYLES["failed"]),
-            f"  {words.target_name(run)} under {group}",
-        )
-    ]
-    shown = {
-        "at": words.place_sentence(result),
-        "expected": words.expectation(result),
-        "measured": words.measurement(result),
-        "residual": words.residual_sentence(result),
-        "evidence": words.evidence(result),
-        "because": one_line(result.detail, 1000),
-    }
-    lines += [_labelled(label, text) for label, text in shown.items() if text]
-    for index, cause in enumerate(words.causes_lettered(result.causes)):
-        lines.append(_labelled("" if index else "likely", cause))
-    if result.counterexample is not None and result.counterexample.reproduce:
-        lines.append(_labelled("again", one_line(result.counterexample.reproduce, 2000)))
-    return lines
+    name = (one_line(result.name, 60), "bold")
+    head = Text.assemble(name, " ", ("FAILED", _STYLES["failed"]), f"  {words.target_name(run)} under {group}")
+    return [head, *(_labelled(label, text) for label, text in words.labelled_lines(result))]
 
 
 def _labelled(label: str, text: str) -> Text:

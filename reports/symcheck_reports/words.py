@@ -276,3 +276,41 @@ def causes_lettered(causes: Sequence[str]) -> list[str]:
 
 def _letter(index: int) -> str:
     return chr(ord("a") + index) if index < 26 else number(index + 1)
+
+
+def labelled_lines(result: PropertyResult) -> list[tuple[str, str]]:
+    """What there is to say about one property, as (label, text).
+
+    Args:
+        result: any property; of one that holds, only evidence, bound and reason are said.
+
+    Returns:
+        Labels of at most eight letters; a label of "" continues the one above.
+    """
+    example = result.counterexample
+    failed = result.verdict == "failed"
+    said = [
+        ("at", place_sentence(result) if failed else ""),
+        ("expected", expectation(result) if failed else ""),
+        ("measured", measurement(result)),
+        ("residual", residual_sentence(result)),
+        ("evidence", evidence(result)),
+        ("bound", bound_sentence(result.bound)),
+        ("because", one_line(result.detail, 2000)),
+    ]
+    causes = [("" if index else "likely", cause) for index, cause in enumerate(causes_lettered(result.causes))]
+    again = one_line(example.reproduce, 2000) if example is not None else ""
+    return [(label, text) for label, text in (*said, *causes, ("again", again)) if text]
+
+
+def property_lines(result: PropertyResult, run: RunResult) -> list[str]:
+    """One property as a block of plain text, headed by its verdict.
+
+    Args:
+        result: the property.
+        run: the run it belongs to, for its target and group.
+    """
+    group = one_line(str(run.group.get("name", "the group")), 40)
+    verdict = result.verdict.upper() if result.verdict == "failed" else result.verdict
+    head = f"{one_line(result.name, 60)} {verdict}  {target_name(run)} under {group}"
+    return [head, *(f"  {label:<8}  {text}" for label, text in labelled_lines(result))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symcheck_reports import curve_figures
 from symcheck_reports.curve_view import CurveView
-from symcheck_reports.formatting import count, number
+from symcheck_reports.formatting import count, number, plural
 from symcheck_reports.templating import Section, section
 
 # Rows of the table of numbers: enough to redraw the figure by hand.
@@ -35,8 +35,14 @@ def build(view: CurveView) -> Section | None:
         evaluation=view.model.evaluation,
         names=[d.name for d in drawn],
         rows=_rows(drawn),
-        stopped=sum(len(n.network.failed_runs) for n in networks),
+        stopped=_stopped(sum(len(n.network.failed_runs) for n in networks)),
         floor=number(view.floor),
+    )
+
+
+def _stopped(runs: int) -> str:
+    return (
+        f"{plural(runs, 'run')} stopped early; from there {'it counts' if runs == 1 else 'they count'}" if runs else ""
     )
 
 

@@ -8,4 +8,6 @@ from symcheck_reports.templating import Section, section
 
 def build(run: RunView) -> Section | None:
     """The section; with no property it says that nothing was checked."""
-    return section("properties", f"{run.anchor}-properties", "What was found", run=run)
+    regions = list(dict.fromkeys(p.region for p in run.properties if p.region))
+    shared = regions[0] if len(regions) == 1 else ""
+    return section("properties", f"{run.anchor}-properties", "What was found", run=run, shared_region=shared)

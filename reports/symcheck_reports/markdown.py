@@ -1,0 +1,115 @@
+"""Markdown for pull requests and step summaries: the verdicts in a table, failures in full below it.
+
+Text from outside stands in code spans or is escaped, so that it can neither format the comment nor mention anybody.
+The report stays below the limit at which GitHub drops a step summary whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from symcheck.engine.results import PropertyResult, RunResult, overall_verdict
+from symcheck_reports import words
+from symcheck_reports.formatting import clean, one_line, plural, scientific
+
+# GitHub drops a step summary above 1,024 kB whole; what else a job appends needs room too.
+BUDGET_BYTES = 900_000
+_WORDS_OF_VERDICT = {"proved": "proved", "passed": "passed", "failed": "**failed**", "undecided": "**undecided**"}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~@&])")
+
+
+def render(results: Sequence[RunResult] | RunResult) -> str:
+    """The report as GitHub-flavoured Markdown that ends with a newline.
+
+    Args:
+        results: one or more runs.
+
+    Returns:
+        At most `BUDGET_BYTES` bytes of UTF-8: passes are left out first, then the ends of long failures; what is left
+        out is counted.
+
+    Example:
+        >>> held = PropertyResult("reward_invariance", "passed", "paired", 500)
+        >>> run = RunResult("env", "Mine-v0", "mirror", {"name": "C2", "order": 2}, (held,), 0.01, 0)
+        >>> print(render(run).splitlines()[0])
+        ## symcheck: passed
+    """
+    runs = [results] if isinstance(results, RunResult) else list(results)
+    verdict = overall_verdict(run.verdict for run in runs)
+    lead = words.verdict_sentence(runs[0]) if len(runs) == 1 else words.summary_sentence(runs)
+    head = f"## symcheck: {verdict}\n\n{escaped(lead)}\n\n"
+    ordered = sorted(runs, key=lambda run: run.verdict in ("passed", "proved"))
+    return head + _fitting([_run(run, several=len(runs) > 1) for run in ordered], BUDGET_BYTES - len(head.encode()))
+
+
+def _fitting(parts: Sequence[str], budget: int) -> str:
+    """As many whole parts as fit, failures first, and a count of the others."""
+    note_bytes = 200
+    kept, used = [], 0
+    for part in parts:
+        size = len(part.encode("utf-8"))
+        if used + size > budget - note_bytes:
+            break
+        kept.append(part)
+        used += size
+    left_out = len(parts) - len(kept)
+    note = f"{plural(left_out, 'run')} left out to keep this summary small; the JSON report has them all.\n"
+    return "".join(kept) + (note if left_out else "")
+
+
+def _run(run: RunResult, *, several: bool) -> str:
+    lines = [f"### {escaped(words.verdict_sentence(run))}", ""] if several else []
+    lines += ["| property | verdict | evidence | residual | tolerance |", "|---|---|---|---:|---:|"]
+    lines += [_row(result) for result in run.properties]
+    lines.append("")
+    for result in run.properties:
+        if result.verdict in ("failed", "undecided"):
+            lines += [*_details(result, run), ""]
+    facts = "; ".join(f"{name} {text}" for name, text in words.facts(run))
+    lines.append(f"<sub>{escaped(facts)}</sub>")
+    if run.command:
+        lines += ["", *_fenced([clean(run.command)])]
+    text = "\n".join([*lines, "", ""])
+    return text if len(text.encode("utf-8")) < BUDGET_BYTES // 2 else _cut(text, BUDGET_BYTES // 2)
+
+
+def _cut(text: str, budget: int) -> str:
+    shortened = text.encode("utf-8")[:budget].decode("utf-8", errors="ignore")
+    fence = "\n" + "`" * 16 if shortened.count("\n```") % 2 else ""
+    return f"{shortened}{fence}\n\nThe rest is left out to keep this summary small; the JSON report has all of it.\n\n"
+
+
+def _row(result: PropertyResult) -> str:
+    cells = (
+        f"`{_code(result.name, 60)}`",
+        _WORDS_OF_VERDICT[result.verdict] + (" (approximate)" if words.is_approximate(result) else ""),
+        escaped("; ".join(filter(None, (words.evidence(result), words.bound_sentence(result.bound))))),
+        scientific(result.max_residual),
+        scientific(result.tolerance),
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _details(result: PropertyResult, run: RunResult) -> list[str]:
+    return _fenced(words.property_lines(result, run))
+
+
+def _fenced(lines: Sequence[str]) -> list[str]:
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *lines, fence]
+
+
+def _code(text: str, limit: int) -> str:
+    return one_line(text, limit).replace("`", "'").replace("|", "\\|")
+
+
+def escaped(text: str) -> str:
+    r"""Text that Markdown shows as it is.
+
+    Example:
+        >>> print(escaped("a_b <b> @me"))
+        a\_b \<b\> \@me
+    """
+    return _SPECIAL.sub(r"\\\1", clean(text).replace("\n", " "))
