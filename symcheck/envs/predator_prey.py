@@ -1,0 +1,122 @@
+"""The grid world of the paper: a predator chases a prey on a 7 x 7 torus and sees itself in the centre.
+
+The agent moves first (0 stays; 1, 2, 3, 4 are row + 1, column + 1, row - 1, column - 1), then the prey moves to one of
+its four neighbours with probability 0.15 and otherwise stays. Both on the same cell after that: reward 1 and the
+episode terminates; otherwise the reward is -0.1. It is truncated after 100 steps.
+
+Only the displacement agent - prey matters, taken as the shortest on the torus, so each component lies in -3..3. The
+image is 1 x 21 x 21 of zeros and ones, each cell 3 x 3 pixels: a plus where the prey is, at centre + displacement, and
+over it an X in the centre for the agent. A quarter turn of the image (`numpy.rot90`) turns the displacement (r, c) into
+(-c, r), and turns action 1 into 2, 2 into 3, 3 into 4 and 4 into 1: the environment is symmetric under C4, and with
+reflections under D4. Agent and prey may start on the same cell; the prey is then hidden and the episode goes on.
+
+Source: van der Pol et al., "MDP Homomorphic Networks", 2020, section 5 and appendix (grid world).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+SIZE = 7
+REACH = SIZE // 2
+CELL = 3
+PIXELS = SIZE * CELL
+PREY_MOVES = 0.15
+CATCH_REWARD = 1.0
+STEP_REWARD = -0.1
+EPISODE_LIMIT = 100
+MOVES: npt.NDArray[np.int64] = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
+_PLUS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=np.uint8)
+_CROSS = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]], dtype=np.uint8)
+
+
+def wrap(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The shortest displacement on the torus, each component in -3..3.
+
+    Example:
+        >>> wrap(np.array([4, -3])).tolist()
+        [-3, -3]
+    """
+    wrapped: npt.NDArray[np.int64] = (displacement + REACH) % SIZE - REACH
+    return wrapped
+
+
+def draw(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """The image of one displacement, shape (1, 21, 21), zeros and ones."""
+    image = np.zeros((1, PIXELS, PIXELS), dtype=np.uint8)
+    for (row, column), shape in ((displacement + REACH, _PLUS), ((REACH, REACH), _CROSS)):
+        image[0, row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL] = shape
+    return image
+
+
+def images() -> npt.NDArray[np.uint8]:
+    """The image of every displacement, shape (7, 7, 1, 21, 21), indexed by displacement + 3."""
+    offsets = np.arange(-REACH, REACH + 1)
+    return np.stack([np.stack([draw(np.array([row, column])) for column in offsets]) for row in offsets])
+
+
+class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
+    """The environment; its state is the displacement agent - prey, two integers in -3..3.
+
+    Registered as `symcheck/PredatorPrey-v0` with a time limit of 100 steps.
+
+    Example:
+        >>> env = PredatorPreyEnv()
+        >>> image, _ = env.reset(seed=0)
+        >>> env.set_state(np.array([3, 3]))
+        >>> env.step(np.int64(0))[1]
+        -0.1
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 5}  # noqa: RUF012 - as Gymnasium declares it
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+        self.observation_space = gym.spaces.Box(0, 1, (1, PIXELS, PIXELS), np.uint8)
+        self.action_space = gym.spaces.Discrete(len(MOVES))
+        self._displacement: npt.NDArray[np.int64] = np.zeros(2, dtype=np.int64)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
+        """Put agent and prey on cells drawn uniformly and independently."""
+        super().reset(seed=seed, options=options)
+        agent, prey = self.np_random.integers(0, SIZE, (2, 2))
+        self._displacement = wrap(agent - prey)
+        return draw(self._displacement), {}
+
+    def step(self, action: np.int64) -> tuple[npt.NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        """Move the agent, then perhaps the prey."""
+        moved = self._displacement + MOVES[int(action)]
+        if self.np_random.random() < PREY_MOVES:
+            moved = moved - MOVES[1 + int(self.np_random.integers(4))]
+        self._displacement = wrap(moved)
+        caught = not self._displacement.any()
+        return draw(self._displacement), CATCH_REWARD if caught else STEP_REWARD, caught, False, {}
+
+    def get_state(self) -> npt.NDArray[np.int64]:
+        """The displacement agent - prey, shape (2,)."""
+        return self._displacement.copy()
+
+    def set_state(self, state: npt.ArrayLike) -> None:
+        """Put the agent at this displacement from the prey; shape (2,), wrapped onto the torus."""
+        self._displacement = wrap(np.rint(np.asarray(state)).astype(np.int64))
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """The image in grey, eight screen pixels for each of its own, shape (168, 168, 3)."""
+        grey = np.kron(draw(self._displacement)[0] * np.uint8(255), np.ones((8, 8), dtype=np.uint8))
+        return np.repeat(grey[..., None], 3, axis=-1)
+
+
+def register() -> None:
+    """Register `symcheck/PredatorPrey-v0` with Gymnasium, once."""
+    if "symcheck/PredatorPrey-v0" not in gym.registry:
+        gym.register(
+            "symcheck/PredatorPrey-v0",
+            entry_point="symcheck.envs.predator_prey:PredatorPreyEnv",
+            max_episode_steps=EPISODE_LIMIT,
+        )
