@@ -61,9 +61,7 @@ def test_advantages_are_the_truncated_sums_of_temporal_differences() -> None:
 def _batch(runs: int = 3, size: int = 40, actions: int = 5) -> tuple[torch.Tensor, torch.Tensor, Batch]:
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(runs, size, actions, generator=generator, dtype=torch.float64)
-    values, advantages, returns = (
-        torch.randn(runs, size, generator=generator, dtype=torch.float64) for _ in range(3)
-    )
+    values, advantages, returns = (torch.randn(runs, size, generator=generator, dtype=torch.float64) for _ in range(3))
     chosen = torch.randint(0, actions, (runs, size), generator=generator)
     now = torch.log_softmax(logits, -1).gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
     before = now + 0.2 * torch.randn(runs, size, generator=generator, dtype=torch.float64)
@@ -129,7 +127,9 @@ def test_each_run_takes_the_steps_of_a_torch_adam_of_its_own() -> None:
             assert norms[run].item() == pytest.approx(expected.item(), rel=1e-6)  # float32 sums in another order
             optimiser.step()
     # float32; the fused kernel rounds in another order than the unfused one
-    torch.testing.assert_close(parameters.values, torch.stack([row.detach() for row in references]), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        parameters.values, torch.stack([row.detach() for row in references]), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_gradient_that_is_not_finite_moves_no_other_run_and_leaves_no_nan() -> None:

@@ -1,0 +1,84 @@
+"""The grid world for many runs at once; the rules and images are those of `symcheck.envs.predator_prey`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from reference_agents.environments.vector import Actions, Flags, Observations, Step
+from reference_agents.randomness import FloatArray, Purpose, UniformStreams
+from symcheck.envs.predator_prey import (
+    CATCH_REWARD,
+    EPISODE_LIMIT,
+    MOVES,
+    PIXELS,
+    PREY_MOVES,
+    REACH,
+    SIZE,
+    STEP_REWARD,
+    images,
+    wrap,
+)
+
+
+class PredatorPreyVector:
+    """The grid world for all environments of all runs.
+
+    Each step takes six uniform numbers per environment: whether and where the prey moves, or where the next episode
+    starts.
+
+    Args:
+        seeds: one seed per run.
+        environments: environments of each run.
+        purpose: which stream draws starts and the prey's moves.
+        index: which of several streams of that purpose.
+    """
+
+    observation_shape: tuple[int, ...] = (1, PIXELS, PIXELS)
+    actions: int = len(MOVES)
+
+    def __init__(
+        self, seeds: Sequence[int], environments: int, *, purpose: Purpose = Purpose.ENVIRONMENT, index: int = 0
+    ) -> None:
+        self._streams = UniformStreams(seeds, purpose, (environments, 6), index=index)
+        self._images = images().astype(np.float32)
+        self.displacements: npt.NDArray[np.int64] = np.zeros((len(seeds), environments, 2), dtype=np.int64)
+        self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
+
+    def reset(self) -> Observations:
+        """Start every episode afresh; images of shape (runs, environments, 1, 21, 21), float32."""
+        self.displacements = _starts(self._streams.next())
+        self.elapsed[:] = 0
+        return self._draw(self.displacements)
+
+    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+        """Move every active agent, then perhaps its prey; ended episodes restart."""
+        uniforms = self._streams.next()
+        prey = np.where(uniforms[..., 0] < PREY_MOVES, 1 + (4 * uniforms[..., 1]).astype(np.int64), 0)
+        following = wrap(self.displacements + MOVES[actions] - MOVES[prey])
+        if active is not None:
+            following = np.where(active[..., None], following, self.displacements)
+        self.elapsed += 1 if active is None else active
+        terminated: Flags = np.logical_not(following.any(-1))
+        if active is not None:
+            terminated = terminated & active
+        truncated = self.elapsed >= EPISODE_LIMIT
+        ended = terminated | truncated
+        final = self._draw(following)
+        self.displacements = np.where(ended[..., None], _starts(uniforms), following)
+        self.elapsed[ended] = 0
+        observation = self._draw(self.displacements) if ended.any() else final
+        reward = np.where(terminated, CATCH_REWARD, STEP_REWARD).astype(np.float32)
+        return Step(observation, final, reward, terminated, truncated)
+
+    def _draw(self, displacements: npt.NDArray[np.int64]) -> Observations:
+        drawn: Observations = self._images[displacements[..., 0] + REACH, displacements[..., 1] + REACH]
+        return drawn
+
+
+def _starts(uniforms: FloatArray) -> npt.NDArray[np.int64]:
+    """Displacements of two cells drawn uniformly, from the last four numbers."""
+    cells = (SIZE * uniforms[..., 2:]).astype(np.int64)
+    return wrap(cells[..., :2] - cells[..., 2:])

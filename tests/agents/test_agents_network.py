@@ -1,0 +1,144 @@
+"""The stacked network: its gradients, its parameters, and the plain module that it exports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from reference_agents.catalog import find_network, find_task
+from reference_agents.export import to_module
+from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.networks.build import build_plan
+from reference_agents.networks.layers import Expansion, LinearPlan
+from reference_agents.networks.parameters import Layout
+
+CPU = torch.device("cpu")
+TASK = find_task("cartpole")
+NETWORKS = tuple(TASK.networks)
+
+
+def _network(name: str, seeds: tuple[int, ...] = (0, 1, 2)) -> ActorCritic:
+    return ActorCritic(build_plan(TASK, find_network(TASK, name)), seeds, CPU)
+
+
+def _observations(runs: int = 3, batch: int = 20) -> torch.Tensor:
+    return torch.randn(runs, batch, 4, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_backward_pass_agrees_with_automatic_differentiation_of_the_exported_module(name: str) -> None:
+    network = _network(name)
+    observations = _observations()
+    logits, values = network.forward(observations, keep=True)
+    d_logits, d_values = torch.randn_like(logits), torch.randn_like(values)
+    network.backward(d_logits, d_values)
+    views = network.parameters.layout.views(network.parameters.gradients)
+    for run in range(3):
+        parameters = {k: v.requires_grad_() for k, v in network.parameters.of_run(run).items()}
+        loss = _differentiable_loss(network, parameters, observations[run], d_logits[run], d_values[run])
+        expected = torch.autograd.grad(loss, list(parameters.values()))
+        for key, gradient in zip(parameters, expected, strict=True):
+            # float32 sums of a few hundred terms of order one, in another order
+            torch.testing.assert_close(views[key][run], gradient, rtol=1e-4, atol=1e-4)
+
+
+def _differentiable_loss(
+    network: ActorCritic,
+    parameters: dict[str, torch.Tensor],
+    x: torch.Tensor,
+    d_logits: torch.Tensor,
+    d_values: torch.Tensor,
+) -> torch.Tensor:
+    *trunk, policy, value = network.plan.layers
+    for layer in trunk:
+        x = torch.relu(_linear(layer, parameters, x))
+    return (_linear(policy, parameters, x) * d_logits).sum() + (_linear(value, parameters, x)[:, 0] * d_values).sum()
+
+
+def _linear(plan: LinearPlan, parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    basis = torch.as_tensor(plan.weight_basis, dtype=torch.float32)
+    weight = torch.einsum("rio,rde->eido", parameters[f"{plan.name}.weight"], basis).reshape(plan.inputs, plan.outputs)
+    y = x @ weight
+    if plan.bias_basis is not None and len(plan.bias_basis):
+        bias_basis = torch.as_tensor(plan.bias_basis, dtype=torch.float32)
+        y = y + torch.einsum("rio,rde->do", parameters[f"{plan.name}.bias"], bias_basis).reshape(plan.outputs)
+    return y
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_exported_module_computes_the_same_function(name: str) -> None:
+    network = _network(name)
+    network.parameters.values.add_(0.1 * torch.randn_like(network.parameters.values))
+    network.refresh()
+    observations = _observations()
+    logits, values = network.forward(observations)
+    for run in range(3):
+        module = to_module(network.plan, network.parameters.of_run(run))
+        plain_logits, plain_values = module(observations[run])
+        # float32 sums of up to 128 terms of order one, in another order
+        torch.testing.assert_close(plain_logits, logits[run], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(plain_values[:, 0], values[run], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_entries_of_each_initial_weight_have_xaviers_variance(name: str) -> None:
+    plan = build_plan(TASK, find_network(TASK, name))
+    rng = np.random.default_rng(0)
+    for layer in plan.layers:
+        draws = [layer.initial_weight(rng.random) for _ in range(max(1, 40_000 // (layer.inputs * layer.outputs)))]
+        entries = np.concatenate([np.einsum("rio,rde->iode", w, layer.weight_basis).ravel() for w in draws])
+        # 40,000 entries, of which at least one in eight is independent: the relative error of a variance is below 3%
+        assert np.mean(np.square(entries)) == pytest.approx(2 / (layer.inputs + layer.outputs), rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["equivariant", "equivariant-deep"])
+def test_the_equivariant_network_swaps_its_logits_and_keeps_its_value_in_the_mirror(name: str) -> None:
+    network = _network(name)
+    network.parameters.values.add_(0.1 * torch.randn_like(network.parameters.values))
+    network.refresh()
+    observations = _observations()
+    logits, values = network.forward(observations)
+    mirrored_logits, mirrored_values = network.forward(-observations)
+    # float32 sums of up to 128 terms of order one, in another order
+    torch.testing.assert_close(mirrored_logits, logits.flip(2), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(mirrored_values, values, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["nullspace", "random", "mlp", "mlp-wide"])
+def test_no_baseline_is_equivariant(name: str) -> None:
+    network = _network(name)
+    observations = _observations()
+    logits, mirrored = network.forward(observations)[0], network.forward(-observations)[0]
+    assert (mirrored - logits.flip(2)).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [np.array([[[1.0, 0.0], [0.0, -1.0]], [[0.0, 2.0], [1.0, 0.0]]]), np.random.default_rng(0).normal(size=(3, 2, 4))],
+)
+def test_collecting_gradients_is_the_transpose_of_expanding_coefficients(basis: np.ndarray) -> None:
+    rank, dim_out, dim_in = basis.shape
+    expansion = Expansion(basis, CPU)
+    generator = torch.Generator().manual_seed(0)
+    coefficients = torch.randn(2, rank, 3, 5, generator=generator)
+    matrices = torch.randn(2, dim_in * 3, dim_out * 5, generator=generator)
+    collected = torch.empty_like(coefficients)
+    expansion.collect(matrices, collected)
+    left, right = (expansion.expand(coefficients) * matrices).sum(), (coefficients * collected).sum()
+    assert left.item() == pytest.approx(right.item(), rel=1e-4)  # float32 sums of a few hundred terms
+
+
+def test_parameters_start_on_cache_lines_and_padding_is_not_counted() -> None:
+    layout = Layout()
+    layout.add("a", (3,))
+    layout.add("b", (17, 2))
+    assert layout.offsets == {"a": 0, "b": 16}
+    assert layout.used == 64
+    assert layout.parameters == 37
+
+
+def test_a_seed_gives_the_same_initial_parameters_in_any_company() -> None:
+    together, alone = _network("mlp", (4, 5, 6)), _network("mlp", (5,))
+    assert torch.equal(together.parameters.values[1], alone.parameters.values[0])
+    assert not torch.equal(together.parameters.values[0], together.parameters.values[1])
