@@ -84,3 +84,20 @@ def word(generators: Sequence[Element], g: Element) -> Word | None:
             inverse = ~element
             letters.extend([index[inverse]] * (inverse.order - 1))
     return tuple(letters)
+
+
+def transversals(generators: Sequence[Element]) -> list[list[Element]]:
+    """Coset representatives along a stabilizer chain.
+
+    Args:
+        generators: elements on the same points.
+
+    Returns:
+        Sets U_0, U_1, ... such that every element of the group is u_0 * u_1 * ... in exactly one way.
+
+    Example:
+        >>> [len(step) for step in transversals([Element((1, 0, 2, 3)), Element((1, 2, 3, 0))])]
+        [4, 3, 2]
+    """
+    chain = _sympy_group(tuple(generators)).basic_transversals
+    return [[Element(tuple(u.array_form)) for u in step.values()] for step in chain]

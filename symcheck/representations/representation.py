@@ -64,7 +64,12 @@ class Representation(abc.ABC):
     @property
     @abc.abstractmethod
     def content(self) -> bytes:
-        """Sixteen bytes that identify group and matrices by value."""
+        """Sixteen bytes that identify group and matrices exactly, on this machine: a key for caches."""
+
+    @property
+    @abc.abstractmethod
+    def portable_content(self) -> bytes:
+        """Sixteen bytes that identify group and matrices on every machine, to nine decimals."""
 
     @property
     def generator_matrices(self) -> list[npt.NDArray[np.float64] | Integers]:
@@ -167,6 +172,11 @@ class SignedPermutationRepresentation(Representation):
         parts = [part for image in self.images for part in (image.index, image.sign)]
         return arrays.content_hash("signed", *_group_content(self.group), *parts)
 
+    @property
+    def portable_content(self) -> bytes:
+        """Sixteen bytes that identify group and images: integers are the same everywhere."""
+        return self.content
+
 
 class MatrixRepresentation(Representation):
     """A representation by float64 matrices, one per generator.
@@ -250,11 +260,16 @@ class MatrixRepresentation(Representation):
 
     @cached_property
     def content(self) -> bytes:
-        """Sixteen bytes that identify group and matrices, to nine decimals."""
-        # cos and sin differ between machines in the last place; nine decimals of the largest entry do not.
-        rounded = [np.round(m / max(1.0, float(np.abs(m).max())), 9) + 0.0 for m in self.matrices]
-        scale = [np.array([float(f"{max(1.0, float(np.abs(m).max())):.6g}")]) for m in self.matrices]
-        return arrays.content_hash("matrix", *_group_content(self.group), *rounded, *scale)
+        """Sixteen bytes that identify group and matrices, to the last place."""
+        return arrays.content_hash("matrix", *_group_content(self.group), *(m + 0.0 for m in self.matrices))
+
+    @cached_property
+    def portable_content(self) -> bytes:
+        """Sixteen bytes that identify group and matrices, to nine decimals of the largest entry."""
+        # cos and sin differ between machines in the last place.
+        scales = [float(f"{max(1.0, float(np.abs(m).max())):.6g}") for m in self.matrices]
+        rounded = [np.round(m / scale, 9) + 0.0 for m, scale in zip(self.matrices, scales, strict=True)]
+        return arrays.content_hash("matrix", *_group_content(self.group), *rounded, np.array(scales))
 
 
 def _group_content(group: Group) -> list[npt.NDArray[np.int64]]:
@@ -311,4 +326,4 @@ def require_same_group(first: Representation, second: Representation, *, names: 
 
 def same(first: Representation, second: Representation) -> bool:
     """Whether two representations have the same group and the same matrices, by value."""
-    return first.content == second.content
+    return first.portable_content == second.portable_content

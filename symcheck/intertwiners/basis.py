@@ -1,0 +1,142 @@
+"""What a basis of intertwiners is, whatever it was computed from.
+
+An intertwiner W from rho_in to rho_out satisfies rho_out(g) W = W rho_in(g) for every g: exactly the linear maps that
+an equivariant layer may use. The `nullspace` basis spans their orthogonal complement, the `random` one everything: the
+two controls of the paper's experiments.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck import arrays
+from symcheck.errors import SymcheckError
+from symcheck.representations.representation import Representation
+
+Kind = Literal["equivariant", "nullspace", "random"]
+KINDS: tuple[Kind, ...] = ("equivariant", "nullspace", "random")
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Why a basis may be trusted.
+
+    Attributes:
+        kind: "exact" where every equation was checked in integers, "numeric" where in float64.
+        residual: the largest entry of |rho_out(g) W - W rho_in(g)| over generators g and basis matrices W, relative to
+            the largest entry of the representing matrices; 0 for exact ones.
+        tolerance: what rounding allows `residual` to be; 0 for exact ones.
+        rank: the rank of the equivariant basis.
+        predicted_rank: the rank that character theory predicts; equal to `rank`, or the basis would not exist.
+        predicted_by: "characters" (1/|G| sum chi_out chi_in) or "orbits" (Burnside's count of the same number, where
+            the group is too large to sum over).
+    """
+
+    kind: Literal["exact", "numeric"]
+    residual: float
+    tolerance: float
+    rank: int
+    predicted_rank: int
+    predicted_by: Literal["characters", "orbits"]
+
+    def __str__(self) -> str:
+        agreement = f"rank {self.rank} = {self.predicted_rank} by {self.predicted_by}"
+        return f"{self.kind}: residual {self.residual:.1e}, {agreement}"
+
+
+class IntertwinerBasis(abc.ABC):
+    """A basis of a space of matrices between two representations.
+
+    Attributes:
+        rho_in: the representation on the input (without the filter's pixels for convolutions).
+        rho_out: the representation on the output.
+        kind: equivariant, nullspace or random.
+        shape: the shape of one matrix: (dim_out, dim_in), or (dim_out, dim_in, height, width) for filters.
+        rank: how many matrices there are; 0 is a legal answer.
+        certificate: how the equivariant basis behind it was verified.
+    """
+
+    rho_in: Representation
+    rho_out: Representation
+    kind: Kind
+    shape: tuple[int, ...]
+    rank: int
+    certificate: Certificate
+
+    @property
+    def size(self) -> int:
+        """The number of entries of one matrix."""
+        return int(np.prod(self.shape))
+
+    @abc.abstractmethod
+    def matrices(self) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
+        """The basis, dense, (rank, *shape): integers for signed permutations, orthonormal otherwise.
+
+        Built on each call; cost rank * size.
+        """
+
+    @property
+    @abc.abstractmethod
+    def squared_norms(self) -> Array:
+        """(rank,): the sum of squares of each basis matrix."""
+
+    @abc.abstractmethod
+    def combine(self, coefficients: npt.ArrayLike) -> Array:
+        """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
+
+    @abc.abstractmethod
+    def coefficients(self, weight: npt.ArrayLike) -> Array:
+        """The coefficients of the orthogonal projection of a weight: (..., *shape) -> (..., rank)."""
+
+    @abc.abstractmethod
+    def project(self, weight: npt.ArrayLike) -> Array:
+        """The projection of a weight onto the span, (..., *shape) to the same.
+
+        For `equivariant` the Reynolds operator 1/|G| sum over g of rho_out(g)^-1 W rho_in(g); for `nullspace` the
+        orthogonal projection onto the complement; for `random` the identity.
+        """
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Sixteen bytes that tell bases apart by content: the same coefficients then mean the same weight."""
+        return arrays.content_hash(
+            f"symcheck basis 1 {self.kind} {self.shape} {self.rank}",
+            np.frombuffer(self.rho_in.portable_content, dtype=np.uint8),
+            np.frombuffer(self.rho_out.portable_content, dtype=np.uint8),
+            np.frombuffer(self._arrangement(), dtype=np.uint8),
+        )
+
+    def _arrangement(self) -> bytes:
+        """What the representations and shape do not tell, for instance the spatial operators."""
+        return b""
+
+    def _flat(self, weight: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
+        """A weight as (..., size) in float64, with its leading axes."""
+        array = arrays.to_numpy(weight, where="weight").astype(np.float64)
+        if array.ndim < len(self.shape) or array.shape[array.ndim - len(self.shape) :] != self.shape:
+            raise SymcheckError(
+                f"expected a weight of shape (..., {', '.join(map(str, self.shape))}), got {array.shape}.",
+                where="weight",
+                remedy="The order is (out, in).",
+            )
+        lead = array.shape[: array.ndim - len(self.shape)]
+        return array.reshape(*lead, self.size), lead
+
+    def _rows(self, coefficients: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
+        """Coefficients as (n, rank) in float64, with their leading axes."""
+        array = arrays.to_numpy(coefficients, where="coefficients").astype(np.float64)
+        if array.ndim < 1 or array.shape[-1] != self.rank:
+            raise SymcheckError(f"expected coefficients (..., {self.rank}), got {array.shape}.", where="coefficients")
+        lead = array.shape[:-1]
+        return array.reshape(int(np.prod(lead)), self.rank), lead
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        return f"<{self.kind} basis of rank {self.rank}, {shape}, {self.certificate}>"

@@ -1,0 +1,338 @@
+"""Builds bases, checks them, and keeps them by content.
+
+Signed permutations: orbits, exact. Other matrices: the rank is known beforehand from characters, so that many Gaussian
+matrices are averaged over the group and made orthonormal; the equations, and that nothing is missing, are then checked.
+A basis is never returned with another rank than predicted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck import arrays
+from symcheck.errors import OptionError, RepresentationError, suggestion
+from symcheck.intertwiners import orbits
+from symcheck.intertwiners.basis import KINDS, Array, Certificate, IntertwinerBasis, Kind
+from symcheck.intertwiners.dense_basis import DenseBasis, gaussian, orthonormal_rows
+from symcheck.intertwiners.orbit_basis import OrbitBasis, OrbitComplementBasis
+from symcheck.intertwiners.reynolds import Reynolds, invariant_root
+from symcheck.representations import characters, grids
+from symcheck.representations.representation import (
+    MatrixRepresentation,
+    Representation,
+    SignedPermutationRepresentation,
+    require_same_group,
+)
+
+CACHED = 256
+"""How many bases are kept."""
+CACHED_ENTRIES = 4_000_000
+"""Bases with more entries than this are not kept."""
+_cache: OrderedDict[tuple[object, ...], IntertwinerBasis] = OrderedDict()
+
+
+def intertwiner_basis(
+    rho_in: Representation, rho_out: Representation, *, kind: Kind = "equivariant", seed: int = 0
+) -> IntertwinerBasis:
+    """A basis of the matrices W with rho_out(g) W = W rho_in(g) for all g.
+
+    Args:
+        rho_in: the representation on the input.
+        rho_out: the representation on the output, of the same group.
+        kind: "equivariant", its orthogonal complement "nullspace", or all matrices in a "random" orthonormal basis.
+        seed: of the random basis.
+
+    Returns:
+        The basis of (dim_out, dim_in) matrices, orthogonal to each other: integers for signed permutations,
+        orthonormal otherwise.
+
+    Raises:
+        RepresentationError: different groups, or matrices too ill-conditioned to certify the rank.
+        OptionError: an unknown kind.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> from symcheck.representations import regular
+        >>> basis = intertwiner_basis(regular(cyclic(4)), regular(cyclic(4)))
+        >>> basis.rank, basis.certificate.kind
+        (4, 'exact')
+
+    Cost: signed permutations dim_out * dim_in per generator; others |G| * rank * dim^3.
+
+    Source: E. van der Pol et al., "MDP Homomorphic Networks" (2020), section 3.2, for what the basis is; orbits and
+    character theory replace its Algorithm 1.
+    """
+    return _basis(rho_in, rho_out, rho_in, (rho_out.dim, rho_in.dim), kind, seed)
+
+
+def conv_intertwiner_basis(
+    rho_in: Representation,
+    rho_out: Representation,
+    kernel_size: int | tuple[int, int],
+    *,
+    spatial: Sequence[str],
+    kind: Kind = "equivariant",
+    seed: int = 0,
+) -> IntertwinerBasis:
+    """A basis of the filters whose convolution commutes with moving pixels and components together.
+
+    rho_out(g) W[..., g pixel] = W[..., pixel] rho_in(g): the filter turns as the image does.
+
+    Args:
+        rho_in: the representation on the input's component axis.
+        rho_out: the representation on the output's component axis.
+        kernel_size: the filter's height and width in pixels, one number for a square.
+        spatial: one operator per generator: "rot90", "flip_ud", "flip_lr", "transpose", "rot180", "rot270",
+            "anti_transpose", "identity".
+        kind: as `intertwiner_basis`.
+        seed: of the random basis.
+
+    Returns:
+        The basis of (dim_out, dim_in, height, width) filters.
+
+    Raises:
+        RepresentationError: different groups, operators that break a relation of the group, or a non-square filter
+            under an operator that exchanges height and width.
+        OptionError: an unknown kind or an impossible kernel size.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> from symcheck.representations import regular, trivial
+        >>> C4 = cyclic(4)
+        >>> conv_intertwiner_basis(trivial(C4), regular(C4), 7, spatial=["rot90"]).rank
+        49
+    """
+    height, width = read_kernel_size(kernel_size)
+    require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
+    grids.check_spatial(rho_in.group, spatial, size=(height, width))
+    patch = grids.with_grid(rho_in, height, width, spatial)
+    return _basis(rho_in, rho_out, patch, (rho_out.dim, rho_in.dim, height, width), kind, seed)
+
+
+def read_kernel_size(kernel_size: int | tuple[int, int]) -> tuple[int, int]:
+    """Height and width from one number or two.
+
+    Raises:
+        OptionError: not one or two positive integers.
+    """
+    both = (kernel_size, kernel_size) if isinstance(kernel_size, int | np.integer) else tuple(kernel_size)
+    if len(both) != 2 or not all(isinstance(n, int | np.integer) and n >= 1 for n in both):
+        raise OptionError(f"expected one or two positive integers, got {kernel_size!r}.", where="kernel_size")
+    return int(both[0]), int(both[1])
+
+
+def _basis(
+    rho_in: Representation,
+    rho_out: Representation,
+    patch: Representation,
+    shape: tuple[int, ...],
+    kind: Kind,
+    seed: int,
+) -> IntertwinerBasis:
+    """The basis between `patch` (rho_in with the filter's pixels) and rho_out, from the cache where it is there."""
+    if kind not in KINDS:
+        raise OptionError(f"no kind of basis is called {kind!r}.", where="kind", remedy=suggestion(str(kind), KINDS))
+    require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
+    key = (rho_in.content, patch.content, rho_out.content, shape, kind, seed if kind == "random" else 0)
+    if key not in _cache:
+        built = _build(rho_in, rho_out, patch, shape, kind, seed)
+        if built.size > CACHED_ENTRIES:
+            return built
+        _cache[key] = built
+        while len(_cache) > CACHED:
+            _cache.popitem(last=False)
+    _cache.move_to_end(key)
+    return _cache[key]
+
+
+def clear_cache() -> None:
+    """Forgets every basis built so far."""
+    _cache.clear()
+
+
+def _build(
+    rho_in: Representation,
+    rho_out: Representation,
+    patch: Representation,
+    shape: tuple[int, ...],
+    kind: Kind,
+    seed: int,
+) -> IntertwinerBasis:
+    equivariant: OrbitBasis | DenseBasis
+    if isinstance(patch, SignedPermutationRepresentation) and isinstance(rho_out, SignedPermutationRepresentation):
+        equivariant = _orbit_basis(rho_in, rho_out, patch, shape)
+        if kind == "nullspace":
+            return OrbitComplementBasis(equivariant)
+    else:
+        equivariant = _dense_basis(rho_in, rho_out, patch, shape)
+        if kind == "nullspace":
+            return _dense_complement(equivariant)
+    return equivariant if kind == "equivariant" else _random_basis(equivariant, seed)
+
+
+def _orbit_basis(
+    rho_in: Representation,
+    rho_out: SignedPermutationRepresentation,
+    patch: SignedPermutationRepresentation,
+    shape: tuple[int, ...],
+) -> OrbitBasis:
+    maps = orbits.entry_maps(rho_out.images, patch.images)
+    found = orbits.find(maps)
+    for m in maps:  # K B = B L, entry by entry, in integers
+        moved = found.sign[m.index] == found.sign * m.sign
+        if not (moved.all() and (found.index[m.index] == found.index).all()):
+            raise RepresentationError("an orbit is not closed under the generators.", where="intertwiner_basis")
+    predicted, by = _predicted_rank(patch, rho_out, found.count)
+    _require_rank(found.count, predicted, by)
+    certificate = Certificate("exact", 0.0, 0.0, found.count, predicted, by)
+    return OrbitBasis(rho_in, rho_out, shape, certificate, found)
+
+
+def _predicted_rank(
+    patch: Representation, rho_out: Representation, counted: int
+) -> tuple[int, Literal["characters", "orbits"]]:
+    if characters.can_enumerate(patch, rho_out) and patch.group.order <= 5_000:
+        return characters.intertwiner_dimension(patch, rho_out), "characters"
+    return counted, "orbits"
+
+
+def _require_rank(rank: int, predicted: int, by: str) -> None:
+    if rank != predicted:
+        raise RepresentationError(
+            f"the basis has rank {rank}, but {by} predict {predicted}: the matrices represent no group.",
+            where="intertwiner_basis",
+        )
+
+
+def _dense_basis(
+    rho_in: Representation, rho_out: Representation, patch: Representation, shape: tuple[int, ...]
+) -> DenseBasis:
+    average = Reynolds.between(patch, rho_out)
+    rank = _dense_rank(patch, rho_out, average)
+    rows = _averaged_rows(patch, rho_out, rank)
+    residual, tolerance = _residual(rows, patch, rho_out), _tolerance(patch, rho_out)
+    worst = max(residual, _missing(rows, average, patch.dim * rho_out.dim))
+    if not worst <= tolerance:
+        raise RepresentationError(
+            f"the basis of rank {rank} leaves a residual of {worst:.1e}, rounding allows {tolerance:.1e}.",
+            where="intertwiner_basis",
+            remedy="Change to a basis in which the matrices are orthogonal.",
+        )
+    certificate = Certificate("numeric", residual, tolerance, rank, rank, "characters")
+    arrangement = patch.portable_content
+    return DenseBasis(rho_in, rho_out, "equivariant", shape, rank, certificate, lambda: rows, average, arrangement)
+
+
+def _dense_rank(patch: Representation, rho_out: Representation, average: Reynolds) -> int:
+    """From characters; for groups too large to list the trace of the averaging projector, estimated on all units."""
+    if characters.can_enumerate(patch, rho_out) and patch.group.order <= 100_000:
+        return characters.intertwiner_dimension(patch, rho_out)
+    size = patch.dim * rho_out.dim
+    trace = float(np.trace(average(np.eye(size))))
+    if abs(trace - round(trace)) > 1e-3:
+        raise RepresentationError(
+            f"the averaging projector has trace {trace:.6f}, expected an integer.", where="intertwiner_basis"
+        )
+    return round(trace)
+
+
+def _averaged_rows(patch: Representation, rho_out: Representation, rank: int) -> Array:
+    """Orthonormal rows (rank, size) that span the intertwiners, worked out between orthogonal representations."""
+    size = patch.dim * rho_out.dim
+    if rank == 0:
+        return np.zeros((0, size))
+    straight_in, root_in = _orthogonalised(patch)
+    straight_out, root_out = _orthogonalised(rho_out)
+    average = Reynolds.between(straight_in, straight_out)
+    for seed in range(8):
+        averaged = average(gaussian(rank, size, seed))
+        spread = np.linalg.svd(averaged, compute_uv=False)
+        if spread[-1] > 1e-8 * spread[0]:  # rank Gaussian samples in rank dimensions: rarely below 1e-4
+            break
+    rows = orthonormal_rows(average(orthonormal_rows(averaged)))
+    if root_in is None and root_out is None:
+        return rows
+    back: Array = rows.reshape(rank, rho_out.dim, patch.dim)
+    if root_out is not None:
+        back = np.asarray(np.linalg.solve(root_out, back), dtype=np.float64)
+    if root_in is not None:
+        back = back @ root_in
+    return orthonormal_rows(back.reshape(rank, size))
+
+
+def _orthogonalised(rho: Representation) -> tuple[Representation, Array | None]:
+    if rho.is_orthogonal:
+        return rho, None
+    root = invariant_root(rho)
+    inverse = np.linalg.inv(root)
+    matrices = [root @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
+    return MatrixRepresentation(rho.group, matrices, name=rho.name, check=False), root
+
+
+def _scale(rho: Representation) -> float:
+    return max(1.0, *(float(np.abs(m).max()) for m in rho.generator_matrices))
+
+
+def _residual(rows: Array, patch: Representation, rho_out: Representation) -> float:
+    """The largest entry of |K B - B L| over generators, relative to the largest entry of K and L."""
+    if not len(rows):
+        return 0.0
+    B = rows.reshape(len(rows), rho_out.dim, patch.dim)
+    pairs = zip(rho_out.generator_matrices, patch.generator_matrices, strict=True)
+    worst = max(float(np.abs(K @ B - B @ L).max()) for K, L in pairs)
+    return worst / max(_scale(patch), _scale(rho_out))
+
+
+def _missing(rows: Array, average: Reynolds, size: int) -> float:
+    """What two fresh averaged samples have outside the span, relative to their own size: 0 up to rounding."""
+    samples = gaussian(2, size, 1_000)
+    averaged = average(samples)
+    outside = averaged - (averaged @ rows.T) @ rows
+    scale = max(float(np.abs(averaged).max()), float(np.abs(samples).max()))
+    return float(np.abs(outside).max()) / scale
+
+
+def _tolerance(patch: Representation, rho_out: Representation) -> float:
+    """Rounding: 1e4 ulp for orthogonal matrices, times the square of the entries' size for others."""
+    return min(1e4 * float(np.finfo(np.float64).eps) * max(_scale(patch), _scale(rho_out)) ** 2, 1e-3)
+
+
+def _dense_complement(basis: DenseBasis) -> DenseBasis:
+    rank = basis.size - basis.rank
+
+    def remove(flat: Array) -> Array:
+        return flat - (flat @ basis.rows.T) @ basis.rows
+
+    def build() -> Array:
+        return orthonormal_rows(remove(orthonormal_rows(remove(gaussian(rank, basis.size, 2_000)))))
+
+    return _like(basis, "nullspace", rank, build, remove)
+
+
+def _random_basis(basis: OrbitBasis | DenseBasis, seed: int) -> DenseBasis:
+    build = partial(_random_rows, basis.size, seed)
+    return _like(basis, "random", basis.size, build, lambda flat: flat, f"seed {seed}")
+
+
+def _random_rows(size: int, seed: int) -> Array:
+    return orthonormal_rows(gaussian(size, size, 3_000 + seed))
+
+
+def _like(
+    basis: OrbitBasis | DenseBasis,
+    kind: Kind,
+    rank: int,
+    build: Callable[[], npt.NDArray[np.float64]],
+    projector: Callable[[Array], Array],
+    note: str = "",
+) -> DenseBasis:
+    arrangement = arrays.content_hash(note, np.frombuffer(basis.fingerprint, dtype=np.uint8))
+    return DenseBasis(
+        basis.rho_in, basis.rho_out, kind, basis.shape, rank, basis.certificate, build, projector, arrangement
+    )

@@ -1,0 +1,87 @@
+"""Orthonormal bases kept as dense matrices: for general representations, and the `random` control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.intertwiners.basis import Array, Certificate, IntertwinerBasis, Kind
+from symcheck.representations.representation import Representation
+
+
+@dataclass(repr=False, eq=False)
+class DenseBasis(IntertwinerBasis):
+    """Orthonormal rows, computed when first needed.
+
+    Attributes:
+        build: makes the rows (rank, size).
+        projector: the projection of `project`, (n, size) -> (n, size); None for the orthogonal one.
+        arrangement: bytes that tell apart what representations and shape do not.
+    """
+
+    rho_in: Representation
+    rho_out: Representation
+    kind: Kind
+    shape: tuple[int, ...]
+    rank: int
+    certificate: Certificate
+    build: Callable[[], Array]
+    projector: Callable[[Array], Array] | None = None
+    arrangement: bytes = b""
+
+    @cached_property
+    def rows(self) -> Array:
+        """The basis as orthonormal rows, (rank, size)."""
+        return self.build()
+
+    def matrices(self) -> npt.NDArray[np.float64]:
+        """The basis, (rank, *shape), orthonormal, float64."""
+        return self.rows.reshape(self.rank, *self.shape).copy()
+
+    @property
+    def squared_norms(self) -> Array:
+        """(rank,): ones."""
+        return np.ones(self.rank)
+
+    def combine(self, coefficients: npt.ArrayLike) -> Array:
+        """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
+        rows, lead = self._rows(coefficients)
+        return (rows @ self.rows).reshape(*lead, *self.shape)
+
+    def coefficients(self, weight: npt.ArrayLike) -> Array:
+        """The coefficients of the orthogonal projection: (..., *shape) -> (..., rank)."""
+        return self._flat(weight)[0] @ self.rows.T
+
+    def project(self, weight: npt.ArrayLike) -> Array:
+        """The projection onto the span: the Reynolds operator for `equivariant` bases."""
+        flat, lead = self._flat(weight)
+        if self.projector is None:
+            return self.combine(flat @ self.rows.T)
+        return self.projector(flat.reshape(-1, self.size)).reshape(*lead, *self.shape)
+
+    def _arrangement(self) -> bytes:
+        return self.arrangement
+
+
+def orthonormal_rows(samples: Array) -> Array:
+    """The rows that Gram and Schmidt make of independent samples, (n, size) to the same.
+
+    Unique: the triangular factor's diagonal is made positive, so that every machine finds the same rows up to rounding.
+
+    Args:
+        samples: (n, size) with n <= size, independent.
+
+    Returns:
+        (n, size) orthonormal rows with the same span.
+    """
+    q, r = np.linalg.qr(samples.T)
+    return np.ascontiguousarray((q * np.where(np.diag(r) < 0, -1.0, 1.0)).T)
+
+
+def gaussian(count: int, size: int, seed: int) -> Array:
+    """(count, size) standard normal numbers, the same on every machine."""
+    return np.random.Generator(np.random.PCG64(seed)).standard_normal((count, size))

@@ -1,0 +1,133 @@
+"""Orbits of matrix entries under pairs of signed permutations.
+
+K W = W L says, for signed permutations K and L, that the entry (i, j) of W and the entry (K i, L j) are equal up to
+sign. So the entries fall into orbits, one free number each: the orbits are the basis. An orbit that meets itself with
+the opposite sign must vanish; to see that, every entry is doubled into a sheet "+" and a sheet "-", which such an orbit
+joins. Only the generators are needed, however large the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.representations.signed_images import SignedImages
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Orbits:
+    """The orbits of `size` entries.
+
+    Attributes:
+        count: the number of orbits that are not forced to vanish: the rank.
+        index: (size,), the orbit of each entry; 0 where `sign` is 0.
+        sign: (size,), the entry's sign relative to its orbit's first entry; 0 where the entry must vanish.
+    """
+
+    count: int
+    index: Integers
+    sign: npt.NDArray[np.int8]
+
+
+def entry_maps(outs: Sequence[SignedImages], ins: Sequence[SignedImages]) -> list[SignedImages]:
+    """Per generator, where each entry of a (dim_out, dim_in) matrix goes, flattened row by row.
+
+    Args:
+        outs: the images K of the output representation, one per generator.
+        ins: the images L of the input representation, one per generator.
+
+    Returns:
+        Signed images of dimension dim_out * dim_in.
+    """
+    maps = []
+    for K, L in zip(outs, ins, strict=True):
+        index = (K.index[:, None] * L.dim + L.index).ravel()
+        maps.append(SignedImages(index, (K.sign[:, None] * L.sign).ravel()))
+    return maps
+
+
+def find(maps: Sequence[SignedImages]) -> Orbits:
+    """The orbits of the entries under signed maps.
+
+    Args:
+        maps: per generator a signed rearrangement of the entries, all of the same size.
+
+    Returns:
+        The orbits, numbered by their first entry.
+
+    Example:
+        >>> swap = SignedImages(np.array([1, 0, 2]), np.array([1, 1, -1]))
+        >>> found = find([swap])
+        >>> found.count, found.index.tolist(), found.sign.tolist()
+        (1, [0, 0, 0], [1, 1, 0])
+
+    Cost: the number of entries times the number of generators, times a few rounds (logarithmic in the orbits' size).
+    """
+    size = maps[0].dim
+    if all(bool((m.sign > 0).all()) for m in maps):
+        return _number(components([m.index for m in maps]), np.ones(size, dtype=np.int8))
+    both = components([_on_sheets(m) for m in maps])
+    plus, minus = both[:size], both[size:]
+    root = np.minimum(plus, minus)
+    sign = np.where(plus == minus, 0, np.where(plus == root, 1, -1)).astype(np.int8)
+    return _number(root, sign)
+
+
+def _on_sheets(m: SignedImages) -> Integers:
+    """The map on 2 size points: entry e on sheet + is point e, on sheet - point size + e."""
+    flip = m.sign < 0
+    size = m.dim
+    return np.concatenate([m.index + size * flip, m.index + size * ~flip])
+
+
+def _number(root: Integers, sign: npt.NDArray[np.int8]) -> Orbits:
+    first = (root == np.arange(len(root))) & (sign != 0)
+    number = np.cumsum(first) - 1
+    index = np.where(sign == 0, 0, number[root])
+    return Orbits(count=int(first.sum()), index=index.astype(np.int64), sign=sign)
+
+
+def components(maps: Sequence[Integers]) -> Integers:
+    """The smallest point of each point's orbit under rearrangements.
+
+    Every point holds a label; labels of joined points are hooked onto the smaller one, all at once, and chains of
+    labels are halved until each points at a root.
+
+    Args:
+        maps: rearrangements of 0..n-1.
+
+    Returns:
+        (n,) labels.
+
+    Example:
+        >>> components([np.array([1, 0, 3, 2])]).tolist()
+        [0, 0, 2, 2]
+
+    Source: Y. Shiloach and U. Vishkin, "An O(log n) parallel connectivity algorithm", J. Algorithms 3 (1982).
+    """
+    label = np.arange(len(maps[0]))
+    changed = True
+    while changed:
+        changed = False
+        for target in maps:
+            image = label[target]
+            differ = label != image
+            if differ.any():
+                changed = True
+                here, there = label[differ], image[differ]
+                np.minimum.at(label, np.maximum(here, there), np.minimum(here, there))
+                label = _flatten(label)
+    return label
+
+
+def _flatten(label: Integers) -> Integers:
+    while True:
+        further = label[label]
+        if np.array_equal(further, label):
+            return label
+        label = further

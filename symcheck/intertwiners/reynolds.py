@@ -1,0 +1,98 @@
+"""The Reynolds operator for general representations: W -> 1/|G| sum over g of rho_out(g)^-1 W rho_in(g).
+
+Small groups are summed over. A large one is a product of coset transversals U_0 U_1 ... along a stabilizer chain, every
+element in exactly one way, and the average over G is the average over U_0, then U_1, and so on: about n^2/2 elements
+for S_n instead of n!.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.groups.group import Element, Group
+from symcheck.representations.representation import Representation
+
+Array = npt.NDArray[np.float64]
+SUMMED_LIMIT = 2_000
+"""Largest order that is summed over directly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reynolds:
+    """The averaging projector between two representations.
+
+    Attributes:
+        shape: (dim_out, dim_in).
+        steps: per transversal rho_out(u)^-1, stacked (n, dim_out, dim_out), and rho_in(u), (n, dim_in, dim_in).
+    """
+
+    shape: tuple[int, int]
+    steps: tuple[tuple[Array, Array], ...]
+
+    @staticmethod
+    def between(rho_in: Representation, rho_out: Representation) -> Reynolds:
+        """The operator for two representations of the same group.
+
+        Args:
+            rho_in: the representation on the input.
+            rho_out: the representation on the output.
+
+        Returns:
+            The operator on (dim_out, dim_in) matrices.
+        """
+        steps = []
+        for elements in transversals(rho_in.group):
+            left = np.array([rho_out.matrix(~g) for g in elements], dtype=np.float64)
+            right = np.array([rho_in.matrix(g) for g in elements], dtype=np.float64)
+            steps.append((left, right))
+        return Reynolds((rho_out.dim, rho_in.dim), tuple(steps))
+
+    def __call__(self, flat: Array) -> Array:
+        """The average of flattened matrices, (n, size) to the same."""
+        weights = flat.reshape(-1, *self.shape)
+        for left, right in self.steps:
+            total = np.zeros_like(weights)
+            for K_inverse, L in zip(left, right, strict=True):
+                total += K_inverse @ weights @ L
+            weights = total / len(left)
+        return weights.reshape(flat.shape)
+
+
+def transversals(group: Group) -> Sequence[Sequence[Element]]:
+    """Sets U_0, U_1, ... with every element of the group equal to one product u_0 u_1 ... exactly.
+
+    Args:
+        group: any finite group.
+
+    Returns:
+        One set with all elements for small groups, a stabilizer chain's coset representatives for large ones.
+    """
+    if group.order <= SUMMED_LIMIT:
+        return [group.elements()]
+    from symcheck.groups import large
+
+    return large.transversals(group.generators)
+
+
+def invariant_root(rho: Representation) -> Array:
+    """A matrix C for which every C rho(g) C^-1 is orthogonal.
+
+    From C^T C = 1/|G| sum over g of rho(g)^T rho(g), by Cholesky.
+
+    Args:
+        rho: a representation.
+
+    Returns:
+        (dim, dim), upper triangular.
+
+    Source: J.-P. Serre, "Linear Representations of Finite Groups", section 1.3 (Weyl's unitary trick).
+    """
+    inner = np.eye(rho.dim)
+    for elements in transversals(rho.group):
+        matrices = [np.asarray(rho.matrix(g), dtype=np.float64) for g in elements]
+        inner = np.mean([m.T @ inner @ m for m in matrices], axis=0)
+    return np.asarray(np.linalg.cholesky(inner).T, dtype=np.float64)
