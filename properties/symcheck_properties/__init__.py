@@ -1,1 +1,14 @@
-"""Properties as first-class objects: what symcheck checks, one file each."""
+"""Properties as first-class objects: what symcheck checks, one file each.
+
+Importing the package registers every property with `symcheck.engine.registry`: a new property is a new file here, and
+nothing else. Property files import nothing heavy; `strategies` needs Hypothesis and is imported by those who use it.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+_NOT_PROPERTIES = {"strategies"}
+
+for _module in iter_modules(__path__):
+    if _module.name not in _NOT_PROPERTIES:
+        import_module(f"{__name__}.{_module.name}")

@@ -195,6 +195,30 @@ class Pairs:
         return np.stack(ordered)
 
 
+def joined(parts: list[Measurement]) -> Measurement | None:
+    """Several measurements as one; None where there is none."""
+    if not parts:
+        return None
+    return Measurement(
+        [case for part in parts for case in part.cases],
+        _joined_steps([part.left for part in parts]),
+        _joined_steps([part.right for part in parts]),
+    )
+
+
+def _joined_steps(parts: list[Steps]) -> Steps:
+    """Several stacks of steps as one."""
+    states = [part.states for part in parts]
+    readable = [state for state in states if state is not None]
+    return Steps(
+        [obs for part in parts for obs in part.observations],
+        np.concatenate([part.flat for part in parts]),
+        np.concatenate([part.rewards for part in parts]),
+        np.concatenate([part.terminated for part in parts]),
+        np.concatenate(readable) if len(readable) == len(states) else None,
+    )
+
+
 def _cast(image: Any, action: Any) -> Any:
     """The image in the dtype of the action it is the image of."""
     if isinstance(action, np.ndarray):

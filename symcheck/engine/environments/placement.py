@@ -75,6 +75,8 @@ class Placement:
 
     def here(self, obs: Any, origin: str) -> Situation:
         """The situation that the environment is in now, having just shown `obs`."""
+        if self.kind is None:
+            return Situation(None, obs, origin)
         if self.kind == "map" and self.access.get is not None:
             return Situation(self._stepper.read_raw(), obs, origin)
         return Situation(self._state_showing(obs), obs, origin)

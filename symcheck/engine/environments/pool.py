@@ -85,6 +85,8 @@ def gather(stepper: Stepper, placement: Placement, samples: int, rng: np.random.
     share = int(np.clip(samples * _ROLLOUT_SHARE, _FEWEST, _MOST))
     pool = Pool()
     roll_out(stepper, placement, share, pool)
+    if placement.kind is None:
+        return pool
     if placement.access.sample is not None:
         _propose(stepper, placement, share, rng, pool)
     if not placement.access.box:

@@ -70,6 +70,9 @@ class Stepper:
         label: names the environment in messages.
         seed: of the first reset.
 
+    Attributes:
+        reset_first: reset before each state is set, for environments that remember more than their state.
+
     Raises:
         TargetError: the environment raises, or returns what Gymnasium does not allow.
     """
@@ -82,6 +85,7 @@ class Stepper:
         self.codec = SpaceCodec(env.observation_space, "observation")
         self.action_codec = SpaceCodec(env.action_space, "action")
         self.steps = 0
+        self.reset_first = False
         self._clocks = _clocks(env)
         _freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
@@ -116,6 +120,8 @@ class Stepper:
         """
         if self.access is None:
             raise TargetError("the state of a black box cannot be set.", where=self.label)
+        if self.reset_first:
+            self.reset()
         for clock in self._clocks:
             clock._elapsed_steps = 0
         try:

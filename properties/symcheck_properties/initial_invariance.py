@@ -1,0 +1,30 @@
+"""The start distribution is invariant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symcheck.engine.registry import register
+from symcheck.engine.results import PropertyResult
+
+if TYPE_CHECKING:
+    from symcheck.engine.env_runner import EnvContext
+
+
+def _claimed(context: EnvContext) -> bool:
+    return context.claims_start
+
+
+@register("initial_invariance", kind="env", order=60, claim="P(s_0) = P(L_g s_0)", applies=_claimed)
+def initial_invariance(context: EnvContext) -> PropertyResult:
+    """P(s_0) = P(L_g s_0).
+
+    Args:
+        context: the run.
+
+    Returns:
+        The verdict; left out where the symmetry says `initial=False`.
+
+    Source: needed for returns, not for optimal policies; a property of its own for that reason.
+    """
+    return context.judge_start("initial_invariance")

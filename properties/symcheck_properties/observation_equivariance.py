@@ -1,0 +1,30 @@
+"""Where the internal state differs from the observation: the observation of g s is g applied to that of s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symcheck.engine.registry import register
+from symcheck.engine.results import PropertyResult
+
+if TYPE_CHECKING:
+    from symcheck.engine.env_runner import EnvContext
+
+
+def _shows_state(context: EnvContext) -> bool:
+    return context.shows_state
+
+
+@register("observation_equivariance", kind="env", order=20, claim="obs(L_state s) = L_obs obs(s)", applies=_shows_state)
+def observation_equivariance(context: EnvContext) -> PropertyResult:
+    """obs(L_state s) = L_obs obs(s).
+
+    Args:
+        context: the run.
+
+    Returns:
+        The verdict; left out of runs in which the observation is the state.
+
+    Source: the consistency of the two maps that a symmetry with `state=` gives.
+    """
+    return context.judge("observation_equivariance", "observation")

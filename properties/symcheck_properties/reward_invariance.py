@@ -1,0 +1,26 @@
+"""The reward does not notice the symmetry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symcheck.engine.registry import register
+from symcheck.engine.results import PropertyResult
+
+if TYPE_CHECKING:
+    from symcheck.engine.env_runner import EnvContext
+
+
+@register("reward_invariance", kind="env", order=30, claim="R(L_g s, K_g^s a) = R(s, a)")
+def reward_invariance(context: EnvContext) -> PropertyResult:
+    """R(L_g s, K_g^s a) = R(s, a).
+
+    Args:
+        context: the run.
+
+    Returns:
+        The verdict of the run's method.
+
+    Source: van der Pol et al. (2020), equation 4.
+    """
+    return context.judge("reward_invariance", "reward")

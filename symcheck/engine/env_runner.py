@@ -1,0 +1,185 @@
+"""Running a claim on an environment: controls, the choice of a method, then every registered property.
+
+The order is always the same: bind the symmetry to the spaces, find out how states can be set, gather states, let the
+environment agree with itself (identity control), choose the method, and ask each property for its verdict. Evidence is
+gathered once and shared; properties judge their part of it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+from symcheck.engine import registry
+from symcheck.engine.environments.axioms import judge_axioms
+from symcheck.engine.environments.choice import Chosen, choose
+from symcheck.engine.environments.evidence import Workbench
+from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.start import judge_start
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.registry import Property
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
+
+
+@dataclass
+class EnvContext:
+    """What a property of environments is given.
+
+    Attributes:
+        chosen: the method, its evidence and the reason for it.
+    """
+
+    chosen: Chosen
+
+    @property
+    def bench(self) -> Workbench:
+        """The environment under test, its states and the options."""
+        return self.chosen.bench
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict of the chosen method on one equation."""
+        return self.chosen.evidence.judge(name, part)
+
+    def judge_axioms(self, name: str) -> PropertyResult:
+        """The verdict on the group action."""
+        return judge_axioms(name, self.bench)
+
+    def judge_start(self, name: str) -> PropertyResult:
+        """The verdict on the start distribution."""
+        own = getattr(self.chosen.evidence, "judge_start", None)
+        return own(name) if own is not None else judge_start(name, self.bench)
+
+    @property
+    def claims_start(self) -> bool:
+        """Whether the start distribution is claimed to be symmetric."""
+        return bool(self.bench.pairs.bound.symmetry.initial)
+
+    @property
+    def shows_state(self) -> bool:
+        """Whether there is a state apart from the observation, and what it shows is known."""
+        placement = self.bench.pairs.placement
+        return placement.kind == "map" and placement.access.observe is not None
+
+
+def run_env(
+    make_env: Callable[[], gym.Env[Any, Any]],
+    symmetry: Symmetry,
+    *,
+    options: EnvOptions,
+    target: str,
+    command: str,
+    emit: Emit | None = None,
+) -> RunResult:
+    """Check every registered property of environments for one symmetry.
+
+    Args:
+        make_env: builds the environment with the user's wrappers.
+        symmetry: the claim.
+        options: how much evidence, by which method.
+        target: how reports call the environment.
+        command: the command line that repeats the run, or "".
+        emit: receives events; None drops them.
+
+    Returns:
+        The verdicts. When interrupted by Ctrl-C, what was finished, the rest undecided, and `interrupted=True`.
+
+    Raises:
+        SpecError: the symmetry does not fit the spaces.
+        TargetError: the environment cannot be stepped.
+        OptionError: the method asked for does not apply.
+        SymcheckError: no property is registered, so that nothing would be tested.
+
+    Example:
+        >>> import gymnasium, symcheck_properties
+        >>> from symcheck.envs import atlas
+        >>> mirror = atlas.entry("cartpole/mirror").symmetry()
+        >>> result = run_env(lambda: gymnasium.make("CartPole-v1"), mirror, options=EnvOptions(samples=500),
+        ...                  target="CartPole-v1", command="")
+        >>> result.verdict
+        'passed'
+
+    Source: the equations of van der Pol et al. (2020), section 3.1.
+    """
+    started = time.monotonic()
+    listener = emit or ignore
+    entries = registry.registered("env")
+    if not entries:
+        raise SymcheckError(
+            "no property of environments is registered: nothing would be tested.",
+            where="registry",
+            remedy="Import symcheck_properties first.",
+        )
+    with warnings.catch_warnings():
+        # Gymnasium warns about observations outside their space and the like; states set on purpose may be there.
+        warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
+        results, chosen, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
+    result = RunResult(
+        kind="env",
+        target=target,
+        symmetry=symmetry.name,
+        group={"name": symmetry.group.name, "order": symmetry.group.order},
+        properties=tuple(results),
+        alpha=options.alpha,
+        seed=options.seed,
+        duration_s=time.monotonic() - started,
+        versions=_versions(),
+        command=command,
+        claim=chosen.bench.pairs.bound.claim if chosen is not None else {},
+        method_reason=chosen.reason if chosen is not None else "interrupted before a method was chosen",
+        interrupted=interrupted,
+    )
+    listener(RunFinished(result))
+    return result
+
+
+def _run(
+    make_env: Callable[[], gym.Env[Any, Any]],
+    symmetry: Symmetry,
+    options: EnvOptions,
+    target: str,
+    listener: Emit,
+    entries: Iterable[Property],
+    started: float,
+) -> tuple[list[PropertyResult], Chosen | None, bool]:
+    results: list[PropertyResult] = []
+    chosen: Chosen | None = None
+    names = tuple(entry.name for entry in entries)
+    listener(RunStarted("env", target, symmetry.name, names))
+    try:
+        deadline = None if options.max_time is None else started + options.max_time
+        chosen = choose(make_env, symmetry, options, target, listener, deadline)
+        context = EnvContext(chosen)
+        entries = [entry for entry in entries if entry.applies(context)]
+        for entry in entries:
+            listener(PropertyStarted(entry.name))
+            results.append(entry.check(context))
+            listener(PropertyFinished(results[-1]))
+    except KeyboardInterrupt:
+        done = {result.name for result in results}
+        results += [_interrupted(entry.name) for entry in entries if entry.name not in done]
+        return results, chosen, True
+    return results, chosen, False
+
+
+def _interrupted(name: str) -> PropertyResult:
+    return PropertyResult(name, "undecided", "none", checked=0, detail="interrupted before it was checked")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("symcheck", "numpy", "gymnasium"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found

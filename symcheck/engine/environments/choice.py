@@ -1,0 +1,157 @@
+"""Which method tests an environment: the strongest that applies, with the reason in words.
+
+exact needs a finite MDP with known probabilities; paired needs states that can be set and dynamics that repeat;
+distribution needs states that can be set; trajectory needs nothing. A method asked for by name that does not apply is
+refused, not replaced.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from symcheck.engine.environments.control import Control, identity_control
+from symcheck.engine.environments.evidence import Evidence, Workbench
+from symcheck.engine.environments.paired import PairedEvidence
+from symcheck.engine.environments.pairs import Pairs, Part
+from symcheck.engine.environments.placement import Placement
+from symcheck.engine.environments.pool import gather
+from symcheck.engine.environments.stepper import Stepper
+from symcheck.engine.events import Emit
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import PropertyResult
+from symcheck.envs.state_access.access import find_state_access
+from symcheck.errors import OptionError
+from symcheck.symmetry.symmetry import Symmetry
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The method that tests an environment.
+
+    Attributes:
+        bench: what the methods share.
+        evidence: of the chosen method.
+        reason: why it was chosen.
+    """
+
+    bench: Workbench
+    evidence: Evidence
+    reason: str
+
+
+@dataclass(frozen=True)
+class NoEvidence:
+    """Nothing can be said; every equation is undecided for the same reason."""
+
+    why: str
+    method: str = "none"
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """Undecided, with the reason."""
+        return PropertyResult(name, "undecided", self.method, checked=0, detail=self.why)
+
+
+def choose(
+    make_env: Callable[[], gym.Env[Any, Any]],
+    symmetry: Symmetry,
+    options: EnvOptions,
+    label: str,
+    emit: Emit,
+    deadline: float | None,
+) -> Chosen:
+    """Set everything up and choose.
+
+    Args:
+        make_env: builds the environment.
+        symmetry: the claim.
+        options: the run's options.
+        label: names the environment in messages.
+        emit: where progress goes.
+        deadline: monotonic time after which nothing new is begun; None for no limit.
+
+    Returns:
+        The chosen method, ready to judge.
+
+    Raises:
+        OptionError: the method asked for does not apply to this environment.
+        SpecError: the symmetry does not fit the spaces.
+        TargetError: the environment cannot be used.
+    """
+    env = make_env()
+    bound = symmetry.bind(env.observation_space, env.action_space)
+    rng = np.random.default_rng([options.seed, 1])
+    env.action_space.seed(options.seed)
+    stepper = Stepper(env, find_state_access(env.unwrapped), label, seed=_seed(options.seed, label))
+    placement = Placement(stepper, bound, rng)
+    pairs = Pairs(stepper, placement, bound)
+    pool = gather(stepper, placement, options.samples, rng)
+    words = tuple((i,) for i in range(len(symmetry.group.generators)))
+    bench = Workbench(pairs, pool, options, emit, deadline, words, level=options.alpha)
+    return _chosen(bench, rng)
+
+
+def _seed(seed: int, label: str) -> int:
+    return (zlib.crc32(label.encode()) + seed) % (2**31)
+
+
+def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
+    method = bench.options.method
+    placement = bench.pairs.placement
+    if method == "exact":
+        raise OptionError(
+            "the exact method needs a finite MDP with known probabilities, which this environment does not show.",
+            where="--method",
+            remedy="Use --method auto.",
+        )
+    if placement.kind is None or method == "trajectory":
+        return _black_box(bench)
+    control = identity_control(bench.pairs.stepper, bench.pool, rng)
+    bench.pairs.stepper.reset_first = control.reset_first
+    if control.behaviour == "leaky":
+        _share_alpha(bench, statistical_parts=0)
+        return Chosen(bench, NoEvidence(control.text), control.text)
+    if method == "distribution" or (method == "auto" and control.behaviour == "stochastic"):
+        return _distribution(bench, control)
+    return _paired(bench, control)
+
+
+def _paired(bench: Workbench, control: Control) -> Chosen:
+    _share_alpha(bench, statistical_parts=0)
+    source = bench.pairs.placement.access.source
+    if control.behaviour == "stochastic":
+        why = f"{control.text}; pairs of single outcomes cannot be compared. Decide with --method distribution"
+        return Chosen(bench, NoEvidence(why, "paired"), why)
+    bench.caution = control.caution
+    bench.noise = control.noise
+    reason = f"paired: the state can be set ({source}) and steps repeat ({control.text})"
+    return Chosen(bench, PairedEvidence(bench), reason)
+
+
+def _distribution(bench: Workbench, control: Control) -> Chosen:
+    _share_alpha(bench, statistical_parts=3)
+    why = f"{control.text}; comparing distributions is not available yet"
+    return Chosen(bench, NoEvidence(why, "distribution"), why)
+
+
+def _black_box(bench: Workbench) -> Chosen:
+    if bench.options.method in ("paired", "distribution"):
+        raise OptionError(
+            f"--method {bench.options.method} needs to set the environment's state: {bench.pairs.placement.why_not}.",
+            where="--method",
+            remedy="Register access with symcheck.register_state_access, or use --method trajectory.",
+        )
+    _share_alpha(bench, statistical_parts=3)
+    why = f"black box: {bench.pairs.placement.why_not}; comparing whole episodes is not available yet"
+    return Chosen(bench, NoEvidence(why, "trajectory"), why)
+
+
+def _share_alpha(bench: Workbench, *, statistical_parts: int) -> None:
+    """Divide the run's alpha evenly over its statistical tests (Bonferroni): parts and start, times generators."""
+    tests = statistical_parts + int(bench.pairs.bound.symmetry.initial)
+    bench.level = bench.options.alpha / max(1, tests * len(bench.words))

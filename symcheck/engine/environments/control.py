@@ -1,0 +1,176 @@
+"""Controls that come before any statement about a symmetry: does the environment agree with itself?
+
+*Repeating*: the same (s, a), set twice with other states in between. If the outcomes differ, either the environment is
+random, or something survives setting the state; the two are told apart by seeding.
+*Reaching*: (s, a) as a rollout met it, against (s, a) set. If the outcomes differ, the state that is set is not the
+whole state, and a pass would speak about states that no episode visits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.pool import Pool
+from symcheck.engine.environments.stepper import Step, Stepper
+
+Behaviour = Literal["deterministic", "stochastic", "leaky"]
+_REPEATED = 60
+# A share of visits that may differ: rollouts reach states with more digits than the observation shows, and a few sit
+# at jumps (walls, thresholds) where a last digit matters.
+_MAY_DIFFER = 0.05
+_NOISE_FLOAT64, _NOISE_FLOAT32 = 1e-9, 1e-5  # iterative solvers stop early; above this it is no rounding
+_REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3  # the same for reaching, where the state itself was rounded
+
+
+@dataclass(frozen=True)
+class Control:
+    """What the controls found.
+
+    Attributes:
+        behaviour: "deterministic", "stochastic" (random, given the state) or "leaky" (something survives setting).
+        text: the finding in words.
+        caution: why a pass may not be believed although steps repeat; "" where nothing speaks against it.
+        noise: largest difference between repetitions, per part, where they agree up to rounding.
+        reset_first: the environment repeats itself only when it is reset before each state is set.
+    """
+
+    behaviour: Behaviour
+    text: str
+    caution: str = ""
+    noise: dict[Part, float] = field(default_factory=dict)
+    reset_first: bool = False
+
+
+def identity_control(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Control:
+    """Repeat steps, and compare stepping with setting.
+
+    Args:
+        stepper: the environment, with state access.
+        pool: states to try; its visits are what rollouts met.
+        rng: picks states and orders.
+
+    Returns:
+        What was found.
+    """
+    picked = rng.integers(0, len(pool.situations), size=_REPEATED)
+    states = [pool.situations[i].state for i in picked]
+    actions = [stepper.env.action_space.sample() for _ in states]
+    first = _stepped(stepper, states, actions, range(len(states)))
+    second = _stepped(stepper, states, actions, rng.permutation(len(states)))
+    agree, noise = _agreement(stepper, first, second)
+    if not agree:
+        return _not_repeating(stepper, states, actions, rng)
+    caution = _reaching(stepper, pool, rng)
+    text = f"identity control passed: {len(states)} pairs (s, a), set and stepped twice, gave the same outcome"
+    return Control("deterministic", text, caution, noise)
+
+
+def _stepped(stepper: Stepper, states: list[Any], actions: list[Any], order: Any) -> list[Step]:
+    steps: dict[int, Step] = {}
+    for i in order:
+        steps[int(i)] = stepper.outcome(states[int(i)], actions[int(i)])
+    return [steps[i] for i in range(len(states))]
+
+
+def _agreement(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple[bool, dict[Part, float]]:
+    """Whether two sets of steps agree up to rounding, and the largest differences."""
+    coordinates = stepper.codec.coordinates
+    one, two = np.stack([step.flat for step in first]), np.stack([step.flat for step in second])
+    gaps = coordinates.residual(one, two)
+    single = bool((coordinates.epsilon > 1e-10).any())
+    allowed = _NOISE_FLOAT32 if single else _NOISE_FLOAT64
+    scale = 1.0 + np.nan_to_num(np.abs(one), posinf=0.0, neginf=0.0)
+    rewards = np.array([abs(a.reward - b.reward) for a, b in zip(first, second, strict=True)])
+    rewards = np.where(np.isnan(rewards), 0.0, rewards)
+    sizes = 1.0 + np.abs([step.reward for step in first])
+    ended = all(a.terminated == b.terminated for a, b in zip(first, second, strict=True))
+    # Whole numbers have no rounding: any difference counts.
+    limit = np.where(coordinates.epsilon > 0, allowed, 0.0)
+    agree = ended and bool((gaps <= limit * scale).all()) and bool((rewards <= allowed * sizes).all())
+    return agree, {"transition": float(gaps.max()), "reward": float(rewards.max())} if agree else {}
+
+
+def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng: np.random.Generator) -> Control:
+    forward = _seeded(stepper, states, actions, range(len(states)), 0)
+    backward = _seeded(stepper, states, actions, rng.permutation(len(states)), 0)
+    if not _agreement(stepper, forward, backward)[0]:
+        return Control(
+            "leaky",
+            "identity control failed: the same (s, a) gave different s', also with the same seed. Hidden state "
+            "survives reset / set_state, or there is randomness that no seed reaches; no statement about the symmetry "
+            "is possible",
+        )
+    other = _seeded(stepper, states, actions, range(len(states)), 1)
+    if _agreement(stepper, forward, other)[0]:
+        return Control(
+            "deterministic",
+            "identity control passed after a reset before each state: something survives setting the state alone",
+            reset_first=True,
+        )
+    return Control(
+        "stochastic",
+        "identity control: the same (s, a) gave different s', and the same with the same seed: the dynamics are random",
+    )
+
+
+def _seeded(stepper: Stepper, states: list[Any], actions: list[Any], order: Any, seed: int) -> list[Step]:
+    steps: dict[int, Step] = {}
+    with _global_generators():
+        for i in order:
+            _seed_all(1000 * seed + int(i))
+            stepper.reset(seed=1000 * seed + int(i))
+            steps[int(i)] = stepper.outcome(states[int(i)], actions[int(i)])
+    return [steps[i] for i in range(len(states))]
+
+
+def _seed_all(seed: int) -> None:
+    np.random.seed(seed)  # noqa: NPY002 - environments that draw from the global generator
+    random.seed(seed)
+
+
+@contextmanager
+def _global_generators() -> Iterator[None]:
+    """Leave the process-wide generators as they were found."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+
+
+def _reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> str:
+    visits = [pool.visits[i] for i in rng.permutation(len(pool.visits))[:_REPEATED]]
+    if not visits:
+        return ""
+    coordinates = stepper.codec.coordinates
+    single = bool((coordinates.epsilon > 1e-10).any())
+    allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
+    differing = 0
+    example = ""
+    for visit in visits:
+        step = stepper.outcome(visit.situation.state, visit.action)
+        gap = coordinates.residual(visit.step.flat, step.flat)
+        scale = 1.0 + np.nan_to_num(np.abs(visit.step.flat), posinf=0.0, neginf=0.0)
+        reward = abs(step.reward - visit.step.reward) > allowed * (1 + abs(step.reward))
+        if (~(gap <= allowed * scale)).any() or reward or step.terminated != visit.step.terminated:
+            differing += 1
+            example = example or _worst(coordinates.names, gap, reward)
+    if differing <= _MAY_DIFFER * len(visits):
+        return ""
+    return (
+        f"{differing} of {len(visits)} states behave differently when they are set than when a rollout reaches them "
+        f"(first in {example}): hidden state that state access does not restore; register get and set for all of it"
+    )
+
+
+def _worst(names: tuple[str, ...], gap: Vector, reward: bool) -> str:
+    return names[int(np.argmax(gap))] if gap.max() > 0 else "reward" if reward else "terminated"

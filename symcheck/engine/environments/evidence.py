@@ -1,0 +1,80 @@
+"""What every method of testing an environment offers: a verdict per property, on evidence gathered once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from symcheck.engine.environments.pairs import Pairs, Part
+from symcheck.engine.environments.pool import Pool
+from symcheck.engine.events import Emit, Progress
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import PropertyResult
+
+UNITS: dict[Part, str] = {
+    "observation": "max norm over observation coordinates",
+    "reward": "absolute difference of rewards",
+    "transition": "max norm over next-state coordinates",
+    "termination": "terminated on one side only",
+}
+CLAIMS: dict[Part, str] = {
+    "observation": "obs(g s) = g obs(s)",
+    "reward": "R(g s, g a) = R(s, a)",
+    "transition": "T(g s, g a) = g T(s, a)",
+    "termination": "T(g s, g a) terminates exactly when T(s, a) does",
+}
+
+
+class Evidence(Protocol):
+    """Evidence about one symmetry of one environment, gathered by one method."""
+
+    @property
+    def method(self) -> str:
+        """The method's name, as `--method` takes it."""
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict on one property."""
+
+
+@dataclass
+class Workbench:
+    """What the methods share.
+
+    Attributes:
+        pairs: makes and measures cases (with the stepper, the placement and the bound symmetry).
+        pool: situations to test.
+        options: the run's options.
+        emit: where progress goes.
+        deadline: `time.monotonic()` value after which no new batch starts; None for no limit.
+        words: the elements that are tested: the generators.
+        level: the significance level of one statistical test, after the budget of the run was divided.
+        caution: why a pass may not be believed ("hidden state ..."); "" where nothing is known against it.
+        diagnose: whether likely causes are looked for.
+    """
+
+    pairs: Pairs
+    pool: Pool
+    options: EnvOptions
+    emit: Emit
+    deadline: float | None
+    words: tuple[tuple[int, ...], ...]
+    level: float
+    caution: str = ""
+    diagnose: bool = True
+    noise: dict[Part, float] = field(default_factory=dict)
+
+    def rng(self, stream: str) -> np.random.Generator:
+        """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""
+        return np.random.default_rng([self.options.seed, *stream.encode()])
+
+    def in_time(self) -> bool:
+        """Whether the time budget allows another batch."""
+        return self.deadline is None or time.monotonic() < self.deadline
+
+    def progress(self, what: str) -> Callable[[int, int], None]:
+        """A function of (done, total) that reports progress on `what`."""
+        return lambda done, total: self.emit(Progress(done, total, what))

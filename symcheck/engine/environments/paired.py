@@ -1,0 +1,328 @@
+"""The paired method: set s and g s, step a and g a, compare. For environments that repeat themselves.
+
+Cases are drawn with replacement from the pool, so that "no violation in n" bounds the violating fraction of the pool's
+distribution. Every violation is looked at again before anybody is accused: it must repeat, and it must exceed what a
+nudge of the state by one unit in the last place can do there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments import diagnosis
+from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.edges import Tie, one_sided_tie, threshold_cases
+from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.minimise import minimise, simplest
+from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Part, joined
+from symcheck.engine.environments.pool import draw_actions
+from symcheck.engine.environments.tolerance import Tolerance
+from symcheck.engine.results import Counterexample, PropertyResult, Verdict
+from symcheck.engine.statistics import largest_fraction
+
+_BATCH = 500
+_LOOKED_AT = 24  # confirmed violations are enough of a verdict
+_MOST_LOOKED_AT = 600  # suspicious cases that are nudged before the method says it cannot tell
+_FEWEST = 100  # checks below which running out of time is no evidence
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """Suspicious cases after a second look: rows of the comparison."""
+
+    confirmed: list[int]
+    rounding: list[int]
+    unrepeatable: list[int]
+    unseen: list[int]
+
+
+class PairedEvidence:
+    """Evidence by stepping both sides of every pair.
+
+    Args:
+        bench: the environment, the pool and the options.
+    """
+
+    method = "paired"
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+        self.pairs = bench.pairs
+
+    @functools.cached_property
+    def measured(self) -> Measurement:
+        """Both sides of every case; stepped once, when a property first asks."""
+        cases = self._cases()
+        report = self.bench.progress("stepping both sides")
+        parts: list[Measurement] = []
+        for start in range(0, len(cases), _BATCH):
+            if not self.bench.in_time():
+                break
+            parts.append(self.pairs.measure(cases[start : start + _BATCH]))
+            report(min(start + _BATCH, len(cases)), len(cases))
+        whole = joined(parts)
+        if whole is None:
+            whole = self.pairs.measure(cases[:1])
+        if self.bench.in_time():
+            edges = threshold_cases(self.pairs, whole, self.bench.rng("edges"))
+            if edges:
+                whole = joined([whole, self.pairs.measure(edges)]) or whole
+        return whole
+
+    def _cases(self) -> list[Case]:
+        rng = self.bench.rng("cases")
+        count = self.bench.options.samples
+        situations = self.bench.pool.situations
+        picked = rng.integers(0, len(situations), size=count)
+        letters = rng.integers(0, len(self.bench.words), size=count)
+        actions = draw_actions(self.pairs.stepper.env.action_space, count, rng)
+        return [
+            self.pairs.case(self.bench.words[letter], situations[i], action)
+            for i, letter, action in zip(picked, letters, actions, strict=True)
+        ]
+
+    @functools.cached_property
+    def tolerance(self) -> Tolerance:
+        """Tolerances, with the run's typical conditioning measured."""
+        tolerance = Tolerance(self.pairs, self.bench.noise)
+        parts: tuple[Part, ...] = ("reward", "transition")
+        for part in parts:
+            tolerance.learn(part, self.measured, self.bench.rng(f"nudge {part}"))
+        return tolerance
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict on one property; see `Evidence`."""
+        measured, tolerance = self.measured, self.tolerance
+        comparison = self.pairs.comparison(part, measured)
+        residual = comparison.residual()
+        limits = tolerance.of(comparison)
+        looked = self._look_again(part, comparison, residual, limits)
+        tie = self._tie(part, comparison, looked)
+        result = self._summary(name, part, comparison, residual, limits, looked)
+        if looked.confirmed or tie is not None:
+            return self._failed(result, part, comparison, looked, tie)
+        return self._not_failed(result, looked)
+
+    def _look_again(self, part: Part, comparison: Comparison, residual: Vector, limits: Vector) -> _Looked:
+        over = ~(residual <= limits)
+        suspects = [int(row) for row in np.flatnonzero(over.any(axis=1))]
+        rng = self.bench.rng(f"confirm {part}")
+        suspects = _worst_and_random(suspects, residual, limits, rng)
+        confirmed: list[int] = []
+        rounding: list[int] = []
+        unrepeatable: list[int] = []
+        seen = 0
+        for start in range(0, min(len(suspects), _MOST_LOOKED_AT), _LOOKED_AT):
+            if len(confirmed) >= _LOOKED_AT:
+                break
+            rows = suspects[start : start + _LOOKED_AT]
+            seen += len(rows)
+            stable, real = self._verify(part, comparison, rows, residual, rng)
+            for row, repeats, exceeds in zip(rows, stable, real, strict=True):
+                (unrepeatable if not repeats else confirmed if exceeds else rounding).append(row)
+        return _Looked(confirmed, rounding, unrepeatable, suspects[seen:])
+
+    def _verify(
+        self, part: Part, comparison: Comparison, rows: list[int], residual: Vector, rng: np.random.Generator
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Whether cases repeat, and whether their residual exceeds what a nudge does there."""
+        cases = [self.measured.cases[row] for row in rows]
+        again = self.pairs.comparison(part, self.pairs.measure(cases))
+        part_of = Comparison(part, comparison.coordinates, comparison.expected[rows], comparison.actual[rows])
+        moved = self.tolerance.nudges(part, cases, rng)
+        local = self.tolerance.of(part_of, 0.0 if moved is None else moved)
+        drift = np.maximum(
+            comparison.coordinates.residual(part_of.expected, again.expected),
+            comparison.coordinates.residual(part_of.actual, again.actual),
+        )
+        stable = (drift <= np.maximum(local, self.tolerance.of(part_of))).all(axis=1)
+        return np.asarray(stable), np.asarray((~(residual[rows] <= local)).any(axis=1))
+
+    def _tie(self, part: Part, comparison: Comparison, looked: _Looked) -> Tie | None:
+        if part != "termination" or looked.confirmed:
+            return None
+        transition = self.pairs.comparison("transition", self.measured)
+        return one_sided_tie(self.pairs.bound, transition, comparison, looked.rounding)
+
+    def _summary(
+        self, name: str, part: Part, comparison: Comparison, residual: Vector, limits: Vector, looked: _Looked
+    ) -> PropertyResult:
+        violations = len(looked.confirmed) + len(looked.unseen)
+        excused = np.zeros(len(residual), dtype=bool)
+        excused[looked.rounding] = True
+        counted = residual[~excused] if not excused.all() else residual
+        row, column = _worst(counted, limits[~excused] if not excused.all() else limits)
+        return PropertyResult(
+            name,
+            "passed",
+            self.method,
+            checked=len(residual),
+            violations=violations,
+            max_residual=float(counted.max()) if counted.size else 0.0,
+            tolerance=float(limits[~excused][row, column] if not excused.all() else limits[row, column]),
+            unit=UNITS[part],
+            detail=self._detail(part, len(residual), looked),
+            per_coordinate=_per_coordinate(comparison, counted, limits),
+        )
+
+    def _detail(self, part: Part, checked: int, looked: _Looked) -> str:
+        steps = self.measured.left
+        ends = int(steps.terminated.sum())
+        text = f"{checked} pairs drawn from {self.bench.pool.region()}"
+        if part == "termination":
+            text += f"; {ends} of them end the episode"
+        if looked.rounding:
+            text += (
+                f"; {len(looked.rounding)} differ by no more than one unit in the last place of the state can do there"
+            )
+        return f"{text}. Tolerance: {_ORIGIN[part]}."
+
+    def _failed(
+        self, result: PropertyResult, part: Part, comparison: Comparison, looked: _Looked, tie: Tie | None
+    ) -> PropertyResult:
+        rows = [tie.row] if tie is not None else looked.confirmed
+        case = self._shrunk(part, rows, tie)
+        example, seen = self.counterexample(part, case)
+        causes = diagnosis.causes(self, part, looked.confirmed, case, seen, tie) if self.bench.diagnose else []
+        return _with(
+            result,
+            verdict="failed",
+            violations=len(looked.rounding) if tie is not None else result.violations,
+            counterexample=example,
+            causes=tuple(causes),
+            detail=f"{result.detail} Shrunk from {max(result.violations, len(rows))} violating pairs.",
+        )
+
+    def _shrunk(self, part: Part, rows: list[int], tie: Tie | None) -> Case:
+        cases = [self.measured.cases[row] for row in rows]
+        if tie is not None:
+            return cases[0]
+        start = simplest(self.pairs, cases)
+        small = minimise(self.pairs, start, lambda case: self.violates(part, case))
+        return small if self.violates(part, small, carefully=True) else start
+
+    def violates(self, part: Part, case: Case, *, carefully: bool = False) -> bool:
+        """Whether one case violates a property beyond its tolerance.
+
+        Args:
+            part: the property.
+            case: the case; both sides are stepped.
+            carefully: also compare with what a nudge does there.
+
+        Returns:
+            Whether some residual exceeds its tolerance.
+        """
+        comparison = self.pairs.comparison(part, self.pairs.measure([case]))
+        moved = self.tolerance.nudges(part, [case], self.bench.rng("careful")) if carefully else None
+        limits = self.tolerance.of(comparison, 0.0 if moved is None else moved)
+        return bool((~(comparison.residual() <= limits)).any())
+
+    def counterexample(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
+        """One case as the report shows it, and its measurement."""
+        seen = self.pairs.measure([case])
+        comparison = self.pairs.comparison(part, seen)
+        residual, limits = comparison.residual(), self.tolerance.of(comparison)
+        _, column = _worst(residual, limits)
+        dim = self.pairs.stepper.codec.coordinates.dim
+        half = slice(None) if part != "transition" else slice(0, dim) if column < dim else slice(dim, None)
+        expected, actual = comparison.expected[0, half], comparison.actual[0, half]
+        internal = self.pairs.placement.kind in ("map", "inverse")
+        scalar = part in ("reward", "termination")
+        example = Counterexample(
+            group_element=self.pairs.bound.label(case.word),
+            observation=case.situation.obs,
+            state=case.situation.state if internal else None,
+            action=case.action,
+            expected=_plain(part, expected) if scalar else expected,
+            actual=_plain(part, actual) if scalar else actual,
+            residual=float(residual[0, column]),
+            where=comparison.coordinates.names[column],
+            image_observation=case.image.obs,
+            image_action=case.image_action,
+        )
+        return example, seen
+
+    def _not_failed(self, result: PropertyResult, looked: _Looked) -> PropertyResult:
+        if looked.unrepeatable:
+            return _undecided(
+                result,
+                "some pairs gave another outcome when they were stepped again: the environment is random now and then. "
+                "Decide with --method distribution",
+            )
+        if looked.unseen:
+            return _undecided(
+                result, "too many pairs sit within one unit in the last place of a jump to be judged; sample elsewhere"
+            )
+        if result.checked < min(_FEWEST, self.bench.options.samples):
+            return _undecided(result, "the time budget ran out; allow more with --max-time")
+        if self.bench.caution:
+            return _undecided(result, self.bench.caution)
+        alpha = self.bench.options.alpha
+        value = largest_fraction(0, result.checked, alpha)
+        bound = {
+            "kind": "violation_fraction",
+            "value": value,
+            "confidence": 1 - alpha,
+            "region": self.bench.pool.region(),
+        }
+        return _with(result, bound=bound)
+
+
+_ORIGIN: dict[Part, str] = {
+    "observation": "rounding unit of the dtype times the value scale",
+    "reward": "16 rounding units of the value scale, plus 16 times what a 1-ulp nudge of the state does",
+    "transition": "16 rounding units of the value scale, plus 16 times what a 1-ulp nudge of the state does",
+    "termination": "none, both sides must agree",
+}
+
+
+def _worst_and_random(suspects: list[int], residual: Vector, limits: Vector, rng: np.random.Generator) -> list[int]:
+    """Suspects, the worst and random ones alternating: the worst may all sit at jumps."""
+    if not suspects:
+        return []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(residual[suspects] / limits[suspects], nan=0.0, posinf=np.inf).max(axis=1)
+    worst = [suspects[i] for i in np.argsort(-ratio, kind="stable")]
+    mixed = [suspects[i] for i in rng.permutation(len(suspects))]
+    order = [row for pair in zip(worst, mixed, strict=True) for row in pair]
+    return list(dict.fromkeys(order))
+
+
+def _worst(residual: Vector, limits: Vector) -> tuple[int, int]:
+    """Row and column of the residual that exceeds its tolerance most."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(residual > 0, residual / np.where(limits > 0, limits, np.finfo(float).tiny), 0.0)
+    row, column = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    return int(row), int(column)
+
+
+def _per_coordinate(comparison: Comparison, residual: Vector, limits: Vector) -> tuple[dict[str, object], ...]:
+    names = comparison.coordinates.names
+    if len(names) > 64 or not residual.size:
+        return ()
+    rows = {}
+    for j, name in enumerate(names):  # internal float64 values, where compared, replace the rounded observation
+        rows[name] = {
+            "name": name,
+            "max_residual": float(residual[:, j].max()),
+            "tolerance": float(limits[:, j].max()),
+        }
+    return tuple(rows.values())
+
+
+def _plain(part: Part, value: Vector) -> float | bool:
+    return bool(value[0]) if part == "termination" else float(value[0])
+
+
+def _with(result: PropertyResult, **changes: object) -> PropertyResult:
+    return dataclasses.replace(result, **changes)  # type: ignore[arg-type]
+
+
+def _undecided(result: PropertyResult, why: str) -> PropertyResult:
+    verdict: Verdict = "undecided"
+    return _with(result, verdict=verdict, detail=f"Undecided: {why}. {result.detail}")

@@ -1,0 +1,205 @@
+"""The start distribution: do reset observations and images of reset observations have the same law?
+
+Independent resets are paired, one of each pair is mapped, and the swap test compares the two. The answer names the
+coordinate and the moment: "mean of observation[0]: -0.5 against -0.547".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from symcheck.engine.environments.coordinates import Coordinates, Vector
+from symcheck.engine.environments.diagnosis import linear_map
+from symcheck.engine.environments.evidence import Workbench
+from symcheck.engine.environments.pairs import Pairs
+from symcheck.engine.environments.placement import Word
+from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.statistics import SwapTest, swap_test
+
+_FEWEST, _MOST = 500, 4000  # pairs of resets
+_WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
+_UNIT = "standardised difference of the two samples"
+
+
+@dataclasses.dataclass(frozen=True)
+class StartSample:
+    """Resets under one element.
+
+    Attributes:
+        word: the element g.
+        expected: images of reset observations, shape (n, dim).
+        actual: other reset observations, shape (n, dim).
+    """
+
+    word: Word
+    expected: Vector
+    actual: Vector
+
+
+def draw_starts(bench: Workbench) -> list[StartSample]:
+    """Reset until every element has its pairs; each reset is used once, so that pairs are independent."""
+    pairs = bench.pairs
+    count = int(np.clip(bench.options.samples // 4, _FEWEST, _MOST)) // max(1, len(bench.words)) + 1
+    count = max(count, 200)
+    report = bench.progress("resetting")
+    samples = []
+    for at, word in enumerate(bench.words):
+        observations = []
+        for i in range(2 * count):
+            if not bench.in_time() and i >= 40 and i % 2 == 0:
+                break
+            observations.append(pairs.stepper.reset())
+        codec = pairs.stepper.codec
+        images = [pairs.bound.observation(word, obs) for obs in observations[::2]]
+        samples.append(StartSample(word, codec.flatten_batch(images), codec.flatten_batch(observations[1::2])))
+        report(at + 1, len(bench.words))
+    return samples
+
+
+def judge_start(name: str, bench: Workbench) -> PropertyResult:
+    """The verdict on the start distribution, at the level that the run's budget gives each element.
+
+    Args:
+        name: the property's name.
+        bench: the environment, with the level of one test.
+
+    Returns:
+        failed where some element's test rejects, else passed with the shift that would have been found.
+    """
+    samples = draw_starts(bench)
+    coordinates = bench.pairs.stepper.codec.coordinates
+    rng = bench.rng("swaps of starts")
+    tests = [_test(sample, coordinates, bench.level, rng) for sample in samples]
+    at = int(np.argmin([test.p_value for test in tests]))
+    test, sample = tests[at], samples[at]
+    checked = sum(len(one.actual) for one in samples)
+    region = f"{checked} independent pairs of resets"
+    result = PropertyResult(
+        name,
+        "passed",
+        "distribution",
+        checked=checked,
+        p_value=test.p_value,
+        unit=_UNIT,
+        max_residual=test.statistic,
+        detail=f"{region}, each with one member mapped; swap test at level {bench.level:.2g} per generator.",
+    )
+    if not test.p_value <= bench.level:
+        bound = {
+            "kind": "mean_shift",
+            "value": max(one.detectable for one in tests),
+            "unit": "standard deviations",
+            "confidence": 0.9,
+            "region": region,
+        }
+        return dataclasses.replace(result, bound=bound)
+    return _failed(result, bench.pairs, sample, test, coordinates)
+
+
+def _test(sample: StartSample, coordinates: Coordinates, level: float, rng: np.random.Generator) -> SwapTest:
+    scale = np.nanmax(np.abs(np.concatenate([sample.expected, sample.actual])), axis=0, initial=0.0)
+    # 32 rounding units: images that rounding moved by a unit or two are the same value.
+    tie = 32 * coordinates.epsilon * np.where(np.isfinite(scale), scale, 1.0)
+    chosen = _chosen(sample, rng)
+    return _renumbered(
+        swap_test(
+            sample.expected[:, chosen],
+            sample.actual[:, chosen],
+            [coordinates.names[j] for j in chosen],
+            level=level,
+            rng=rng,
+            tie=tie[chosen],
+        ),
+        chosen,
+    )
+
+
+def _chosen(sample: StartSample, rng: np.random.Generator) -> list[int]:
+    """All coordinates, or a random selection of those that vary where there are many (images)."""
+    dim = sample.actual.shape[1]
+    if dim <= _WIDEST:
+        return list(range(dim))
+    pooled = np.concatenate([sample.expected, sample.actual])
+    varying = np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))
+    return sorted(int(j) for j in rng.permutation(varying)[:_WIDEST]) or [0]
+
+
+def _renumbered(test: SwapTest, chosen: list[int]) -> SwapTest:
+    return dataclasses.replace(test, coordinate=chosen[test.coordinate])
+
+
+def _failed(
+    result: PropertyResult, pairs: Pairs, sample: StartSample, test: SwapTest, coordinates: Coordinates
+) -> PropertyResult:
+    j = test.coordinate
+    expected, actual = float(np.nanmean(sample.expected[:, j])), float(np.nanmean(sample.actual[:, j]))
+    label = pairs.bound.label(sample.word)
+    causes = [*_centre(pairs, sample, j, coordinates), *_exchanged(pairs, sample, coordinates)]
+    causes.append("start distribution is not symmetric; the dynamics are judged on their own")
+    text = f"initial: {test.feature} differs under {label}"
+    if test.moment == "mean":
+        text += f": {actual:.4g} at reset, {expected:.4g} after the map"
+    example = Counterexample(
+        group_element=label,
+        observation=None,
+        state=None,
+        action=None,
+        expected=expected,
+        actual=actual,
+        residual=abs(actual - expected),
+        where=coordinates.names[j],
+    )
+    return dataclasses.replace(
+        result,
+        verdict="failed",
+        violations=1,
+        counterexample=example,
+        causes=tuple(causes),
+        detail=f"{text} (p = {test.p_value:.2g}). {result.detail} Expected and actual are means over resets.",
+    )
+
+
+def _centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coordinates) -> list[str]:
+    """Where the start is centred, against the point that the map keeps."""
+    linear = linear_map(lambda obs: pairs.bound.observation(sample.word, obs), pairs.stepper.first_obs)
+    if linear is None:
+        return []
+    matrix, offset = linear
+    if matrix[j, j] != -1 or np.count_nonzero(matrix[j]) != 1:
+        return []
+    fixed, mean = offset[j] / 2, float(np.nanmean(sample.actual[:, j]))
+    spread = float(np.nanstd(sample.actual[:, j])) / np.sqrt(len(sample.actual))
+    if abs(mean - fixed) <= 3 * spread:
+        return []
+    return [f"centre {mean:.4g} of {coordinates.names[j]} is not {fixed:.4g}, which the map keeps"]
+
+
+def _exchanged(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> list[str]:
+    """Two coordinates that the map exchanges although they start differently."""
+    linear = linear_map(lambda obs: pairs.bound.observation(sample.word, obs), pairs.stepper.first_obs)
+    if linear is None:
+        return []
+    matrix, _ = linear
+    means = np.nanmean(sample.actual, axis=0)
+    spreads = np.nanstd(sample.actual, axis=0)
+    found = []
+    for i in range(len(matrix)):
+        sources = np.flatnonzero(matrix[i])
+        if len(sources) != 1 or sources[0] == i:
+            continue
+        k = int(sources[0])
+        moved = matrix[i, k] * means[k]
+        names = coordinates.names
+        if abs(moved - means[i]) > 6 * np.hypot(spreads[i], spreads[k]) / np.sqrt(len(sample.actual)):
+            found.append(
+                f"{names[k]} has mean {means[k]:.3g}, {names[i]} mean {means[i]:.3g}, yet the map sends one to the "
+                f"other{'' if matrix[i, k] > 0 else ' with its sign changed'}: check the order of the coordinates"
+            )
+        elif abs(spreads[i] - spreads[k]) > 0.2 * max(spreads[i], spreads[k]):
+            found.append(
+                f"{names[k]} has standard deviation {spreads[k]:.3g}, {names[i]} {spreads[i]:.3g}, "
+                "yet the map sends one to the other"
+            )
+    return found[:2]
