@@ -109,7 +109,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters.update(formula=formula, count=count, one_line=one_line, spanned=spanned)
+    environment.filters.update(formula=formula, count=count, one_line=one_line, spanned=spanned, breakable=breakable)
     return environment
 
 
@@ -128,6 +128,16 @@ def _asset(name: str) -> str:
 def _hash(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return "sha256-" + base64.b64encode(digest).decode("ascii")
+
+
+def breakable(text: str) -> Markup:
+    """A name that may break after its underscores, points and slashes.
+
+    Example:
+        >>> breakable("reward_invariance")
+        Markup('<bdi>reward_<wbr>invariance</bdi>')
+    """
+    return Markup("<bdi>{}</bdi>").format(Markup(re.sub(r"([_./])", r"\1<wbr>", str(escape(one_line(text, 80))))))
 
 
 def spanned(text: str) -> Markup:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 
 VERSIONS = {"symcheck": "0.1.0", "gymnasium": "1.4.0", "numpy": "2.4.6", "python": "3.11.2"}
 BOUND = {
@@ -278,3 +283,85 @@ def hostile_run() -> RunResult:
 def several_runs(passing_run: RunResult, failing_run: RunResult, failing_network: RunResult) -> list[RunResult]:
     """Three runs in one report."""
     return [passing_run, failing_run, failing_network]
+
+
+@pytest.fixture
+def many_runs() -> list[RunResult]:
+    """200 runs of five properties: 1,000 checks, every fiftieth run failing."""
+    runs = []
+    for index in range(200):
+        failing = index % 50 == 7
+        properties = (
+            AXIOMS,
+            _held("reward_invariance", 0.0),
+            TRANSITION_FAILURE if failing else _held("transition_invariance", 1.2e-7, per_coordinate=COORDINATES),
+            _held("termination_invariance", 0.0),
+            _held("initial_invariance"),
+        )
+        runs.append(
+            RunResult(
+                "env",
+                f"Task{index}-v0",
+                "mirror",
+                {"name": "C2", "order": 2},
+                properties,
+                0.01,
+                index,
+                1.0,
+                VERSIONS,
+                f"symcheck verify-env Task{index}-v0",
+                CLAIM,
+            )
+        )
+    return runs
+
+
+@pytest.fixture
+def curve_model() -> CurveModel:
+    """Two networks, five seeds each, one run stopped early; deterministic."""
+    networks = []
+    for place, name in enumerate(("equivariant", "mlp")):
+        steps = list(range(1000, 21000, 1000))
+        curves = [
+            SeedCurve(seed, steps, [min(500.0, 20.0 + (s / (9.0 + 6 * place + seed)) * 0.4) for s in steps])
+            for seed in range(5)
+        ]
+        failed = (FailedRun(4, "the loss became NaN at update 12", 8000),) if place else ()
+        if failed:
+            curves[4] = SeedCurve(4, steps[:8], curves[4].returns[:8])
+        networks.append(
+            NetworkCurves(
+                name,
+                0.001,
+                curves,
+                verdict="failed" if place else "proved",
+                verdict_detail="not claimed" if place else "certificate",
+                failed_runs=failed,
+                parameters=8706,
+            )
+        )
+    return CurveModel(
+        "CartPole-v1",
+        networks,
+        {"algorithm": "PPO", "discount": "0.99"},
+        threshold=475.0,
+        evaluation="25 episodes every 1,000 steps.",
+        command="reference-agents train cartpole",
+        versions={"symcheck": "0.1.0"},
+        duration_s=75.0,
+        notes=("Preset paper.",),
+    )
+
+
+@pytest.fixture
+def gold() -> Callable[[str, str], None]:
+    """Compare text with a gold file; `WRITE_GOLD=1 pytest ...` writes the files anew, to be read before committing."""
+
+    def compare(name: str, text: str) -> None:
+        path = Path(__file__).parent / "gold" / name
+        if os.environ.get("WRITE_GOLD") == "1":
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text, f"{name} changed; look at it, then run with WRITE_GOLD=1"
+
+    return compare

@@ -73,9 +73,19 @@ def build(run: RunView) -> Section | None:
         "Residuals against tolerance",
         figure=draw(drawn, f"{run.anchor}-residual-figure") if drawn else "",
         rows=table,
+        units=_units(rows),
         left_out=len(rows) - len(listed),
         not_drawn=sum(row.ratio is not None for row in rows) - len(drawn),
     )
+
+
+def _units(rows: Sequence[Row]) -> list[tuple[str, list[str]]]:
+    """Each unit with the properties that are measured in it."""
+    units: dict[str, list[str]] = {}
+    for row in rows:
+        if row.unit:
+            units.setdefault(row.unit, []).append(one_line(row.name, 80))
+    return list(units.items())
 
 
 def _finite(value: float | str | None) -> float | None:

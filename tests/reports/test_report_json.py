@@ -1,0 +1,107 @@
+"""JSON follows the published schema, and the schema refuses what the interface forbids."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+
+from symcheck.engine.results import RunResult
+from symcheck_reports import json as json_report
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    schema = json_report.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def _errors(validator: jsonschema.Draft202012Validator, data: Any) -> list[str]:
+    return [error.message for error in validator.iter_errors(data)]
+
+
+@pytest.mark.parametrize("name", ["passing_run", "failing_run", "failing_network", "hostile_run"])
+def test_every_report_is_valid(
+    name: str, request: pytest.FixtureRequest, validator: jsonschema.Draft202012Validator
+) -> None:
+    run: RunResult = request.getfixturevalue(name)
+    assert _errors(validator, json.loads(json_report.render(run))) == []
+
+
+def test_several_runs_stand_under_reports_below_the_worst_verdict(
+    several_runs: list[RunResult], validator: jsonschema.Draft202012Validator
+) -> None:
+    data = json.loads(json_report.render(several_runs))
+    assert _errors(validator, data) == []
+    assert list(data) == ["schema", "verdict", "reports"]
+    assert data["verdict"] == "failed"
+    assert [report["verdict"] for report in data["reports"]] == ["passed", "failed", "failed"]
+
+
+def test_one_run_in_a_list_is_one_object(passing_run: RunResult) -> None:
+    assert json_report.render([passing_run]) == json_report.render(passing_run)
+
+
+def test_keys_stand_in_the_order_of_the_interface(passing_run: RunResult) -> None:
+    keys = list(json.loads(json_report.render(passing_run)))
+    assert keys[:6] == ["schema", "kind", "target", "symmetry", "group", "verdict"]
+
+
+def test_nan_and_infinity_are_strings(hostile_run: RunResult) -> None:
+    text = json_report.render(hostile_run)
+    data = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+    example = data["properties"][0]["counterexample"]
+    assert (example["residual"], example["actual"]) == ("NaN", "Infinity")
+
+
+def test_any_text_survives_the_round_trip(hostile_run: RunResult) -> None:
+    assert json.loads(json_report.render(hostile_run))["target"] == hostile_run.target
+    json_report.render(hostile_run).encode("ascii")
+
+
+def test_no_run_is_no_report() -> None:
+    with pytest.raises(ValueError, match="at least one run"):
+        json_report.render([])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema",), "symcheck/2"),
+        (("verdict",), "ok"),
+        (("kind",), "agent"),
+        (("alpha",), 1.5),
+        (("group", "order"), 0),
+        (("properties", 0, "checked"), -1),
+        (("properties", 0, "verdict"), "PASSED"),
+        (("properties", 2, "max_residual"), "nan"),
+        (("properties", 2, "causes"), "one text"),
+    ],
+)
+def test_the_schema_refuses(
+    path: tuple[str | int, ...], value: object, failing_run: RunResult, validator: jsonschema.Draft202012Validator
+) -> None:
+    data = copy.deepcopy(json.loads(json_report.render(failing_run)))
+    inner = data
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    assert _errors(validator, data)
+
+
+@pytest.mark.parametrize("key", ["target", "verdict", "properties", "versions", "command"])
+def test_the_schema_misses_a_key_that_is_left_out(
+    key: str, failing_run: RunResult, validator: jsonschema.Draft202012Validator
+) -> None:
+    data = json.loads(json_report.render(failing_run))
+    del data[key]
+    assert _errors(validator, data)
+
+
+def test_json_is_as_agreed(several_runs: list[RunResult], gold: Callable[[str, str], None]) -> None:
+    gold("several.json", json_report.render(several_runs))

@@ -1,0 +1,140 @@
+"""The sentences say what the evidence says, and never more."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from symcheck.engine.results import PropertyResult, RunResult, Verdict
+from symcheck_reports import words
+
+
+def _run(*properties: PropertyResult, kind: str = "env", **changes: object) -> RunResult:
+    settings = {"group": {"name": "C2", "order": 2}, "alpha": 0.01, "seed": 0, **changes}
+    return RunResult(kind, "Mine-v0", "mirror", properties=properties, **settings)  # type: ignore[arg-type]
+
+
+def _property(
+    verdict: Verdict, checked: int = 100, method: str = "paired", name: str = "reward_invariance", detail: str = ""
+) -> PropertyResult:
+    return PropertyResult(name, verdict, method, checked, detail=detail)
+
+
+def test_a_pass_names_its_number_of_checks(passing_run: RunResult) -> None:
+    assert words.verdict_sentence(passing_run) == (
+        "CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks and 2,000 distribution checks "
+        "can tell."
+    )
+
+
+def test_the_smallest_number_of_checks_stands_for_a_method() -> None:
+    run = _run(_property("passed", 500), _property("passed", 20000, name="transition_invariance"))
+    assert "500 paired checks" in words.verdict_sentence(run)
+    assert "20,000" not in words.verdict_sentence(run)
+
+
+def test_proved_is_said_only_when_everything_is_proved() -> None:
+    assert "proved for every state" in words.verdict_sentence(_run(_property("proved")))
+    mixed = words.verdict_sentence(_run(_property("proved"), _property("passed", 7, name="termination_invariance")))
+    assert "proved" not in mixed
+    assert "as far as 7 paired checks can tell" in mixed
+
+
+def test_a_failure_names_what_fails_and_where(failing_network: RunResult) -> None:
+    sentence = words.verdict_sentence(failing_network)
+    assert "is not equivariant" in sentence
+    assert "layer_certificate and network_equivariance fail at layer body.2" in sentence
+
+
+def test_an_interrupted_run_is_undecided_however_much_passed() -> None:
+    sentence = words.verdict_sentence(_run(_property("passed"), interrupted=True))
+    assert "is undecided: the run was interrupted" in sentence
+
+
+def test_nothing_checked_is_said() -> None:
+    assert words.verdict_sentence(_run()).endswith("nothing was checked.")
+
+
+def test_an_approximate_symmetry_is_called_approximate() -> None:
+    held = _property("passed", detail="approximate: rewards differ by at most 1e-3, which --accept-gap allows")
+    assert "is approximately symmetric under mirror" in words.verdict_sentence(_run(held))
+    failed = _property("failed", name="transition_invariance")
+    assert "approximately" not in words.verdict_sentence(_run(held, failed))
+
+
+@pytest.mark.parametrize("verdict", ["proved", "passed", "failed", "undecided"])
+@pytest.mark.parametrize("kind", ["env", "net"])
+def test_every_verdict_makes_one_sentence(verdict: Verdict, kind: str) -> None:
+    sentence = words.verdict_sentence(_run(_property(verdict), kind=kind))
+    assert sentence.endswith(".")
+    assert sentence.count(". ") == 0
+
+
+def test_the_summary_counts_the_worst_first(several_runs: list[RunResult]) -> None:
+    assert words.summary_sentence(several_runs) == "3 symmetries checked: 2 failed, 1 passed."
+    assert words.summary_sentence([]) == "Nothing was checked."
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [
+        (None, ""),
+        ({"kind": "tv", "value": None}, ""),
+        (
+            {"kind": "sup_cdf_distance", "value": 0.05, "confidence": 0.9},
+            "sup cdf distance at most 5.0e-02 (90% confidence)",
+        ),
+        ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of the checks could violate it"),
+        ({"kind": "output_residual", "value": "Infinity"}, "output residual at most Infinity"),
+    ],
+)
+def test_bounds_are_read_as_they_are_given(bound: dict[str, object] | None, text: str) -> None:
+    assert words.bound_sentence(bound) == text
+
+
+def test_the_region_can_be_said_once_for_all() -> None:
+    bound = {"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"}
+    assert "region: rollouts" in words.bound_sentence(bound)
+    assert "rollouts" not in words.bound_sentence(bound, with_region=False)
+
+
+def test_a_statistical_failure_reports_its_p_value() -> None:
+    result = PropertyResult("initial_invariance", "failed", "distribution", 2000, p_value=1.2e-6)
+    assert words.residual_sentence(result) == "p = 1.2e-06"
+
+
+def test_a_failure_block_has_place_claim_size_and_cause(failing_run: RunResult) -> None:
+    failure = next(p for p in failing_run.properties if p.verdict == "failed")
+    said = dict(words.labelled_lines(failure))
+    assert said["at"] == "g = g, s = [0, 0.5, 0, 0], a = 1"
+    assert said["expected"].startswith("T(g s, g a) = g T(s, a): [-0.01,")
+    assert said["residual"].startswith("3.1e-02 in theta")
+    assert said["likely"].startswith("(a) theta")
+    assert said["again"] == "symcheck replay report.json"
+
+
+def test_the_causes_go_on_after_the_alphabet() -> None:
+    lettered = words.causes_lettered([f"cause {i}" for i in range(28)])
+    assert lettered[25].startswith("(z)")
+    assert lettered[27].startswith("(28)")
+
+
+def test_an_unknown_property_is_shown_under_its_own_name() -> None:
+    assert words.property_words("my_new_claim").meaning == "my new claim"
+
+
+def test_values_that_differ_in_the_eighth_digit_are_not_printed_alike(failing_network: RunResult) -> None:
+    failure = failing_network.properties[2]
+    assert words.measurement(failure) not in words.expectation(failure)
+
+
+def test_a_failed_property_without_an_input_still_says_its_layer(failing_network: RunResult) -> None:
+    assert words.place_sentence(failing_network.properties[1]) == "layer body.2"
+
+
+def test_dataclasses_stay_as_they_were_after_rendering(failing_run: RunResult) -> None:
+    before = dataclasses.replace(failing_run)
+    for result in failing_run.properties:
+        words.property_lines(result, failing_run)
+    assert failing_run == before
