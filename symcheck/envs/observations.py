@@ -1,0 +1,50 @@
+"""Observations that an environment really shows, for testing networks on the inputs they will see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import TargetError
+
+
+def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed: int) -> npt.NDArray[Any]:
+    """Roll out a uniform policy and stack what it sees.
+
+    Args:
+        make: builds the environment.
+        count: number of observations, at least 1.
+        seed: seeds the environment and the policy.
+
+    Returns:
+        Observations, shape (count, *observation_space.shape), in the space's dtype.
+
+    Raises:
+        TargetError: the observation space is no Box, so that observations cannot be stacked.
+
+    Example:
+        >>> collect_observations(lambda: gym.make("CartPole-v1"), 3, seed=0).shape
+        (3, 4)
+    """
+    env = make()
+    space = env.observation_space
+    if not isinstance(space, gym.spaces.Box):
+        raise TargetError(
+            f"expected an environment with Box observations, got {space}.",
+            where="--env",
+            remedy="Flatten them with gymnasium.wrappers.FlattenObservation, or give --input-shape.",
+        )
+    env.action_space.seed(seed)
+    observation, _ = env.reset(seed=seed)
+    seen = [np.array(observation)]
+    while len(seen) < count:
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            observation, _ = env.reset()
+        seen.append(np.array(observation))
+    env.close()
+    return np.stack(seen)
