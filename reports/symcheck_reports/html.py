@@ -22,6 +22,9 @@ from symcheck_reports.templating import PageHead, Section, document, section
 BUDGET_BYTES = 500_000
 # With many checks, this many passing properties of one run are shown beside its failures.
 PASSING_WHEN_SHORT = 12
+# Upper bounds for names of ordinary length: a row of the overview, and an article's heading with its links.
+_ROW_BYTES = 420
+_HEADING_BYTES = 400
 _SECTIONS = (claim, properties, counterexamples, layers, residuals, method)
 
 
@@ -95,36 +98,46 @@ def _several(runs: Sequence[RunResult]) -> str:
     lead = f"{plural(checks, 'property', 'properties')} in all."
     head = PageHead("Symmetry checks", words.summary_sentence(runs), lead, verdict)
     articles = [_article(run_view(run, index)) for index, run in enumerate(runs)]
-    page = document(head, [_overview(runs, shown=range(len(runs))), *articles])
+    every = range(len(runs))
+    page = document(head, [_overview(runs, every, every), *articles])
     if len(page.encode("utf-8")) <= BUDGET_BYTES:
         return page
     return _within_budget(runs, head, articles)
 
 
 def _within_budget(runs: Sequence[RunResult], head: PageHead, articles: list[Section]) -> str:
-    """Failures in full with few passes beside them, then passing runs in order while there is room."""
-    holding = [run.verdict in ("passed", "proved") for run in runs]
-    short = [
-        articles[i] if holding[i] else _article(run_view(run, i, max_passing=PASSING_WHEN_SHORT))
-        for i, run in enumerate(runs)
-    ]
-    kept = {i for i in range(len(runs)) if not holding[i]}
-    used = len(document(head, [_overview(runs, shown=kept), *(short[i] for i in sorted(kept))]).encode("utf-8"))
-    for i in range(len(runs)):
-        size = len(short[i].body.encode("utf-8")) + 400  # its heading, its link and its row of the overview
-        if holding[i] and used + size <= BUDGET_BYTES:
-            kept.add(i)
-            used += size
-    left_out = len(runs) - len(kept)
+    """Failures in full, few passes beside them; then a row for each passing run, then its article, while there is room."""
+    holding = [i for i, run in enumerate(runs) if run.verdict in ("passed", "proved")]
+    in_full = [i for i in range(len(runs)) if i not in set(holding)]
+    for i in in_full:
+        articles[i] = _article(run_view(runs[i], i, max_passing=PASSING_WHEN_SHORT))
+    used = len(document(head, [_overview(runs, in_full, in_full), *(articles[i] for i in in_full)]).encode("utf-8"))
+    listed = set(in_full) | _fitting(holding, [_ROW_BYTES] * len(runs), BUDGET_BYTES - used)
+    used += _ROW_BYTES * (len(listed) - len(in_full))
+    sizes = [len(article.body.encode("utf-8")) + _HEADING_BYTES for article in articles]
+    shown = sorted(set(in_full) | _fitting([i for i in holding if i in listed], sizes, BUDGET_BYTES - used))
+    left_out = len(runs) - len(shown)
     footer = (
-        f"{plural(left_out, 'run')} in which everything holds are counted above and left out below, to keep this page "
-        "small; the JSON report has them all."
+        f"The details of {plural(left_out, 'run')} in which everything holds are left out to keep this page small; the "
+        "JSON report has them all."
     )
-    return document(head, [_overview(runs, shown=kept), *(short[i] for i in sorted(kept))], footer)
+    return document(head, [_overview(runs, sorted(listed), shown), *(articles[i] for i in shown)], footer)
 
 
-def _overview(runs: Sequence[RunResult], shown: Sequence[int] | set[int] | range) -> Section:
-    rows = [(f"run{i + 1}", runs[i], words.count_verdicts(runs[i].properties)) for i in sorted(shown)]
+def _fitting(candidates: Sequence[int], sizes: Sequence[int], room: int) -> set[int]:
+    """The first candidates whose sizes together fit into `room`."""
+    kept: set[int] = set()
+    for i in candidates:
+        room -= sizes[i]
+        if room < 0:
+            break
+        kept.add(i)
+    return kept
+
+
+def _overview(runs: Sequence[RunResult], listed: Sequence[int], linked: Sequence[int]) -> Section:
+    links = set(linked)
+    rows = [(f"run{i + 1}" if i in links else "", runs[i], words.count_verdicts(runs[i].properties)) for i in listed]
     return section("overview", "overview", "All runs", rows=rows, left_out=len(runs) - len(rows))
 
 
