@@ -17,7 +17,7 @@ import torch
 from reference_agents.export import to_module
 from reference_agents.record import Curve, Record, RunRecord, save, write_file
 from reference_agents.trainer import Job, Training
-from reference_agents.verification import verify
+from reference_agents.verification import DIVERGED, verify
 
 PARAMETERS_FILE = "parameters.pt"
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
@@ -72,8 +72,8 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
         stopped_at=stopped_at,
         steps_to_threshold=_steps_to(job.task.threshold, training.env_steps, returns),
         final_return=float(returns[-1]) if len(returns) and np.isfinite(returns[-1]) else None,
-        before=verify(to_module(training.network.plan, _initial(training, run)), job.task),
-        after=verify(module, job.task),
+        before=verify(to_module(training.network.plan, _initial(training, run)), job.network, job.task),
+        after=DIVERGED if weights is None else verify(module, job.network, job.task),
     )
 
 

@@ -13,6 +13,14 @@ from symcheck.errors import OptionError, suggestion
 
 
 @dataclass(frozen=True)
+class Convolution:
+    """The window of one convolution, square, without padding."""
+
+    kernel: int
+    stride: int
+
+
+@dataclass(frozen=True)
 class NetworkPlan:
     """One network of one task.
 
@@ -23,6 +31,7 @@ class NetworkPlan:
         channels: width of each hidden layer: channels of the regular representation, or units where dense.
         learning_rate: what `train` uses when none is given.
         summary: one line for `reference-agents list`.
+        convolutions: the windows of the first hidden layers; a global maximum follows the last of them.
     """
 
     name: str
@@ -30,6 +39,7 @@ class NetworkPlan:
     channels: tuple[int, ...]
     learning_rate: float
     summary: str
+    convolutions: tuple[Convolution, ...] = ()
 
     @property
     def claims_equivariance(self) -> bool:
@@ -47,6 +57,8 @@ class Task:
         symmetry: the name of its symmetry.
         threshold: the mean return that counts as solved; None where there is none.
         algorithm: what trains it by default.
+        observation_shape: of one observation: a vector's length, or (channels, height, width).
+        actions: how many there are.
         networks: name to plan.
         summary: one line for `reference-agents list`.
     """
@@ -56,8 +68,14 @@ class Task:
     symmetry: str
     threshold: float | None
     algorithm: str
+    observation_shape: tuple[int, ...]
+    actions: int
     networks: Mapping[str, NetworkPlan] = field(default_factory=dict)
     summary: str = ""
+
+    def channels_in(self, *, dense: bool) -> int:
+        """Channels of an observation: one copy of its representation; all of its numbers where layers are dense."""
+        return self.observation_shape[0] if dense or len(self.observation_shape) == 3 else 1
 
 
 def _plans(*plans: NetworkPlan) -> dict[str, NetworkPlan]:
@@ -79,10 +97,24 @@ _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("mlp-wide-deep", "dense", (128,) * 4, 0.001, "plain multilayer perceptron, four times 128 units"),
 )
 
+_WINDOWS = (Convolution(7, 2), Convolution(5, 1))
+
+# Learning rates: the best of six for each network as the paper states them (table of grid-world learning rates).
+_GRID_NETWORKS = _plans(
+    NetworkPlan("equivariant", "equivariant", (8, 16, 256), 0.001, "convolutions and layers of C4 channels", _WINDOWS),
+    NetworkPlan("nullspace", "nullspace", (8, 16, 256), 0.003, "the same sizes, orthogonal to intertwiners", _WINDOWS),
+    NetworkPlan("random", "random", (8, 16, 256), 0.001, "the same sizes, weights in a random basis", _WINDOWS),
+    NetworkPlan("cnn", "dense", (16, 32, 512), 0.003, "plain convolutional network of 16, 32, 512", _WINDOWS),
+)
+
 TASKS: dict[str, Task] = {
     "cartpole": Task(
-        "cartpole", "CartPole-v1", "cartpole/mirror", 475.0, "ppo", _CARTPOLE_NETWORKS,
+        "cartpole", "CartPole-v1", "cartpole/mirror", 475.0, "ppo", (4,), 2, _CARTPOLE_NETWORKS,
         "balance a pole on a cart; mirrored states and swapped actions are alike",
+    ),
+    "gridworld": Task(
+        "gridworld", "symcheck/PredatorPrey-v0", "predator-prey/rot90", 0.70, "a2c", (1, 21, 21), 5, _GRID_NETWORKS,
+        "catch a prey on a torus, seen from above; quarter turns of the image and of the moves are alike",
     ),
 }  # fmt: skip
 

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 
 import torch
 
-from reference_agents.networks.actor_critic import ActorCriticPlan
-from reference_agents.networks.layers import Expansion, LinearPlan
+from reference_agents.networks.layers import Expansion
+from reference_agents.networks.plans import ActorCriticPlan, Basis, ConvPlan, LinearPlan
 
 
 class PolicyValueNetwork(torch.nn.Module):
-    """The plain network: linear layers and ReLUs, a policy head and a value head.
+    """The plain network: a trunk, a policy head and a value head.
 
     Units are ordered channel-major: the components of a channel's representation lie next to each other.
 
     Args:
-        sizes: units of the input and of each hidden layer.
-        actions: outputs of the policy head.
+        plan: the layers.
     """
 
-    def __init__(self, sizes: tuple[int, ...], actions: int) -> None:
+    def __init__(self, plan: ActorCriticPlan) -> None:
         super().__init__()
         layers: list[torch.nn.Module] = []
-        for before, after in pairwise(sizes):
-            layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+        for hidden in plan.trunk:
+            if isinstance(hidden, LinearPlan):
+                layers += [torch.nn.Linear(hidden.inputs, hidden.outputs), torch.nn.ReLU()]
+            elif isinstance(hidden, ConvPlan):
+                convolution = torch.nn.Conv2d(hidden.units_in, hidden.linear.outputs, hidden.kernel, hidden.stride)
+                layers += [convolution, torch.nn.ReLU()]
+            else:
+                layers += [torch.nn.AdaptiveMaxPool2d(1), torch.nn.Flatten()]
         self.trunk = torch.nn.Sequential(*layers)
-        self.policy = torch.nn.Linear(sizes[-1], actions)
-        self.value = torch.nn.Linear(sizes[-1], 1)
+        self.policy = torch.nn.Linear(plan.policy.inputs, plan.policy.outputs)
+        self.value = torch.nn.Linear(plan.value.inputs, plan.value.outputs)
 
     def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits (batch, actions) and values (batch, 1) of observations (batch, size)."""
+        """Logits (batch, actions) and values (batch, 1) of observations (batch, ...)."""
         features = self.trunk(observation)
         return self.policy(features), self.value(features)
 
@@ -46,24 +50,36 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     Returns:
         A float32 module on the CPU that computes the same function.
     """
-    sizes = (plan.trunk[0].inputs, *(layer.outputs for layer in plan.trunk))
-    module = PolicyValueNetwork(sizes, plan.policy.outputs)
-    linears = [layer for layer in module.trunk if isinstance(layer, torch.nn.Linear)]
-    for layer, linear in zip(plan.layers, [*linears, module.policy, module.value], strict=True):
-        weight, bias = _dense(layer, parameters)
-        linear.load_state_dict({"weight": weight, "bias": bias})
+    module = PolicyValueNetwork(plan)
+    hidden = [layer for layer in plan.trunk if isinstance(layer, LinearPlan | ConvPlan)]
+    plain = [layer for layer in module.trunk if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d)]
+    for layer, target in zip([*hidden, plan.policy, plan.value], [*plain, module.policy, module.value], strict=True):
+        weight = _weight(layer, parameters)
+        bias = _bias(layer.linear, parameters)
+        target.load_state_dict({"weight": weight.reshape(target.weight.shape).contiguous(), "bias": bias})
     return module
 
 
-def _dense(plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The layer's weight (outputs, inputs) and bias (outputs,), channel-major."""
-    _, dim_out, dim_in = plan.weight_basis.shape
-    device = torch.device("cpu")
-    matrix = Expansion(plan.weight_basis, device).expand(parameters[f"{plan.name}.weight"].unsqueeze(0))[0]
-    blocks = matrix.reshape(dim_in, plan.channels_in, dim_out, plan.channels_out)
-    weight = blocks.permute(3, 2, 1, 0).reshape(plan.outputs, plan.inputs).contiguous()
-    bias = torch.zeros(plan.outputs)
-    if plan.bias_basis is not None and f"{plan.name}.bias" in parameters:
-        offset = Expansion(plan.bias_basis, device).expand(parameters[f"{plan.name}.bias"].unsqueeze(0))[0]
-        bias = offset.reshape(dim_out, plan.channels_out).T.reshape(-1).contiguous()
-    return weight, bias
+def _weight(plan: LinearPlan | ConvPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The weight (outputs, inputs), or (outputs, inputs, height, width), channel-major."""
+    linear = plan.linear
+    matrix = _expand(linear.weight_basis, parameters[f"{linear.name}.weight"])
+    dim_out = linear.weight_basis.shape[1]
+    outputs = (dim_out, linear.channels_out)
+    if isinstance(plan, LinearPlan):
+        blocks = matrix.view(linear.weight_basis.shape[2], linear.channels_in, *outputs)
+        return blocks.permute(3, 2, 1, 0)
+    pixels = matrix.view(plan.kernel, plan.kernel, plan.dim_in, plan.units_in // plan.dim_in, *outputs)
+    return pixels.permute(5, 4, 3, 2, 0, 1)
+
+
+def _bias(plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The bias (outputs,), channel-major."""
+    if plan.bias_basis is None or f"{plan.name}.bias" not in parameters:
+        return torch.zeros(plan.outputs)
+    offset = _expand(plan.bias_basis, parameters[f"{plan.name}.bias"])
+    return offset.view(plan.bias_basis.shape[1], plan.channels_out).T.reshape(-1).contiguous()
+
+
+def _expand(basis: Basis, coefficients: torch.Tensor) -> torch.Tensor:
+    return Expansion(basis, torch.device("cpu")).expand(coefficients.unsqueeze(0))[0].contiguous()

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import torch
 
+from reference_agents.catalog import find_network, find_task
 from reference_agents.export import PolicyValueNetwork
+from reference_agents.networks.build import build_plan
 from reference_agents.record import load
 from symcheck.errors import TargetError
 
@@ -38,8 +40,7 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
             remedy=f"There is: {there or 'none; every run diverged'}.",
         )
     state = torch.load(Path(folder) / str(matching[0].weights), weights_only=True)
-    linear = [name for name in state if name.startswith("trunk.") and name.endswith(".weight")]
-    sizes = (state[linear[0]].shape[1], *(state[name].shape[0] for name in linear))
-    module = PolicyValueNetwork(sizes, state["policy.weight"].shape[0])
+    task = find_task(record.task)
+    module = PolicyValueNetwork(build_plan(task, find_network(task, record.network)))
     module.load_state_dict(state)
     return module

@@ -6,6 +6,9 @@ from reference_agents.catalog import Task
 from symcheck.groups.catalog import cyclic
 from symcheck.symmetry.symmetry import Symmetry
 
+SPATIAL: dict[str, tuple[str, ...]] = {"predator-prey/rot90": ("rot90",)}
+"""Symmetries of image tasks: the spatial operator of each generator."""
+
 
 def task_symmetry(task: Task) -> Symmetry:
     """The symmetry that a task's equivariant networks have, and that `verify-net` is asked about.
@@ -23,4 +26,9 @@ def _cartpole_mirror() -> Symmetry:
     return Symmetry("cartpole/mirror", cyclic(2), observation=[[-1, -1, -1, -1]], action=[[1, 0]])
 
 
-_SYMMETRIES = {"cartpole/mirror": _cartpole_mirror}
+def _grid_rotation() -> Symmetry:
+    """A quarter turn of the image, counter-clockwise; the four compass actions follow, staying stays."""
+    return Symmetry("predator-prey/rot90", cyclic(4), observation=["rot90"], action=[[0, 2, 3, 4, 1]])
+
+
+_SYMMETRIES = {"cartpole/mirror": _cartpole_mirror, "predator-prey/rot90": _grid_rotation}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from reference_agents.catalog import Task
 from reference_agents.environments.cartpole import CartPoleVector
+from reference_agents.environments.predator_prey import PredatorPreyVector
 from reference_agents.evaluation import MakeEnvironment
 
-_ENVIRONMENTS: dict[str, MakeEnvironment] = {"cartpole": CartPoleVector}
+_ENVIRONMENTS: dict[str, MakeEnvironment] = {"cartpole": CartPoleVector, "gridworld": PredatorPreyVector}
 
 
 def environment_class(task: Task) -> MakeEnvironment:

@@ -139,9 +139,11 @@ def _summarise(record: Record, folder: Path, console: Console) -> None:
     for run in record.runs:
         final = f"diverged at {run.stopped_at:,}" if run.stopped_at is not None else _number(run.final_return)
         reached = "not reached" if run.steps_to_threshold is None else f"{run.steps_to_threshold:,}"
-        before, after = (verification.verdict or "not verified" for verification in (run.before, run.after))
+        before, after = (verification.verdict or "no claim" for verification in (run.before, run.after))
         table.add_row(f"{run.learning_rate:g}", str(run.seed), final, reached, before, after)
     console.print(table)
+    for rate in dict.fromkeys(run.learning_rate for run in record.runs):
+        console.print(_median_sentence(record, rate), highlight=False)
     seconds = record.training_seconds
     steps = sum(curve.env_steps[-1] for curve in record.curves if curve.env_steps)
     speed = f", {steps / seconds:,.0f} environment steps a second" if seconds else ""
@@ -152,6 +154,17 @@ def _summarise(record: Record, folder: Path, console: Console) -> None:
     console.print(
         f"saved in {folder}; draw with: reference-agents report {folder.parent}", highlight=False, soft_wrap=True
     )
+
+
+def _median_sentence(record: Record, rate: float) -> str:
+    """When the median over the seeds first reaches the threshold; a run that stopped counts as worse than any."""
+    curves = [curve for curve in record.curves if curve.learning_rate == rate]
+    returns = np.nan_to_num(np.array([curve.returns for curve in curves]), nan=-math.inf)
+    above = np.median(returns, axis=0) >= (math.inf if record.threshold is None else record.threshold)
+    at = f"learning rate {rate:g}: the median of {len(curves)} seeds"
+    if not above.any():
+        return f"{at} does not reach {record.threshold:g}"
+    return f"{at} reaches {record.threshold:g} after {curves[0].env_steps[int(np.argmax(above))]:,} steps"
 
 
 def _number(value: float | None) -> str:

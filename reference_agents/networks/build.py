@@ -12,12 +12,19 @@ from typing import cast
 
 import numpy as np
 
-from reference_agents.catalog import NetworkPlan, Task
-from reference_agents.networks.actor_critic import ActorCriticPlan
-from reference_agents.networks.layers import Basis, LinearPlan
-from reference_agents.symmetries import task_symmetry
-from symcheck.intertwiners.basis import Kind
-from symcheck.intertwiners.build import intertwiner_basis
+from reference_agents.catalog import Convolution, NetworkPlan, Task
+from reference_agents.networks.plans import (
+    ActorCriticPlan,
+    Basis,
+    ConvPlan,
+    GlobalMaxPoolPlan,
+    HiddenPlan,
+    Init,
+    LinearPlan,
+)
+from reference_agents.symmetries import SPATIAL, task_symmetry
+from symcheck.intertwiners.basis import IntertwinerBasis, Kind
+from symcheck.intertwiners.build import conv_intertwiner_basis, intertwiner_basis
 from symcheck.representations import constructors as representations
 from symcheck.representations.representation import Representation
 
@@ -34,45 +41,96 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     Returns:
         The trunk, the policy head and the value head.
     """
-    symmetry = task_symmetry(task)
-    inputs, actions = symmetry.observation_representation, symmetry.action_representation
-    if network.basis == "dense":
-        return _dense_plan(inputs.dim, network.channels, actions.dim)
-    kind = cast(Kind, network.basis)
-    hidden, one = representations.regular(symmetry.group), representations.trivial(symmetry.group)
-    widths, spaces = (1, *network.channels), (inputs, *(hidden for _ in network.channels))
-    trunk = tuple(
-        _basis_layer(f"hidden{depth}", between, channels, kind, seed=depth)
-        for depth, (between, channels) in enumerate(zip(pairwise(spaces), pairwise(widths), strict=True))
-    )
-    depth = len(trunk)
+    builder = _DenseBuilder(network) if network.basis == "dense" else _BasisBuilder(task, network)
+    widths = (task.channels_in(dense=network.basis == "dense"), *network.channels)
+    trunk: list[HiddenPlan] = []
+    for depth, channels in enumerate(pairwise(widths)):
+        if depth < len(network.convolutions):
+            trunk.append(builder.convolution(depth, channels, network.convolutions[depth]))
+        else:
+            trunk.append(builder.linear(depth, channels))
+        if depth == len(network.convolutions) - 1:
+            trunk.append(GlobalMaxPoolPlan())
+    depth = len(network.channels)
     return ActorCriticPlan(
-        trunk,
-        _basis_layer("policy", (spaces[-1], actions), (widths[-1], 1), kind, seed=depth),
-        _basis_layer("value", (spaces[-1], one), (widths[-1], 1), kind, seed=depth + 1),
+        tuple(trunk),
+        builder.policy(depth, widths[-1], task.actions),
+        builder.value(depth + 1, widths[-1]),
     )
 
 
-def _dense_plan(inputs: int, channels: tuple[int, ...], actions: int) -> ActorCriticPlan:
-    widths = (inputs, *channels)
-    trunk = [LinearPlan(f"hidden{depth}", *units, _DENSE, _DENSE) for depth, units in enumerate(pairwise(widths))]
-    policy, value = (
-        LinearPlan(name, widths[-1], units, _DENSE, _DENSE) for name, units in (("policy", actions), ("value", 1))
-    )
-    return ActorCriticPlan(tuple(trunk), policy, value)
+class _DenseBuilder:
+    """Layers without a basis: every weight is a parameter."""
+
+    def __init__(self, network: NetworkPlan) -> None:
+        self._init: Init = "he" if network.convolutions else "xavier"
+
+    def _layer(self, name: str, units_in: int, units_out: int) -> LinearPlan:
+        return LinearPlan(name, units_in, units_out, _DENSE, _DENSE, self._init)
+
+    def linear(self, depth: int, channels: tuple[int, int]) -> LinearPlan:
+        return self._layer(f"hidden{depth}", *channels)
+
+    def convolution(self, depth: int, channels: tuple[int, int], window: Convolution) -> ConvPlan:
+        units_in = window.kernel**2 * channels[0]
+        return ConvPlan(self._layer(f"hidden{depth}", units_in, channels[1]), window.kernel, window.stride, 1)
+
+    def policy(self, depth: int, channels: int, actions: int) -> LinearPlan:
+        return self._layer("policy", channels, actions)
+
+    def value(self, depth: int, channels: int) -> LinearPlan:
+        return self._layer("value", channels, 1)
 
 
-def _basis_layer(
-    name: str, between: tuple[Representation, Representation], channels: tuple[int, int], kind: Kind, *, seed: int
-) -> LinearPlan:
-    rho_in, rho_out = between
-    one = representations.trivial(rho_in.group)
-    weight, bias = (unit_basis(rho, rho_out, kind, seed=seed) for rho in (rho_in, one))
-    return LinearPlan(name, *channels, weight, bias)
+class _BasisBuilder:
+    """Layers spanned by a basis between the task's representations and the regular one."""
+
+    def __init__(self, task: Task, network: NetworkPlan) -> None:
+        symmetry = task_symmetry(task)
+        self._kind = cast(Kind, network.basis)
+        self._init: Init = "he" if network.convolutions else "xavier"
+        self._one = representations.trivial(symmetry.group)
+        self._hidden = representations.regular(symmetry.group)
+        self._spatial = SPATIAL.get(task.symmetry)
+        self._input = self._one if self._spatial else symmetry.observation_representation
+        self._actions = symmetry.action_representation
+
+    def _layer(
+        self, name: str, channels: tuple[int, int], rho_out: Representation, weight: Basis, depth: int
+    ) -> LinearPlan:
+        bias = unit_basis(intertwiner_basis(self._one, rho_out, kind=self._kind, seed=depth))
+        return LinearPlan(name, *channels, weight, bias, self._init)
+
+    def _between(self, rho_in: Representation, rho_out: Representation, depth: int) -> Basis:
+        return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))
+
+    def linear(self, depth: int, channels: tuple[int, int]) -> LinearPlan:
+        rho_in = self._hidden if depth else self._input
+        return self._layer(f"hidden{depth}", channels, self._hidden, self._between(rho_in, self._hidden, depth), depth)
+
+    def convolution(self, depth: int, channels: tuple[int, int], window: Convolution) -> ConvPlan:
+        rho_in = self._hidden if depth else self._input
+        basis = unit_basis(
+            conv_intertwiner_basis(
+                rho_in, self._hidden, window.kernel, spatial=self._spatial or (), kind=self._kind, seed=depth
+            )
+        )
+        # (rank, out, in, height, width) to (rank, out, height * width * in): pixels before components
+        pixels_first = basis.transpose(0, 1, 3, 4, 2).reshape(*basis.shape[:2], -1)
+        layer = self._layer(f"hidden{depth}", channels, self._hidden, pixels_first, depth)
+        return ConvPlan(layer, window.kernel, window.stride, rho_in.dim)
+
+    def policy(self, depth: int, channels: int, actions: int) -> LinearPlan:
+        weight = self._between(self._hidden, self._actions, depth)
+        return self._layer("policy", (channels, 1), self._actions, weight, depth)
+
+    def value(self, depth: int, channels: int) -> LinearPlan:
+        weight = self._between(self._hidden, self._one, depth)
+        return self._layer("value", (channels, 1), self._one, weight, depth)
 
 
-def unit_basis(rho_in: Representation, rho_out: Representation, kind: Kind, *, seed: int = 0) -> Basis:
-    """The basis of intertwiners with every matrix scaled to norm 1, shape (rank, dim_out, dim_in)."""
-    basis = intertwiner_basis(rho_in, rho_out, kind=kind, seed=seed)
-    scaled: Basis = basis.matrices() / np.sqrt(basis.squared_norms)[:, None, None]
+def unit_basis(basis: IntertwinerBasis) -> Basis:
+    """The matrices of a basis, each scaled to norm 1, shape (rank, *shape)."""
+    matrices = basis.matrices()
+    scaled: Basis = matrices / np.sqrt(basis.squared_norms).reshape(-1, *(1,) * (matrices.ndim - 1))
     return scaled

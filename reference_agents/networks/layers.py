@@ -12,85 +12,29 @@ the transpose of `expand`, and the tests compare it with automatic differentiati
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from reference_agents.networks.parameters import Layout
+from reference_agents.networks.plans import Basis, LinearPlan
 
-Basis = npt.NDArray[np.float64]
-Uniform = Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class LinearPlan:
-    """One linear layer.
-
-    Attributes:
-        name: prefix of its parameters.
-        channels_in: copies of the input representation.
-        channels_out: copies of the output representation.
-        weight_basis: shape (rank, dim_out, dim_in).
-        bias_basis: shape (rank, dim_out, 1): intertwiners from the trivial representation; None for no bias.
-    """
-
-    name: str
-    channels_in: int
-    channels_out: int
-    weight_basis: Basis
-    bias_basis: Basis | None
-
-    @property
-    def inputs(self) -> int:
-        """Numbers that go into the layer."""
-        return int(self.weight_basis.shape[2]) * self.channels_in
-
-    @property
-    def outputs(self) -> int:
-        """Numbers that come out of the layer."""
-        return int(self.weight_basis.shape[1]) * self.channels_out
-
-    def declare(self, layout: Layout) -> None:
-        """Add the layer's coefficients to a layout."""
-        layout.add(f"{self.name}.weight", (len(self.weight_basis), self.channels_in, self.channels_out))
-        if self.bias_basis is not None and len(self.bias_basis):
-            layout.add(f"{self.name}.bias", (len(self.bias_basis), 1, self.channels_out))
-
-    def initial_weight(self, uniform: Uniform) -> npt.NDArray[np.float64]:
-        """Coefficients for which the entries of the weight have Xavier's variance, 2 / (inputs + outputs), on average.
-
-        Args:
-            uniform: gives uniform numbers in [0, 1) of a shape.
-
-        Returns:
-            Coefficients, shape (rank, channels_in, channels_out). Biases start at zero.
-
-        Source:
-            Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010,
-            equation 16.
-        """
-        basis = self.weight_basis
-        mean_square = float(np.square(basis).sum()) / max(1, basis.shape[1] * basis.shape[2])
-        bound = math.sqrt(6.0 / (self.inputs + self.outputs) / mean_square) if mean_square else 0.0
-        return (2.0 * uniform((len(basis), self.channels_in, self.channels_out)) - 1.0) * bound
+_MOST_BLOCKS = 64  # beyond this, one product with the basis is faster than copying block by block
 
 
 class Expansion:
     """coefficients (runs, rank, c_in, c_out) to matrices (runs, d_in * c_in, d_out * c_out), and its transpose.
 
-    Where each entry of the matrix takes at most one basis element (every signed permutation representation), blocks are
-    copied; otherwise the basis is applied as a matrix.
+    Where each entry of the matrix takes at most one basis element (every signed permutation representation) and there
+    are few of them, blocks are copied; otherwise the basis is applied as a matrix.
     """
 
     def __init__(self, basis: Basis, device: torch.device) -> None:
         self.rank, self.dim_out, self.dim_in = basis.shape
         self.identity = basis.shape == (1, 1, 1) and basis[0, 0, 0] == 1.0
         entries = [(int(r), int(o), int(i), float(basis[r, o, i])) for r, o, i in zip(*np.nonzero(basis), strict=True)]
-        self._blocks = entries if len({(o, i) for _, o, i, _ in entries}) == len(entries) else None
+        distinct = len({(o, i) for _, o, i, _ in entries}) == len(entries)
+        self._blocks = entries if distinct and len(entries) <= _MOST_BLOCKS else None
         flat = basis.transpose(0, 2, 1).reshape(self.rank, -1)
         self._basis = torch.as_tensor(flat, dtype=torch.float32, device=device)
 

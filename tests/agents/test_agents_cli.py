@@ -34,8 +34,11 @@ def _run(*arguments: object) -> tuple[int, str]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run of the MLP at two learning rates."""
     folder = tmp_path_factory.mktemp("runs")
-    code, _ = _run("train", "cartpole", "--network", "mlp", "--learning-rate", "0.01,0.001", *SHORT, "--out", folder)
+    code, output = _run(
+        "train", "cartpole", "--network", "mlp", "--learning-rate", "0.01,0.001", *SHORT, "--out", folder
+    )
     assert code == 0
+    assert "learning rate 0.001: the median of 2 seeds does not reach 475" in " ".join(output.split())
     return folder
 
 
@@ -199,3 +202,19 @@ def test_ctrl_c_saves_what_was_finished_and_exits_130(tmp_path: Path) -> None:
     assert saved.curves[0].env_steps == (0, 560)
     assert np.isfinite(saved.curves[0].returns).all()
     assert _run("report", tmp_path)[0] == 0
+
+
+def test_the_record_of_an_equivariant_network_says_that_it_is_proved_before_and_after(tmp_path: Path) -> None:
+    code, output = _run("train", "cartpole", "--network", "equivariant", *SHORT, "--out", tmp_path)
+    assert code == 0
+    assert output.count("proved") == 4
+    saved = record.load(tmp_path / "cartpole-equivariant")
+    assert {run.before.verdict for run in saved.runs} == {run.after.verdict for run in saved.runs} == {"proved"}
+
+
+def test_the_grid_world_trains_from_the_same_command(tmp_path: Path) -> None:
+    arguments = ("gridworld", "--network", "equivariant", "--preset", "tuned", "--seeds", "1", "--steps", "160")
+    assert _run("train", *arguments, "--out", tmp_path)[0] == 0
+    logits, value = load_network(tmp_path / "gridworld-equivariant")(torch.zeros(2, 1, 21, 21))
+    assert logits.shape == (2, 5)
+    assert value.shape == (2, 1)

@@ -10,8 +10,9 @@ from reference_agents.catalog import find_network, find_task
 from reference_agents.export import to_module
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
-from reference_agents.networks.layers import Expansion, LinearPlan
+from reference_agents.networks.layers import Expansion
 from reference_agents.networks.parameters import Layout
+from reference_agents.networks.plans import LinearPlan
 
 CPU = torch.device("cpu")
 TASK = find_task("cartpole")

@@ -1,0 +1,104 @@
+"""The hidden layers of a stacked network: forward, and backward written by hand.
+
+Vectors are (runs, batch, units), images (runs, batch, height, width, units); units are component-major. `forward`
+returns the output and what `backward` needs of it; `backward` writes the parameters' gradients and returns the gradient
+of the input where it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+
+from reference_agents.networks.layers import StackedLinear
+
+
+class Block(Protocol):
+    """One hidden layer of every run."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """The output, and what `backward` needs."""
+
+    def backward(self, tape: Any, d_y: torch.Tensor, *, to_input: bool) -> torch.Tensor | None:
+        """Write the parameters' gradients; the gradient of the input if asked. May overwrite `d_y`."""
+
+
+class LinearRelu:
+    """y = max(0, x W + b)."""
+
+    def __init__(self, layer: StackedLinear) -> None:
+        self._layer = layer
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+        """(runs, batch, inputs) to (runs, batch, outputs)."""
+        y = torch.relu_(torch.baddbmm(self._layer.offset, x, self._layer.matrix))
+        return y, (x, y)
+
+    def backward(
+        self, tape: tuple[torch.Tensor, torch.Tensor], d_y: torch.Tensor, *, to_input: bool
+    ) -> torch.Tensor | None:
+        """As `Block.backward`."""
+        x, y = tape
+        d_y.mul_(y > 0)
+        self._layer.write_gradients(torch.bmm(x.transpose(1, 2), d_y), d_y.sum(1, keepdim=True))
+        return torch.bmm(d_y, self._layer.matrix.transpose(1, 2)) if to_input else None
+
+
+class ConvRelu:
+    """A convolution without padding, then a ReLU, as one product over all windows of all images.
+
+    Args:
+        layer: from the units of a window, pixel by pixel, to the units of one output position.
+        kernel: height and width of a window.
+        stride: pixels between two windows.
+    """
+
+    def __init__(self, layer: StackedLinear, *, kernel: int, stride: int) -> None:
+        self._layer, self._kernel, self._stride = layer, kernel, stride
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """(runs, batch, height, width, inputs) to (runs, batch, height', width', outputs)."""
+        k, s = self._kernel, self._stride
+        windows = x.unfold(2, k, s).unfold(3, k, s).permute(0, 1, 2, 3, 5, 6, 4)
+        runs, batch, height, width = windows.shape[:4]
+        columns = windows.reshape(runs, batch * height * width, -1)
+        y = torch.relu_(torch.baddbmm(self._layer.offset, columns, self._layer.matrix))
+        return y.view(runs, batch, height, width, -1), (columns, y, x.shape)
+
+    def backward(self, tape: Any, d_y: torch.Tensor, *, to_input: bool) -> torch.Tensor | None:
+        """As `Block.backward`."""
+        columns, y, shape = tape
+        height, width = d_y.shape[2:4]
+        d_y = d_y.reshape(y.shape).mul_(y > 0)
+        self._layer.write_gradients(torch.bmm(columns.transpose(1, 2), d_y), d_y.sum(1, keepdim=True))
+        if not to_input:
+            return None
+        d_columns = torch.bmm(d_y, self._layer.matrix.transpose(1, 2))
+        k, s = self._kernel, self._stride
+        d_windows = d_columns.view(*shape[:2], height, width, k, k, shape[4])
+        d_x = d_y.new_zeros(shape)
+        for row in range(k):
+            for column in range(k):
+                rows, columns_ = slice(row, row + s * height, s), slice(column, column + s * width, s)
+                d_x[:, :, rows, columns_].add_(d_windows[:, :, :, :, row, column])
+        return d_x
+
+
+class GlobalMaxPool:
+    """The maximum of every unit over all positions; where several positions share it, the first takes the gradient."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Size]]:
+        """(runs, batch, height, width, units) to (runs, batch, units)."""
+        y, where = x.flatten(2, 3).max(2)
+        return y, (where, x.shape)
+
+    def backward(
+        self, tape: tuple[torch.Tensor, torch.Size], d_y: torch.Tensor, *, to_input: bool
+    ) -> torch.Tensor | None:
+        """As `Block.backward`."""
+        where, shape = tape
+        if not to_input:
+            return None
+        d_x = d_y.new_zeros(*shape[:2], shape[2] * shape[3], shape[4])
+        return d_x.scatter_(2, where.unsqueeze(2), d_y.unsqueeze(2)).view(shape)

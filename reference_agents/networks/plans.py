@@ -1,0 +1,143 @@
+"""What a network is made of, before there are parameters: plain descriptions of its layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from reference_agents.networks.parameters import Layout
+
+Basis = npt.NDArray[np.float64]
+Uniform = Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
+Init = Literal["xavier", "he"]
+
+
+@dataclass(frozen=True)
+class LinearPlan:
+    """One linear layer.
+
+    Attributes:
+        name: prefix of its parameters.
+        channels_in: copies of the input representation.
+        channels_out: copies of the output representation.
+        weight_basis: shape (rank, dim_out, dim_in).
+        bias_basis: shape (rank, dim_out, 1): intertwiners from the trivial representation; None for no bias.
+        init: which variance the entries of the initial weight have.
+    """
+
+    name: str
+    channels_in: int
+    channels_out: int
+    weight_basis: Basis
+    bias_basis: Basis | None
+    init: Init = "xavier"
+
+    @property
+    def inputs(self) -> int:
+        """Numbers that go into the layer."""
+        return int(self.weight_basis.shape[2]) * self.channels_in
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that come out of the layer."""
+        return int(self.weight_basis.shape[1]) * self.channels_out
+
+    @property
+    def linear(self) -> LinearPlan:
+        """The layer itself, as for convolutions."""
+        return self
+
+    def declare(self, layout: Layout) -> None:
+        """Add the layer's coefficients to a layout."""
+        layout.add(f"{self.name}.weight", (len(self.weight_basis), self.channels_in, self.channels_out))
+        if self.bias_basis is not None and len(self.bias_basis):
+            layout.add(f"{self.name}.bias", (len(self.bias_basis), 1, self.channels_out))
+
+    def initial_weight(self, uniform: Uniform) -> npt.NDArray[np.float64]:
+        """Coefficients for which the entries of the weight have the variance that `init` asks for, on average.
+
+        Xavier's is 2 / (inputs + outputs), He's is 2 / inputs. Biases start at zero.
+
+        Args:
+            uniform: gives uniform numbers in [0, 1) of a shape.
+
+        Returns:
+            Coefficients, shape (rank, channels_in, channels_out).
+
+        Source:
+            Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010,
+            equation 16; He et al., "Delving deep into rectifiers", 2015, equation 10.
+        """
+        basis = self.weight_basis
+        mean_square = float(np.square(basis).sum()) / max(1, basis.shape[1] * basis.shape[2])
+        variance = 2.0 / (self.inputs + self.outputs if self.init == "xavier" else self.inputs)
+        bound = math.sqrt(3.0 * variance / mean_square) if mean_square else 0.0
+        return (2.0 * uniform((len(basis), self.channels_in, self.channels_out)) - 1.0) * bound
+
+
+@dataclass(frozen=True)
+class ConvPlan:
+    """One convolution: a linear layer from every window of the image to one position of the output.
+
+    Attributes:
+        linear: the layer. Its inputs are ordered by pixel of the window, row by row, then component, then channel.
+        kernel: height and width of a window.
+        stride: pixels between two windows.
+        dim_in: dimension of the input representation; 1 where the layer is dense.
+    """
+
+    linear: LinearPlan
+    kernel: int
+    stride: int
+    dim_in: int
+
+    @property
+    def units_in(self) -> int:
+        """Numbers at each pixel of the input."""
+        return self.linear.inputs // self.kernel**2
+
+
+@dataclass(frozen=True)
+class GlobalMaxPoolPlan:
+    """The maximum of every channel over all positions of an image."""
+
+
+HiddenPlan = LinearPlan | ConvPlan | GlobalMaxPoolPlan
+
+
+@dataclass(frozen=True)
+class ActorCriticPlan:
+    """The layers of one network.
+
+    Attributes:
+        trunk: hidden layers; a ReLU follows every linear layer and convolution.
+        policy: from the last hidden layer to the logits.
+        value: from the last hidden layer to one number.
+    """
+
+    trunk: tuple[HiddenPlan, ...]
+    policy: LinearPlan
+    value: LinearPlan
+
+    @property
+    def layers(self) -> tuple[LinearPlan, ...]:
+        """Everything with parameters: the trunk, the policy head, the value head."""
+        trunk = (layer.linear for layer in self.trunk if not isinstance(layer, GlobalMaxPoolPlan))
+        return (*trunk, self.policy, self.value)
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether observations are images (channels, height, width)."""
+        return isinstance(self.trunk[0], ConvPlan)
+
+    def layout(self) -> Layout:
+        """Where the parameters of one run lie."""
+        layout = Layout()
+        for layer in self.layers:
+            layer.declare(layout)
+        return layout

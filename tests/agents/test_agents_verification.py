@@ -1,0 +1,48 @@
+"""What the record says about a network's equivariance, and what it must not say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from reference_agents.catalog import TASKS, find_network, find_task
+from reference_agents.export import PolicyValueNetwork, to_module
+from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.networks.build import build_plan
+from reference_agents.verification import verify
+
+CLAIMS = [
+    (task.name, plan.name) for task in TASKS.values() for plan in task.networks.values() if plan.claims_equivariance
+]
+
+
+def _module(task: str, network: str) -> PolicyValueNetwork:
+    plan = build_plan(find_task(task), find_network(find_task(task), network))
+    stacked = ActorCritic(plan, [0], torch.device("cpu"))
+    stacked.parameters.values.add_(0.1 * torch.randn(stacked.parameters.values.shape))
+    return to_module(plan, stacked.parameters.of_run(0))
+
+
+@pytest.mark.parametrize(("task", "network"), CLAIMS)
+def test_every_network_that_claims_equivariance_is_proved_whatever_its_parameters(task: str, network: str) -> None:
+    verification = verify(_module(task, network), find_network(find_task(task), network), find_task(task))
+    assert verification.verdict == "proved", verification.detail
+
+
+@pytest.mark.parametrize(("task", "network"), CLAIMS)
+def test_one_hidden_weight_off_by_a_thousandth_is_not_proved(task: str, network: str) -> None:
+    module = _module(task, network)
+    with torch.no_grad():
+        module.trunk[2].weight.view(-1)[0].mul_(1.001)  # type: ignore[union-attr, operator]
+    verification = verify(module, find_network(find_task(task), network), find_task(task))
+    assert verification.verdict == "failed", verification.detail
+
+
+@pytest.mark.parametrize(("task", "network"), [("cartpole", "mlp"), ("cartpole", "nullspace"), ("gridworld", "cnn")])
+def test_a_baseline_makes_no_claim_and_would_fail_it(task: str, network: str) -> None:
+    plan = find_network(find_task(task), network)
+    assert verify(_module(task, network), plan, find_task(task)).verdict is None
+    claiming = dataclasses.replace(plan, basis="equivariant")
+    assert verify(_module(task, network), claiming, find_task(task)).verdict == "failed"
