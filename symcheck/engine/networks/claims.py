@@ -259,7 +259,7 @@ def _function_motion(entry: FunctionEntry, where: str) -> Motion:
             raise
         except Exception as error:
             raise SpecError(
-                f"the callable raised {type(error).__name__}: {error} on one network input of shape {inputs.shape[1:]}.",
+                f"the callable raised {type(error).__name__}: {error} on an input of shape {inputs.shape[1:]}.",
                 where=where,
                 remedy="It receives one unbatched value: observation(obs) or action(action, obs).",
             ) from error

@@ -19,6 +19,13 @@ from torch.utils._pytree import tree_map
 
 from symcheck.errors import TargetError
 
+_RANDOM_NAMES = (
+    "rand randn randint normal bernoulli multinomial rand_like randn_like randint_like randperm poisson normal_ "
+    "uniform_ exponential_ random_ bernoulli_ cauchy_ geometric_ log_normal_ binomial rrelu dropout1d dropout2d "
+    "dropout3d alpha_dropout gumbel_softmax feature_alpha_dropout empty empty_like new_empty empty_strided "
+)
+RANDOM = frozenset(_RANDOM_NAMES.split())
+"""Functions whose result no input determines."""
 CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as"})
 
 
@@ -33,10 +40,34 @@ class Float64Mode(TorchFunctionMode):
 
 
 def run_in_float64(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """One torch function with floating arguments and requested dtypes turned into float64; casts become the identity."""
+    """One torch function with floating arguments and dtypes turned into float64; casts become the identity."""
     if is_cast(func, args, kwargs):
         return to_float64(args[0])
+    name = getattr(func, "__name__", "")
+    if name in RANDOM or name == "dropout":
+        return _same_draws(func, name, args, kwargs)
     return func(*tree_map(to_float64, args), **tree_map(to_float64, kwargs))
+
+
+def _same_draws(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Random numbers drawn in float32, as the deployed network draws them, so that one seed gives the same noise."""
+    if name == "dropout":
+        x = args[0] if args else kwargs.pop("input")
+        kept = func(torch.ones_like(x, dtype=torch.float32), *args[1:], **{**kwargs, "inplace": False})
+        return to_float64(x) * kept.double()
+    if name.endswith("_") and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
+        drawn = func(args[0].float(), *args[1:], **kwargs)
+        return args[0].copy_(drawn)
+    found = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        return tree_map(to_float64, func(*tree_map(_to_float32, args), **tree_map(_to_float32, kwargs)))
+    finally:
+        torch.set_default_dtype(found)
+
+
+def _to_float32(item: Any) -> Any:
+    return item.float() if isinstance(item, torch.Tensor) and item.is_floating_point() else item
 
 
 def is_cast(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -92,7 +92,8 @@ def _rounding(*factors: FloatArray) -> float:
     """Bound on the rounding of a product of matrices, entry by entry: (n + 2) eps |A| |B|, at its largest."""
     a, *rest = factors
     size = max(float(np.abs(r).max(initial=0.0)) for r in rest)
-    return (a.shape[1] + 2) * EPS * float(np.abs(a).sum(1).max(initial=0.0)) * size
+    width = float(np.abs(a).sum(1).max(initial=0.0))
+    return float((a.shape[1] + 2) * EPS * width * size)
 
 
 def moved_rows(pending: Pending, generator: int) -> tuple[FloatArray, float]:

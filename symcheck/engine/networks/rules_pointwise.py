@@ -30,11 +30,14 @@ from symcheck.engine.networks.values import (
     Value,
 )
 
-ODD = "tanh tanh_ softsign tanhshrink hardshrink softshrink sin asinh atan arctan erf sinh sign sgn neg negative neg_ trunc"
+ODD = (
+    "tanh tanh_ softsign tanhshrink hardshrink softshrink sin asinh atan arctan erf sinh sign sgn neg negative neg_ "
+    "trunc"
+)
 EVEN = "abs absolute abs_ square cos cosh"
 OTHER = (
     "relu relu_ relu6 leaky_relu leaky_relu_ elu elu_ selu celu gelu silu mish softplus sigmoid sigmoid_ logsigmoid "
-    "hardsigmoid hardswish exp log sqrt rsqrt log1p expm1 reciprocal round floor ceil threshold log2 log10 sigmoid exp_ "
+    "hardsigmoid hardswish exp log sqrt rsqrt log1p expm1 reciprocal round floor ceil threshold log2 log10 exp_ "
     "selu_ celu_ acos asin tan erfc logit nan_to_num"
 )
 BOUNDED_SLOPE = {

@@ -1,8 +1,8 @@
 """Convolutions and pooling: the action splits into a permutation of channels and a symmetry of the square (or line).
 
 For a window that starts at s p - pad and holds K entries d apart, a flip of the input is a flip of the output if and
-only if the windows fill the padded axis exactly: (H + pads - d (K - 1) - 1) divisible by the stride s, and equal pads on
-both sides. Otherwise the flipped windows lie elsewhere, whatever the weights.
+only if the windows fill the padded axis exactly: (H + pads - d (K - 1) - 1) divisible by the stride s, with equal pads
+on both sides. Otherwise the flipped windows lie elsewhere, whatever the weights.
 """
 
 from __future__ import annotations
@@ -87,10 +87,11 @@ class Axis:
         if self.pad_low != self.pad_high:
             return f"padding {self.pad_low} before and {self.pad_high} after never commutes with {operation}"
         reach = self.size + self.pad_low + self.pad_high - self.dilation * (self.kernel - 1) - 1
+        window = self.dilation * (self.kernel - 1) + 1
         smaller, larger = self.size - self.rest, self.size - self.rest + self.stride
         return (
             f"stride {self.stride} does not commute with {operation} at this size: "
-            f"({self.size} + {self.pad_low + self.pad_high} - {self.dilation * (self.kernel - 1) + 1}) = {reach} is not "
+            f"({self.size} + {self.pad_low + self.pad_high} - {window}) = {reach} is not "
             f"divisible by {self.stride}; sizes that would: {smaller}, {larger} (every {self.stride})"
         )
 

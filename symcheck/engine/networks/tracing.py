@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten
 
-from symcheck.engine.networks.precision import Float64Mode, is_cast, run_in_float64, to_float64
+from symcheck.engine.networks.precision import RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
 from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, Value
 
 METADATA = frozenset(
@@ -64,42 +64,8 @@ METADATA = frozenset(
         "is_mkldnn",
     ]
 )
-RANDOM = frozenset(
-    [
-        "rand",
-        "randn",
-        "randint",
-        "normal",
-        "bernoulli",
-        "multinomial",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "randperm",
-        "poisson",
-        "normal_",
-        "uniform_",
-        "exponential_",
-        "random_",
-        "bernoulli_",
-        "cauchy_",
-        "geometric_",
-        "log_normal_",
-        "binomial",
-        "rrelu",
-        "dropout1d",
-        "dropout2d",
-        "dropout3d",
-        "alpha_dropout",
-        "feature_alpha_dropout",
-        "gumbel_softmax",
-        "empty",
-        "empty_like",
-        "new_empty",
-        "empty_strided",
-    ]
-)
 _HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+_OUTERMOST = str(Path(__file__).with_name("proof.py"))
 
 
 class NotUnderstoodError(Exception):
@@ -352,16 +318,16 @@ def as_array(tensor: Any) -> FloatArray:
 
 
 def caller() -> str:
-    """File and line of the innermost frame that is neither torch's nor this package's."""
+    """File and line of the innermost frame of the network's own code; "torch" where all of it is torch's."""
     frame = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and not frame.f_code.co_filename.endswith(_OUTERMOST):
         file = frame.f_code.co_filename
         if not file.startswith(_HIDDEN) and not file.startswith("<"):
             return f"{Path(file).name}:{frame.f_lineno}"
         if frame.f_back is None:
             break
         frame = frame.f_back
-    return "unknown line"
+    return "torch"
 
 
 def _name(func: Callable[..., Any]) -> str:

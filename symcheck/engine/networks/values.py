@@ -66,7 +66,7 @@ class SignedPermutation:
         return moved
 
     def columns(self, matrix: FloatArray) -> FloatArray:
-        """The matrix times R for R this signed permutation: what W becomes when its input is moved first; shape (rows, n)."""
+        """The matrix times this signed permutation: what W becomes when its input is moved first; shape (rows, n)."""
         return np.asarray(matrix[:, self.index] * self.sign)
 
     def text(self) -> str:

@@ -1,0 +1,103 @@
+"""The claim on a network's outputs: f(L_g x) = K_g f(x) for every input x.
+
+It is proved when every layer is certified, tested otherwise; either way it is tried on samples at two precisions, and a
+failure comes with the smallest input found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from symcheck.engine.registry import register
+from symcheck.engine.results import PropertyResult
+
+if TYPE_CHECKING:
+    from symcheck.engine.net_context import NetContext
+
+UNIT = "max norm over output entries, relative to the output's scale"
+
+
+@register("network_equivariance", kind="net", order=40, claim="f(L_g x) = K_g f(x)")
+def check_network_equivariance(context: NetContext) -> PropertyResult:
+    """The verdict on the outputs, with the residual of the float64 copy and the deployed network's own noise."""
+    if context.stochastic:
+        return _stochastic(context)
+    decision, measured = context.decision, context.measured
+    proved = decision.verdict == "proved"
+    return PropertyResult(
+        name="network_equivariance",
+        verdict=decision.verdict,
+        method="certificate" if proved else "sampled",
+        checked=measured.pairs,
+        violations=_violations(context),
+        max_residual=measured.relative if measured.nonfinite is None else float("nan"),
+        tolerance=decision.tolerance,
+        unit=UNIT,
+        bound=_bound(context),
+        counterexample=context.counterexample,
+        causes=context.causes,
+        detail=_detail(context),
+        location=decision.location,
+    )
+
+
+def _violations(context: NetContext) -> int:
+    if context.decision.verdict != "failed":
+        return 0
+    return max(1, context.measured.violations)
+
+
+def _stochastic(context: NetContext) -> PropertyResult:
+    seeded = context.options.noise_seed is not None
+    remedy = (
+        "its noise does not come from torch's generator: freeze it in the network"
+        if seeded
+        else "give --noise-seed N, which seeds torch before every call so that both sides draw the same noise"
+    )
+    return PropertyResult(
+        name="network_equivariance",
+        verdict="undecided",
+        method="sampled",
+        checked=1,
+        unit=UNIT,
+        causes=("the network is stochastic: dropout, noise layers or sampling inside forward",),
+        detail=f"stochastic: the network answers twice differently on the same input; {remedy}.",
+    )
+
+
+def _bound(context: NetContext) -> dict[str, Any] | None:
+    decision, proof = context.decision, context.proof
+    if decision.verdict != "passed":
+        return None
+    if proof is not None and proof.level == "rounded" and proof.bound is not None:
+        return {
+            "kind": "output_residual",
+            "value": proof.bound,
+            "confidence": 1.0,
+            "region": f"every input with entries in [-{proof.box:g}, {proof.box:g}]",
+        }
+    return {
+        "kind": "violation_fraction",
+        "value": 1.0 - context.options.alpha ** (1.0 / max(1, context.measured.pairs)),
+        "confidence": 1.0 - context.options.alpha,
+        "region": context.region,
+    }
+
+
+def _detail(context: NetContext) -> str:
+    decision, measured = context.decision, context.measured
+    sentences = [decision.why[0].upper() + decision.why[1:] + "."]
+    if measured.nonfinite is None:
+        sentences.append(
+            f"Largest residual {measured.relative:.1e} of the output's scale over {measured.pairs} pairs, on a float64 "
+            f"copy ({context.region})."
+        )
+        dtype = str(context.subject.dtype).removeprefix("torch.")
+        deployed = measured.deployed
+        flips = f"; {deployed.flips} of {deployed.decisions} argmax decisions flip" if deployed.decisions else ""
+        sentences.append(
+            f"As deployed ({dtype}): residual {deployed.residual:.1e}, own rounding noise {deployed.noise:.1e}{flips}."
+        )
+    if context.subject.one_by_one:
+        sentences.append("Samples of a batch influence each other; inputs were run one by one.")
+    return " ".join(sentences)

@@ -1,0 +1,176 @@
+"""What the properties of a network share: its copies, claims, proof and samples, each made when first asked for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from symcheck.engine.events import Emit, Progress
+from symcheck.engine.net_options import DEFAULT_SAMPLES, NetOptions
+from symcheck.engine.networks.ascent import ascended
+from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
+from symcheck.engine.networks.counterexamples import counterexample_of
+from symcheck.engine.networks.diagnosis import causes
+from symcheck.engine.networks.location import first_nonfinite_module
+from symcheck.engine.networks.measuring import Measured, measure
+from symcheck.engine.networks.proof import Proof, prove
+from symcheck.engine.networks.sampling import Family, families
+from symcheck.engine.networks.shapes import input_shape
+from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.values import FloatArray
+from symcheck.engine.networks.verdicts import Decision, decide
+from symcheck.engine.results import Counterexample
+from symcheck.errors import SpecError
+from symcheck.symmetry.symmetry import Symmetry
+
+SMALL_INPUT = 64
+"""Entries of an input up to which the default number of samples is drawn in full."""
+LEAST_SAMPLES = 256
+BOX = 1.0
+"""Bounds on residuals are stated for inputs with entries in [-1, 1]."""
+MIXED = 1e-9
+"""Relative difference of a batched from a single evaluation, in float64, beyond which samples influence each other."""
+
+
+class NetContext:
+    """One network under one symmetry.
+
+    Args:
+        net: the network; never changed.
+        symmetry: the claim.
+        options: how much to test, and how the network is deployed.
+        emit: receives progress.
+
+    Raises:
+        SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.
+    """
+
+    def __init__(self, net: nn.Module, symmetry: Symmetry, options: NetOptions, emit: Emit) -> None:
+        self.symmetry = symmetry
+        self.options = options
+        self._emit = emit
+        self._started = time.monotonic()
+        shape = input_shape(net, symmetry, options.input_shape)
+        self.inputs: InputClaim = input_claim(symmetry, shape)
+        self.subject = Subject(
+            net,
+            shape,
+            mode=options.mode,
+            dtype=options.dtype,
+            device=options.device,
+            noise_seed=options.noise_seed,
+        )
+        self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self.subject.shapes(), options.outputs)
+        self.observations = _stacked(options.observations, shape)
+        self.stochastic = self._is_stochastic()
+        if not self.stochastic and options.mode == "eval":
+            self.subject.one_by_one = self._mixes_samples()
+
+    def element(self, generator: int) -> str:
+        """A readable name of a generator: the symmetry's own where there is only one."""
+        group = self.symmetry.group
+        return self.symmetry.name if len(group.generators) == 1 else str(group.generator_names[generator])
+
+    @cached_property
+    def proof(self) -> Proof | None:
+        """What the weights say; None where the action is a callable, or the mode is train."""
+        if not self.inputs.is_data:
+            return None
+        example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
+        return prove(self.subject.exact, self.inputs, self.outputs, example, box=BOX)
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What the samples show."""
+        rng = np.random.default_rng((self.options.seed, 2))
+        generators = len(self.inputs.motions)
+        wanted = max(1, self._samples() // generators)
+        groups = families(self.inputs, wanted, rng, self.observations)
+        total = sum(len(group.inputs) for group in groups) * generators
+        deadline = None if self.options.max_time is None else self._started + self.options.max_time
+
+        def tick(pairs: int) -> None:
+            self._emit(Progress(pairs, max(pairs, total)))
+
+        found = measure(self.subject, self.inputs, self.outputs, groups, deadline=deadline, tick=tick)
+        if self._worth_climbing(found):
+            uphill = ascended(self.subject, self.inputs, self.outputs, _starts(found, groups))
+            measure(self.subject, self.inputs, self.outputs, uphill, deadline=deadline, tick=tick, into=found)
+        return found
+
+    def _samples(self) -> int:
+        """As asked; else 10,000 pairs, fewer for large inputs, whose passes cost more (256 at least)."""
+        if self.options.samples is not None:
+            return self.options.samples
+        size = int(np.prod(self.subject.shape))
+        return max(LEAST_SAMPLES, min(DEFAULT_SAMPLES, DEFAULT_SAMPLES * SMALL_INPUT // size))
+
+    def _worth_climbing(self, found: Measured) -> bool:
+        proved = self.proof is not None and self.proof.level == "exact"
+        return not proved and found.nonfinite is None and found.relative <= 1e-5  # beyond it, it has failed already
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The verdict on the network as a whole."""
+        decision = decide(self.proof, self.measured, strict=self.options.strict)
+        if decision.verdict == "failed" and decision.location is None:
+            x = self.measured.nonfinite
+            location = None if x is None else first_nonfinite_module(self.subject, x)
+            decision = replace(decision, location=location or self.measured.nonfinite_path)
+        return decision
+
+    @cached_property
+    def counterexample(self) -> Counterexample | None:
+        """The failing input, shrunk; None where nothing failed."""
+        return None if self.decision.verdict != "failed" else counterexample_of(self)
+
+    @cached_property
+    def causes(self) -> tuple[str, ...]:
+        """Likely causes of a failure."""
+        worst = self.measured.worst
+        if self.decision.verdict != "failed" or worst is None:
+            return ()
+        if self.measured.nonfinite is not None:
+            return ("the network divides by zero, or takes a root or logarithm outside its domain, on this input",)
+        rng = np.random.default_rng((self.options.seed, 3))
+        return causes(self.subject, self.inputs, self.outputs, self.proof, worst.path, worst.generator, rng)
+
+    @property
+    def region(self) -> str:
+        """Which inputs were tested, in words."""
+        return f"inputs of shape {self.subject.shape}: {', '.join(self.measured.families)}"
+
+    def _is_stochastic(self) -> bool:
+        x = np.random.default_rng((self.options.seed, 4)).normal(size=(4, *self.subject.shape))
+        first, second = self.subject.run(x, exact=False), self.subject.run(x, exact=False)
+        return any(not np.array_equal(first[path], second[path], equal_nan=True) for path in first)
+
+    def _mixes_samples(self) -> bool:
+        x = np.random.default_rng((self.options.seed, 5)).normal(size=(3, *self.subject.shape))
+        whole, single = self.subject.run(x, exact=True), self.subject.run(x[:1], exact=True)
+        gaps = [np.abs(whole[path][:1] - single[path]) / (np.abs(single[path]).max() + 1e-300) for path in whole]
+        return any(bool((gap > MIXED).any()) for gap in gaps)
+
+
+def _starts(found: Measured, groups: list[Family]) -> FloatArray:
+    """Where to start climbing: the worst input, then the first of the first family."""
+    first = groups[0].inputs[:15]
+    return first if found.worst is None else np.concatenate([found.worst.x[None], first])
+
+
+def _stacked(observations: Any, shape: tuple[int, ...]) -> FloatArray | None:
+    if observations is None:
+        return None
+    stacked = np.asarray(observations, dtype=np.float64)
+    if stacked.shape[1:] != shape:
+        raise SpecError(
+            f"observations of shape {stacked.shape[1:]} do not fit the network's input {shape}.",
+            where="--env",
+            remedy="Name an environment whose observations the network takes.",
+        )
+    return stacked

@@ -1,0 +1,77 @@
+"""A few steps of gradient ascent on the residual: inputs that random draws do not reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim
+from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.precision import Float64Mode, float64_default
+from symcheck.engine.networks.sampling import Family
+from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermutation
+
+STEPS = 8
+STARTS = 16
+
+
+def ascended(subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray) -> list[Family]:
+    """Inputs moved uphill on the squared residual, one family per generator; none where gradients do not exist.
+
+    Args:
+        subject: the network.
+        inputs: how inputs move; callables are left out.
+        outputs: how outputs should move.
+        starts: where to start, shape (n, *shape).
+
+    Returns:
+        Families of inputs whose entries stay within the starts' largest entry.
+    """
+    if not inputs.is_data or any(callable(motion) for claim in outputs for motion in claim.motions):
+        return []
+    found: list[Family] = []
+    for generator in range(len(inputs.motions)):
+        try:
+            x = _climb(subject, inputs, outputs, starts[:STARTS], generator)
+        except Exception:  # a network without usable gradients: the random inputs stand alone
+            return found
+        if np.isfinite(x).all():
+            found.append(Family("gradient ascent on the residual", x))
+    return found
+
+
+def _climb(
+    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray, generator: int
+) -> FloatArray:
+    limit = float(np.abs(starts).max(initial=1.0))
+    move = _as_tensor_map(inputs.motions[generator])
+    maps = {claim.path: _as_tensor_map(claim.motions[generator]) for claim in outputs}
+    x = torch.from_numpy(np.array(starts, dtype=np.float64))
+    for _ in range(STEPS):
+        x = x.detach().requires_grad_(True)
+        with torch.enable_grad(), float64_default(), Float64Mode():
+            y, z = named_outputs(subject.exact(x)), named_outputs(subject.exact(move(x)))
+            loss = sum(
+                (maps[path](y[path]).reshape(len(x), -1) - z[path].reshape(len(x), -1)).square().sum() for path in maps
+            )
+            if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
+                return starts[:0]
+            (gradient,) = torch.autograd.grad(loss, x)
+        norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a vanished gradient moves nothing
+        step = 0.25 * x.detach().flatten(1).norm(dim=1).clamp_min(1.0)
+        x = (x.detach() + (step / norm).reshape(-1, *[1] * (x.ndim - 1)) * gradient).clamp(-limit, limit)
+    return np.asarray(x.detach().numpy())
+
+
+def _as_tensor_map(motion: Motion) -> Callable[[torch.Tensor], torch.Tensor]:
+    if isinstance(motion, SignedPermutation):
+        source = torch.from_numpy(np.argsort(motion.index))
+        sign = torch.from_numpy(motion.sign[np.argsort(motion.index)].astype(np.float64))
+        return lambda t: (t.flatten(1)[:, source] * sign).reshape(t.shape)
+    if isinstance(motion, AffineMap):
+        matrix, offset = torch.from_numpy(motion.matrix), torch.from_numpy(motion.offset)
+        return lambda t: (t.flatten(1) @ matrix.T + offset).reshape(t.shape)
+    raise TypeError("callables have no tensor form")

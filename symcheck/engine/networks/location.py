@@ -1,0 +1,47 @@
+"""Where in a network something first goes wrong, by running it and watching its modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.values import FloatArray
+from symcheck.errors import SymcheckError
+
+
+def first_nonfinite_module(subject: Subject, x: FloatArray) -> str | None:
+    """The first module whose output is NaN or infinite although its inputs are finite; None if none is.
+
+    Args:
+        subject: the network.
+        x: one input, shape (*shape,).
+    """
+    for exact, net in ((True, subject.exact), (False, subject.deployed)):
+        found: list[str] = []
+        handles = [m.register_forward_hook(_watcher(name, found)) for name, m in net.named_modules() if name]
+        try:
+            subject.run(x[None], exact=exact)
+        except SymcheckError:
+            return found[0] if found else None
+        finally:
+            for handle in handles:
+                handle.remove()
+        if found:
+            return found[0]
+    return None
+
+
+def _watcher(name: str, found: list[str]) -> Any:
+    def watch(module: nn.Module, inputs: Any, output: Any) -> None:
+        tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
+        if (
+            isinstance(output, torch.Tensor)
+            and not output.isfinite().all()
+            and all(t.isfinite().all() for t in tensors)
+        ):
+            found.append(name)
+
+    return watch

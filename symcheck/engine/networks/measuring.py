@@ -1,0 +1,243 @@
+"""Residuals of f(Lx) = K f(x) on families of inputs, at two precisions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.sampling import Family
+from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.values import FloatArray
+
+TIE = 1e-9
+"""Two actions whose float64 outputs are closer than this, over the output's scale, are tied: at fixed points they must
+be, and which of them comes out first is rounding."""
+TINY = 1e-300
+"""Stands for the scale of an output that is zero throughout, so that ratios are defined."""
+
+
+@dataclass
+class Worst:
+    """The input with the largest residual over its family's output scale.
+
+    Attributes:
+        relative: the residual over the scale of this output in this family of inputs.
+        residual: largest |K f(x) - f(Lx)| over the output's entries.
+        scale: largest |f| of this output in this family.
+        generator: which one.
+        path: which output.
+        x: the input, shape (*shape,).
+        family: where it was drawn.
+    """
+
+    relative: float
+    residual: float
+    scale: float
+    generator: int
+    path: str
+    x: FloatArray
+    family: str
+
+
+@dataclass
+class Spread:
+    """Over all inputs: the smallest and largest value of each entry of one output."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the output never changes beyond float64 rounding (1e-13 of its size)."""
+        size = max(float(np.abs(self.low).max(initial=0.0)), float(np.abs(self.high).max(initial=0.0)))
+        return bool((self.high - self.low <= 1e-13 * size).all())
+
+
+@dataclass
+class Deployed:
+    """How the network as deployed behaves beside its float64 copy, over output scale.
+
+    Attributes:
+        residual: largest |K f(x) - f(Lx)|.
+        noise: largest |f - f64| of any output.
+        flips: inputs whose preferred action does not move along.
+        decisions: inputs whose preferred action was compared.
+    """
+
+    residual: float = 0.0
+    noise: float = 0.0
+    flips: int = 0
+    decisions: int = 0
+
+
+@dataclass
+class Measured:
+    """What the samples show.
+
+    Attributes:
+        pairs: (input, generator) pairs examined.
+        violations: those beyond 1e-5 of the output scale.
+        relative: largest residual over output scale, float64 copy.
+        worst: where it was; None if nothing was tested.
+        nonfinite: an input on which some output is NaN, or infinite on one side only, else None.
+        nonfinite_path: which output, and in which copy.
+        spreads: per output.
+        deployed: the deployed network's own figures.
+        moved: whether any input differed from its image.
+        families: names of the families tested.
+    """
+
+    pairs: int = 0
+    violations: int = 0
+    relative: float = 0.0
+    worst: Worst | None = None
+    nonfinite: FloatArray | None = None
+    nonfinite_path: str = ""
+    nonfinite_generator: int = 0
+    spreads: dict[str, Spread] = field(default_factory=dict)
+    deployed: Deployed = field(default_factory=Deployed)
+    moved: bool = False
+    families: list[str] = field(default_factory=list)
+
+    @property
+    def constant_outputs(self) -> list[str]:
+        """Paths of the outputs that never changed."""
+        return [path for path, spread in self.spreads.items() if spread.is_constant]
+
+
+def measure(
+    subject: Subject,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    groups: Sequence[Family],
+    *,
+    deadline: float | None = None,
+    tick: Callable[[int], None] = lambda pairs: None,
+    into: Measured | None = None,
+) -> Measured:
+    """Residuals of every generator on every family.
+
+    Args:
+        subject: the network.
+        inputs: how inputs move.
+        outputs: how outputs should move.
+        groups: inputs to test.
+        deadline: `time.monotonic()` after which no further block starts; the first block is always tested.
+        tick: called with the number of pairs examined so far.
+        into: figures to add to.
+
+    Returns:
+        What was found.
+    """
+    result = into or Measured()
+    for family in groups:
+        for block in _blocks(family, subject):
+            if deadline is not None and result.pairs and time.monotonic() > deadline:
+                return result
+            _measure_block(result, subject, inputs, outputs, block)
+            tick(result.pairs)
+    return result
+
+
+def _blocks(family: Family, subject: Subject) -> list[Family]:
+    """Blocks of a family small enough that a deadline is met within a few passes."""
+    size = max(1, int(np.prod(subject.shape)))
+    rows = max(32, 4_000_000 // size)
+    return [Family(family.name, family.inputs[i : i + rows]) for i in range(0, len(family.inputs), rows)]
+
+
+def _measure_block(
+    result: Measured, subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], family: Family
+) -> None:
+    x = family.inputs
+    before = {exact: subject.run(x, exact=exact) for exact in (True, False)}
+    if family.name not in result.families:
+        result.families.append(family.name)
+    for generator in range(len(inputs.motions)):
+        moved = inputs.apply(generator, x)
+        result.moved = result.moved or not np.array_equal(moved, x)
+        after = {exact: subject.run(moved, exact=exact) for exact in (True, False)}
+        result.pairs += len(x)
+        violating = np.zeros(len(x), dtype=bool)
+        for claim in outputs:
+            y, z = before[True][claim.path], after[True][claim.path]
+            wanted = claim.apply(generator, y, x)
+            _spread(result, claim.path, y)
+            bad = _not_finite(wanted, z) | _not_finite(before[False][claim.path], before[False][claim.path])
+            if bad.any() and result.nonfinite is None:
+                result.nonfinite = x[int(np.argmax(bad))].copy()
+                result.nonfinite_path, result.nonfinite_generator = claim.path, generator
+            relative = _residual(result, claim, family, generator, wanted, z)
+            violating |= relative > 1e-5  # the published level above which an output has failed
+            _compare_deployed(result.deployed, claim, generator, x, before, after)
+        result.violations += int(violating.sum())
+
+
+def difference(left: FloatArray, right: FloatArray) -> FloatArray:
+    """|left - right|, with equal infinities (masked actions) counted as equal and NaN as infinite."""
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(left - right)
+    gap[left == right] = 0.0
+    gap[np.isnan(gap)] = np.inf
+    return gap
+
+
+def _not_finite(left: FloatArray, right: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    return np.asarray((np.isnan(left) | np.isnan(right) | (np.isinf(left) & (left != right))).any(axis=1))
+
+
+def _spread(result: Measured, path: str, y: FloatArray) -> None:
+    low, high = y.min(axis=0), y.max(axis=0)
+    found = result.spreads.get(path)
+    if found is not None:
+        low, high = np.minimum(low, found.low), np.maximum(high, found.high)
+    result.spreads[path] = Spread(low, high)
+
+
+def output_scale(*values: FloatArray) -> float:
+    """The largest finite |value|, at least `TINY`."""
+    sizes = [np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in values]
+    return max(float(max(sizes)), TINY)
+
+
+def _residual(
+    result: Measured, claim: OutputClaim, family: Family, generator: int, wanted: FloatArray, found: FloatArray
+) -> FloatArray:
+    scale = output_scale(wanted, found)
+    gap = difference(wanted, found).max(axis=1, initial=0.0)
+    relative = gap / scale
+    i = int(np.argmax(relative))
+    if result.worst is None or relative[i] > result.worst.relative:
+        result.worst = Worst(
+            float(relative[i]), float(gap[i]), scale, generator, claim.path, family.inputs[i].copy(), family.name
+        )
+        result.relative = float(relative[i])
+    return np.asarray(relative)
+
+
+def _compare_deployed(
+    deployed: Deployed,
+    claim: OutputClaim,
+    generator: int,
+    x: FloatArray,
+    before: dict[bool, dict[str, FloatArray]],
+    after: dict[bool, dict[str, FloatArray]],
+) -> None:
+    y, z = before[False][claim.path], after[False][claim.path]
+    scale = output_scale(before[True][claim.path])
+    wanted = claim.apply(generator, y, x)
+    deployed.residual = max(deployed.residual, float(difference(wanted, z).max(initial=0.0)) / scale)
+    noise = max(
+        float(difference(y, before[True][claim.path]).max(initial=0.0)),
+        float(difference(z, after[True][claim.path]).max(initial=0.0)),
+    )
+    deployed.noise = max(deployed.noise, noise / scale)
+    if claim.role == "action" and claim.size > 1 and not (np.isnan(wanted).any() or np.isnan(z).any()):
+        top = np.sort(before[True][claim.path], axis=1)[:, -2:]
+        decided = top[:, 1] - top[:, 0] > TIE * scale
+        deployed.decisions += int(decided.sum())
+        deployed.flips += int((wanted.argmax(axis=1) != z.argmax(axis=1))[decided].sum())

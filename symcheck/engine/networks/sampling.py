@@ -1,0 +1,107 @@
+"""Inputs to test a network on: several scales, edges, fixed points, observations, and the worst that ascent finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from symcheck.engine.networks.claims import InputClaim
+from symcheck.engine.networks.values import FloatArray
+
+LONGEST_ORBIT = 64
+Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Inputs of one kind.
+
+    Attributes:
+        name: in words.
+        inputs: shape (n, *shape), float64.
+    """
+
+    name: str
+    inputs: FloatArray
+
+
+def families(
+    claim: InputClaim, count: int, rng: np.random.Generator, observations: FloatArray | None = None
+) -> list[Family]:
+    """About `count` inputs, in families of their own scale.
+
+    Args:
+        claim: how inputs move; its shape decides between vectors and images.
+        count: how many inputs in all, at least 1.
+        rng: the source of randomness.
+        observations: inputs that were really seen, shape (n, *shape); they come first.
+
+    Returns:
+        Families, none empty; `count` inputs unless that is less than the few edges.
+    """
+    shape = claim.shape
+    drawn: list[Family] = []
+    if observations is not None and len(observations):
+        chosen = rng.permutation(len(observations))[: max(1, count // 2)]
+        drawn.append(Family("observations", np.asarray(observations, dtype=np.float64)[np.sort(chosen)]))
+        count = max(1, count - len(drawn[0].inputs))
+    edges = _edges(shape, rng, min(64, max(1, count // 8)))
+    fixed = _fixed_points(claim, rng, min(64, max(1, count // 8)))
+    rest = max(1, count - len(edges) - len(fixed))
+    makers = _image_makers() if len(shape) > 1 else _vector_makers()
+    for i, (name, make) in enumerate(makers):
+        n = rest // len(makers) + (i < rest % len(makers))
+        if n:
+            drawn.append(Family(name, make(rng, (n, *shape))))
+    drawn.append(Family("edges", edges))
+    if len(fixed):
+        drawn.append(Family("fixed points", fixed))
+    return drawn
+
+
+def _vector_makers() -> Sequence[tuple[str, Draw]]:
+    return [
+        ("normal at scale 1", lambda rng, s: rng.normal(size=s)),
+        ("normal at scale 0.1", lambda rng, s: 0.1 * rng.normal(size=s)),
+        ("normal at scale 10", lambda rng, s: 10.0 * rng.normal(size=s)),
+    ]
+
+
+def _image_makers() -> Sequence[tuple[str, Draw]]:
+    return [
+        ("uniform in 0..1", lambda rng, s: rng.random(size=s)),
+        ("sparse 0/1", lambda rng, s: (rng.random(size=s) < 0.05).astype(np.float64)),
+        ("normal at scale 1", lambda rng, s: rng.normal(size=s)),
+        ("whole numbers 0..255", lambda rng, s: rng.integers(0, 256, size=s).astype(np.float64)),
+    ]
+
+
+def _edges(shape: tuple[int, ...], rng: np.random.Generator, count: int) -> FloatArray:
+    """Zero, one, minus one, and unit vectors of both signs."""
+    size = int(np.prod(shape))
+    constant = [np.ones(size), -np.ones(size), np.zeros(size)]
+    places = rng.permutation(size)[:count]
+    units = [sign * np.eye(1, size, place)[0] for place in places for sign in (1.0, -1.0)]
+    return np.array((units + constant)[-count:] if count < 3 else (constant + units)[:count]).reshape(-1, *shape)
+
+
+def _fixed_points(claim: InputClaim, rng: np.random.Generator, count: int) -> FloatArray:
+    """Means over the orbit of the first generator that moves anything, where that orbit is short and linear."""
+    start = rng.normal(size=(count, *claim.shape))
+    if not claim.is_data:
+        return start[:0]
+    for generator in range(len(claim.motions)):
+        total, image = start.copy(), claim.apply(generator, start)
+        if np.array_equal(image, start):
+            continue
+        length = 1
+        while length < LONGEST_ORBIT and not np.allclose(image, start, rtol=1e-9, atol=1e-12):
+            total += image
+            image = claim.apply(generator, image)
+            length += 1
+        if length < LONGEST_ORBIT:
+            return np.asarray(total / length)
+    return start[:0]

@@ -1,0 +1,77 @@
+"""The shape of a network's input, where the user did not give it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from symcheck.errors import SpecError
+from symcheck.symmetry.entries import AffineEntry
+from symcheck.symmetry.symmetry import Symmetry
+
+
+def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The shape of one input, without the batch axis.
+
+    Args:
+        net: the network.
+        symmetry: the claim; a vector length in it settles the shape.
+        given: what the user gave, else None.
+
+    Returns:
+        The given shape, else the symmetry's vector length, else an `example_input` of the network, else the size of
+        its first linear layer.
+
+    Raises:
+        SpecError: none of these says; or the first linear layer takes another size than the symmetry acts on.
+    """
+    if given is not None:
+        return given
+    example = _example(net)
+    first = _first_layer(net)
+    size = _vector_length(symmetry)
+    if size is not None:
+        if example is not None and _count(example) == size:
+            return example
+        if isinstance(first, nn.Linear) and first.in_features != size:
+            raise SpecError(
+                f"acts on {size} components, but the network's first layer takes {first.in_features}.",
+                where="observation",
+                remedy="Give the symmetry of what this network takes, or its shape with --input-shape.",
+            )
+        return (size,)
+    if example is not None:
+        return example
+    if isinstance(first, nn.Linear):
+        return (first.in_features,)
+    raise SpecError(
+        "cannot tell the shape of the network's input from the symmetry or the network.",
+        where="--input-shape",
+        remedy="Give it without the batch (--input-shape 1,21,21), name an environment (--env ID), or give the network "
+        "an attribute example_input.",
+    )
+
+
+def _vector_length(symmetry: Symmetry) -> int | None:
+    return next((entry.dim for entry in symmetry.observation if isinstance(entry, AffineEntry)), None)
+
+
+def _example(net: nn.Module) -> tuple[int, ...] | None:
+    example: Any = getattr(net, "example_input", None)
+    if not isinstance(example, torch.Tensor) and not hasattr(example, "shape"):
+        return None
+    shape = tuple(int(n) for n in example.shape)
+    return shape[1:] if len(shape) > 1 else shape
+
+
+def _first_layer(net: nn.Module) -> nn.Module | None:
+    return next((m for m in net.modules() if isinstance(m, nn.Linear | nn.modules.conv._ConvNd)), None)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for n in shape:
+        count *= n
+    return count

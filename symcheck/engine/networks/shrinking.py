@@ -1,0 +1,106 @@
+"""Smaller inputs that still fail: zero out blocks, then snap entries to small whole numbers, all in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.networks.values import FloatArray
+
+Fails: TypeAlias = Callable[[FloatArray], npt.NDArray[np.bool_]]
+BATCH = 256
+ROUNDS = 40
+
+
+def shrink(x: FloatArray, fails: Fails) -> FloatArray:
+    """An input as plain as the search could make it, on which the claim still fails.
+
+    Args:
+        x: a failing input, shape (*shape,).
+        fails: from stacked inputs, shape (n, *shape), to whether each fails, shape (n,).
+
+    Returns:
+        A failing input with few non-zero entries, whole numbers where possible; x itself where nothing plainer fails.
+
+    Example:
+        >>> shrink(np.array([3.7, -0.2, 8.1]), lambda batch: batch[:, 2] > 0.5)
+        array([0., 0., 1.])
+
+    Cost: some 40 batches of at most 256 inputs.
+    """
+    flat = _first_plain(x.reshape(-1), x.shape, fails)
+    flat = _zeroed(flat, x.shape, fails)
+    return _snapped(flat, x.shape, fails).reshape(x.shape)
+
+
+def _try(candidates: list[FloatArray], shape: tuple[int, ...], fails: Fails) -> FloatArray | None:
+    """The first candidate that fails."""
+    for start in range(0, len(candidates), BATCH):
+        batch = np.stack(candidates[start : start + BATCH])
+        found = np.flatnonzero(fails(batch.reshape(len(batch), *shape)))
+        if len(found):
+            return np.asarray(batch[found[0]])
+    return None
+
+
+def _first_plain(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+    """Single unit vectors at the largest entries, the constant one, and the input rounded: the plainest of all."""
+    order = np.argsort(-np.abs(flat))[:BATCH]
+    units = []
+    for size in (1.0, 2.0, 10.0):
+        for place in order[: BATCH // 4]:
+            for sign in (1.0, -1.0):
+                unit = np.zeros_like(flat)
+                unit[place] = size * sign
+                units.append(unit)
+    found = _try([*units, np.ones_like(flat)], shape, fails)
+    if found is not None:
+        return found
+    rounded = _try([np.sign(flat), np.round(flat), np.round(flat, 1)], shape, fails)
+    return flat if rounded is None else rounded
+
+
+def _zeroed(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+    """Zero ever smaller blocks of the remaining non-zero entries, keeping at least one of them."""
+    blocks = 2
+    for _ in range(ROUNDS):
+        support = np.flatnonzero(flat)
+        if len(support) <= 1:
+            break
+        blocks = min(blocks, len(support))
+        candidates = []
+        for part in np.array_split(support, blocks):
+            if len(part) < len(support):
+                for keep in (True, False):
+                    one = flat.copy()
+                    one[np.setdiff1d(support, part) if keep else part] = 0.0
+                    candidates.append(one)
+        found = _try(candidates, shape, fails)
+        if found is not None:
+            flat, blocks = found, 2
+        elif blocks == len(support):
+            break
+        else:
+            blocks = min(2 * blocks, len(support))
+    return flat
+
+
+def _snapped(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+    """Replace entries, largest first, by the plainest number with which it still fails."""
+    for place in np.argsort(-np.abs(flat))[:BATCH]:
+        value = flat[place]
+        if value == 0.0 or value in (1.0, -1.0):
+            continue
+        plain = [np.sign(value), 0.5 * np.sign(value), 2.0 * np.sign(value), np.round(value), np.round(value, 1)]
+        candidates = []
+        for number in plain:
+            if number not in (0.0, value):
+                one = flat.copy()
+                one[place] = number
+                candidates.append(one)
+        found = _try(candidates, shape, fails) if candidates else None
+        flat = flat if found is None else found
+    return flat

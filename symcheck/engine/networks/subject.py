@@ -1,0 +1,178 @@
+"""The network under test: copies of it to run, in float64 and as deployed, on stacked inputs.
+
+The network that was given is never run and never changed: both copies are made first, and the state of torch's, NumPy's
+and Python's random generators is put back at the end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.precision import Float64Mode, copied, float64_default, in_float64
+from symcheck.engine.networks.values import FloatArray
+from symcheck.errors import OptionError, TargetError
+
+CHUNK = 2_000_000
+"""Input entries in one forward pass: keeps the intermediate values of an image network below a few hundred MB."""
+
+
+class Subject:
+    """A network to run on stacked inputs.
+
+    Args:
+        net: the network; copied, never changed.
+        shape: of one input, without the batch axis.
+        mode: "eval" or "train".
+        dtype: deployed dtype by name; None for the parameters' own, else float32.
+        device: of the deployed copy.
+        noise_seed: seeds torch before every forward pass; None to leave its generator running.
+
+    Raises:
+        TargetError: the network cannot be copied.
+        OptionError: the device does not exist.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        shape: tuple[int, ...],
+        *,
+        mode: str = "eval",
+        dtype: str | None = None,
+        device: str = "cpu",
+        noise_seed: int | None = None,
+    ) -> None:
+        net = getattr(net, "_orig_mod", net)  # what torch.compile wrapped
+        training = mode == "train"
+        self.shape = shape
+        self.noise_seed = noise_seed
+        self.dtype = _deployed_dtype(net, dtype)
+        self.device = _device(device)
+        self.exact = in_float64(net).train(training)
+        deployed = copied(net).to(self.device).train(training)
+        self.deployed = deployed.to(self.dtype) if dtype is not None else deployed
+        self.one_by_one = False
+        for parameter in self.exact.parameters():
+            parameter.requires_grad_(False)
+
+    def run(self, inputs: npt.NDArray[Any], *, exact: bool) -> dict[str, FloatArray]:
+        """All outputs on stacked inputs.
+
+        Args:
+            inputs: shape (n, *shape), n >= 1.
+            exact: whether the float64 copy runs (casts count as the identity), or the deployed one.
+
+        Returns:
+            Path of each output to its flat values, shape (n, size), float64.
+
+        Raises:
+            TargetError: the network raises, returns no tensors, or does not keep the batch axis.
+        """
+        per_pass = 1 if self.one_by_one else max(1, min(CHUNK // max(1, int(np.prod(self.shape))), 16_384))
+        parts: dict[str, list[FloatArray]] = {}
+        for start in range(0, len(inputs), per_pass):
+            chunk = inputs[start : start + per_pass]
+            for path, tensor in self._forward(chunk, exact).items():
+                parts.setdefault(path, []).append(_rows(tensor, len(chunk), path))
+        return {path: np.concatenate(rows) for path, rows in parts.items()}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Path of each output to its shape without the batch axis.
+
+        Raises:
+            TargetError: as `run`; also when there is no floating output at all.
+        """
+        example = np.zeros((2, *self.shape))
+        found = {path: tuple(tensor.shape[1:]) for path, tensor in self._forward(example, False).items()}
+        if not found:
+            raise TargetError("returns no tensor.", where="network", remedy="Return logits, means or values.")
+        return found
+
+    def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
+        if self.noise_seed is not None:
+            torch.manual_seed(self.noise_seed)
+        net = self.exact if exact else self.deployed
+        dtype, device = (torch.float64, torch.device("cpu")) if exact else (self.dtype, self.device)
+        x = torch.from_numpy(np.ascontiguousarray(inputs, dtype=np.float64)).to(dtype=dtype, device=device)
+        try:
+            with torch.no_grad():
+                result = _in_float64(net, x) if exact else net(x)
+        except Exception as error:
+            raise self._raised(error, inputs) from error
+        return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
+
+    def _raised(self, error: Exception, inputs: npt.NDArray[Any]) -> TargetError:
+        text = " ".join(str(error).split())[:300]
+        if len(inputs) == 1:
+            shown = np.array2string(inputs[0], threshold=16, precision=4, separator=", ")
+            return TargetError(
+                f"the network raised {type(error).__name__}: {text} on the input {shown} (shape {self.shape}).",
+                where="network",
+                remedy="Mend it for this input, or give the inputs' shape with --input-shape.",
+            )
+        return TargetError(
+            f"the network raised {type(error).__name__}: {text} on {len(inputs)} inputs of shape {self.shape}.",
+            where="network",
+            remedy="Its forward takes a batch (n, *shape); give the shape of one input with --input-shape.",
+        )
+
+
+def _in_float64(net: nn.Module, x: torch.Tensor) -> Any:
+    with float64_default(), Float64Mode():
+        return net(x)
+
+
+def _rows(tensor: torch.Tensor, count: int, path: str) -> FloatArray:
+    if tensor.ndim == 0 or tensor.shape[0] != count:
+        raise TargetError(
+            f"{path} has shape {tuple(tensor.shape)} for a batch of {count} inputs, which is not its first axis.",
+            where="network",
+            remedy="Return one row per input.",
+        )
+    return np.asarray(tensor.detach().double().cpu().numpy()).reshape(count, -1)
+
+
+def _deployed_dtype(net: nn.Module, dtype: str | None) -> torch.dtype:
+    if dtype is not None:
+        found = getattr(torch, str(dtype).removeprefix("torch."))
+        if not isinstance(found, torch.dtype):
+            raise OptionError(f"expected a dtype, got {dtype!r}.", where="--dtype")
+        return found
+    floating = (p.dtype for p in net.parameters() if p.is_floating_point())
+    return next(floating, torch.float32)
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise OptionError(
+            f"expected a device that exists here, got {name!r}: {first}", where="--device", remedy="Use cpu."
+        ) from error
+    return device
+
+
+@contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Whatever is drawn inside, the random generators of torch, NumPy and Python are put back."""
+    found = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (the user's global state)
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        torch.set_rng_state(found[0])
+        np.random.set_state(found[1])  # noqa: NPY002
+        random.setstate(found[2])
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)

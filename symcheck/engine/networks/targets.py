@@ -1,0 +1,227 @@
+"""Finding the network that a user named, and loading its weights without running code from files."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from symcheck.errors import MissingExtraError, TargetError
+from symcheck.loading import is_reference, load_attribute
+
+WHERE = "TARGET"
+
+
+def resolve_network(
+    target: str | nn.Module | Any, *, checkpoint: str | Path | None = None, trust: bool = False
+) -> nn.Module:
+    """The network that a target names.
+
+    Args:
+        target: a module; a zero-argument factory of one; or the name of either: `pkg.mod:attr`, `path/file.py:attr`,
+            or a saved network (`.pt2` by torch.export, TorchScript).
+        checkpoint: a state dict to load into it.
+        trust: whether files whose loading may run code are loaded.
+
+    Returns:
+        The network.
+
+    Raises:
+        TargetError: it cannot be found, built or loaded; the message says why and what to do.
+        MissingExtraError: the format needs an optional part.
+    """
+    net = _from_name(target, trust) if isinstance(target, str) else _built(target, type(target).__name__)
+    if checkpoint is not None:
+        load_checkpoint(net, Path(checkpoint), trust=trust)
+    return net
+
+
+def _from_name(target: str, trust: bool) -> nn.Module:
+    suffix = Path(target).suffix.lower()
+    if is_reference(target) and not Path(target).is_file():
+        return _built(load_attribute(target, where=WHERE), target)
+    path = Path(target)
+    if not path.exists():
+        raise TargetError(
+            f"expected module:name, file.py:name or a saved network, got {target!r}, which is no file in {Path.cwd()}.",
+            where=WHERE,
+            remedy="Name a factory, for instance my_networks.py:make.",
+        )
+    if suffix == ".py":
+        raise TargetError(
+            f"expected file.py:name, got {target!r}.", where=WHERE, remedy=f"Say which factory: {target}:make."
+        )
+    if suffix == ".onnx":
+        raise TargetError(
+            "ONNX files are not read yet.", where=WHERE, remedy="Give the PyTorch module or a .pt2 file of it."
+        )
+    if suffix == ".zip":
+        return _stable_baselines(path, trust)
+    return _exported(path) if suffix == ".pt2" else _saved(path, trust)
+
+
+def _built(item: Any, name: str) -> nn.Module:
+    if isinstance(item, nn.Module):
+        return item
+    if not callable(item):
+        raise TargetError(
+            f"expected a torch.nn.Module or a factory of one, got {type(item).__name__}.",
+            where=name,
+            remedy="Name a module instance or a function without required arguments that returns one.",
+        )
+    try:
+        net = item()
+    except Exception as error:
+        raise TargetError(
+            f"the factory raised {type(error).__name__}: {error}.",
+            where=name,
+            remedy="It is called without arguments and returns a torch.nn.Module.",
+        ) from error
+    if not isinstance(net, nn.Module):
+        raise TargetError(
+            f"expected the factory to return a torch.nn.Module, got {type(net).__name__}.",
+            where=name,
+            remedy="Return the network itself.",
+        )
+    return net
+
+
+def _exported(path: Path) -> nn.Module:
+    try:
+        return torch.export.load(path).module()
+    except Exception as error:
+        raise TargetError(
+            f"cannot be read as a torch.export file: {type(error).__name__}: {_first_line(error)}",
+            where=str(path),
+            remedy="Write it again with torch.export.save.",
+        ) from error
+
+
+def _saved(path: Path, trust: bool) -> nn.Module:
+    """TorchScript, or (if trusted) a pickled module."""
+    if _is_torchscript(path):
+        try:
+            return torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call, no-any-return]
+        except Exception as error:
+            raise TargetError(f"cannot be read as TorchScript: {_first_line(error)}", where=str(path)) from error
+    loaded = load_file(path, trust=trust)
+    if not isinstance(loaded, nn.Module):
+        raise TargetError(
+            f"holds {type(loaded).__name__}, which is no network.",
+            where=str(path),
+            remedy="A state dict needs its network: give the factory as TARGET and this file as --checkpoint.",
+        )
+    return loaded
+
+
+def _is_torchscript(path: Path) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any("/code/" in name or name.endswith("constants.pkl") for name in archive.namelist())
+
+
+def _stable_baselines(path: Path, trust: bool) -> nn.Module:
+    try:
+        import stable_baselines3 as sb3
+    except ImportError as error:
+        raise MissingExtraError("sb3", needed_for="reading a Stable-Baselines3 file") from error
+    if not trust:
+        raise TargetError(
+            "a Stable-Baselines3 file runs code when it is loaded.",
+            where=str(path),
+            remedy="Load it only if you trust where it comes from: --trust.",
+        )
+    for algorithm in (sb3.PPO, sb3.A2C, sb3.DQN):
+        try:
+            policy = algorithm.load(path, device="cpu").policy
+        except Exception:  # written by another algorithm: the next one is tried
+            continue
+        from symcheck.engine.networks.sb3_policy import parameters_of
+
+        return parameters_of(policy)
+    raise TargetError(
+        "was written by none of PPO, A2C and DQN.", where=str(path), remedy="Wrap its policy in a factory."
+    )
+
+
+def load_file(path: Path, *, trust: bool) -> Any:
+    """What a file saved by torch.save holds; only tensors and plain containers unless trusted.
+
+    Raises:
+        TargetError: no such file, corrupt, or loading it would run code and `trust` is not set.
+    """
+    if not path.is_file():
+        raise TargetError(f"no such file (looked in {Path.cwd()}).", where=str(path), remedy="Check the path.")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=not trust)
+    except pickle.UnpicklingError as error:
+        if "weights_only" in str(error).lower() or "Unsupported" in str(error) or "GLOBAL" in str(error):
+            raise TargetError(
+                "loading it would run code, so it was not loaded.",
+                where=str(path),
+                remedy="Save a state dict (torch.save(net.state_dict(), ...)), or pass --trust if you trust the file.",
+            ) from error
+        raise _corrupt(path, error) from error
+    except Exception as error:
+        raise _corrupt(path, error) from error
+
+
+def _corrupt(path: Path, error: Exception) -> TargetError:
+    return TargetError(
+        f"cannot be read as a torch file: {type(error).__name__}: {_first_line(error)}",
+        where=str(path),
+        remedy="Save it again; an interrupted copy looks like this.",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def load_checkpoint(net: nn.Module, path: Path, *, trust: bool = False) -> None:
+    """Load a state dict into a network.
+
+    Args:
+        net: changed in place; it is built for this run.
+        path: a file saved by torch.save: a state dict, or a dictionary with one under "state_dict", "model" and
+            the like.
+        trust: whether a file that runs code when loaded is loaded.
+
+    Raises:
+        TargetError: the file cannot be used, or its names and shapes are not the network's.
+    """
+    loaded = load_file(path, trust=trust)
+    if isinstance(loaded, nn.Module):
+        loaded = loaded.state_dict()
+    state = _state_dict(loaded)
+    if state is None:
+        raise TargetError(
+            f"expected a state dict, got {type(loaded).__name__}.",
+            where=str(path),
+            remedy="Save one with torch.save(net.state_dict(), ...).",
+        )
+    try:
+        net.load_state_dict(state)
+    except RuntimeError as error:
+        raise TargetError(
+            f"does not fit the network: {' '.join(str(error).split())[:400]}",
+            where=str(path),
+            remedy="Build the network with the sizes it was trained with.",
+        ) from error
+
+
+def _state_dict(loaded: Any) -> dict[str, torch.Tensor] | None:
+    if not isinstance(loaded, dict) or not loaded:
+        return None
+    if all(isinstance(item, torch.Tensor) for item in loaded.values()):
+        return loaded
+    for key in ("state_dict", "model_state_dict", "model", "net", "network", "policy"):
+        if isinstance(loaded.get(key), dict):
+            return _state_dict(loaded[key])
+    return None

@@ -1,0 +1,117 @@
+"""From evidence to verdict: what the weights prove, what the samples show, and which of the two decides.
+
+Where weights were matched they decide, in float32 ulps: the output alone cannot tell one wrong weight among thousands
+from rounding. Where they were not, the residual of the float64 copy over the output's scale decides. A layer that looks
+wrong accuses nothing unless some output shows it: symmetric accidents are symmetric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symcheck.engine.networks.measuring import Measured
+from symcheck.engine.networks.proof import Proof
+from symcheck.engine.networks.values import LayerRecord
+from symcheck.engine.results import Verdict
+
+EXACT = 1e-12
+"""Residual of the float64 copy over output scale up to which an output is exact: the published level."""
+ROUNDED = 1e-5
+"""The same, up to which its weights were rounded: the published level."""
+FAR = 0.1
+"""Noise of the deployed network over output scale beyond which its float64 copy says nothing about it."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on f(Lx) = K f(x), and on what it rests.
+
+    Attributes:
+        verdict: of the network as a whole.
+        tolerance: what relative residuals were compared with.
+        rounded: whether weights, or outputs, are off by rounding.
+        record: the layer at fault; None where none is known.
+        location: its name; None where the verdict is not failed.
+        why: one sentence.
+    """
+
+    verdict: Verdict
+    tolerance: float
+    rounded: bool
+    record: LayerRecord | None
+    location: str | None
+    why: str
+
+
+def decide(proof: Proof | None, measured: Measured, *, strict: bool) -> Decision:
+    """The verdict that proof and samples allow, never stronger than they are.
+
+    Args:
+        proof: what the weights said; None where the action is known only as a callable.
+        measured: what the samples showed.
+        strict: whether rounded weights fail.
+
+    Returns:
+        The decision.
+    """
+    if measured.nonfinite is not None:
+        return Decision(
+            "failed", ROUNDED, False, None, None, f"{measured.nonfinite_path} is NaN or infinite on an input"
+        )
+    if proof is not None and proof.level == "failed" and measured.relative > EXACT:
+        return _failed(proof, measured, EXACT, "a layer does not carry the action, and the output shows it")
+    if measured.relative > ROUNDED:
+        return _failed(proof, measured, ROUNDED, "the output does not move as claimed")
+    vacuous = _vacuous(measured)
+    if vacuous:
+        if measured.relative > EXACT:
+            return _failed(proof, measured, EXACT, "a constant output is not what the claim says")
+        return Decision("undecided", EXACT, False, None, None, vacuous)
+    if measured.deployed.noise > FAR:
+        why = f"the deployed network differs from its float64 copy by {measured.deployed.noise:.1e} of the output scale"
+        return Decision("undecided", ROUNDED, False, None, None, f"{why}; judge it without the cast that does this")
+    if proof is not None and proof.level == "exact":
+        return Decision("proved", EXACT, False, None, None, "every layer carries the action exactly, for every input")
+    if proof is not None and proof.level == "rounded":
+        return _rounded(proof, measured, strict, "weights rounded: layers carry the action up to float32 rounding")
+    if measured.relative > EXACT:
+        return _rounded(proof, measured, strict, "weights rounded: the outputs are off by rounding")
+    return Decision("passed", EXACT, False, None, None, "no violation beyond float64 rounding")
+
+
+def _vacuous(measured: Measured) -> str:
+    constant = measured.constant_outputs
+    if constant:
+        return f"{', '.join(constant)} has no spread: it is the same for every input, so the claim holds of nothing"
+    if not measured.moved:
+        return "every input tested is a fixed point of every generator: the claim says nothing about them"
+    return ""
+
+
+def _rounded(proof: Proof | None, measured: Measured, strict: bool, why: str) -> Decision:
+    record = _least_exact(proof)
+    if strict:
+        location = record.name if record is not None else _last_followed(proof, measured)
+        return Decision("failed", EXACT, True, record, location, f"{why} (--strict)")
+    return Decision("passed", ROUNDED, True, record, None, why)
+
+
+def _least_exact(proof: Proof | None) -> LayerRecord | None:
+    if proof is None:
+        return None
+    off = [record for record in proof.records if record.level == "rounded"]
+    return max(off, key=lambda record: record.ulps or 0.0, default=None)
+
+
+def _failed(proof: Proof | None, measured: Measured, tolerance: float, why: str) -> Decision:
+    record = None if proof is None else proof.first_failure or _least_exact(proof)
+    location = record.name if record is not None else _last_followed(proof, measured)
+    return Decision("failed", tolerance, False, record, location, why)
+
+
+def _last_followed(proof: Proof | None, measured: Measured) -> str:
+    """Where following ended, else the output that failed."""
+    if proof is not None and proof.reason is not None:
+        module = proof.reason.where.split(" (")[0]
+        return module if module not in ("", "forward") else proof.reason.where
+    return measured.worst.path if measured.worst is not None else "output"
