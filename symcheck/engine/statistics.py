@@ -17,7 +17,7 @@ import numpy.typing as npt
 Vector = npt.NDArray[np.float64]
 _BISECTIONS = 200
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
-_CHUNK = 2_000_000  # signs held at a time: 16 MB
+_CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
 _WIDEST_PRODUCTS = 12  # coordinates up to which every pairwise product is a feature
 _MOMENTS = ("mean", "spread", "skew", "tails")
 
@@ -96,6 +96,50 @@ def holm(p_values: Sequence[float], alpha: float) -> list[bool]:
 
 
 @dataclass(frozen=True)
+class SignFlipTest:
+    """Result of flipping the signs of whole rows.
+
+    Attributes:
+        p_value: of the largest statistic over all features; valid at every number of rows.
+        statistics: |sum| / sqrt(sum of squares) of every feature, shape (features,); 0 where a feature is constant 0.
+        critical: the value that the largest statistic exceeds with the probability of the level.
+    """
+
+    p_value: float
+    statistics: Vector
+    critical: float
+
+
+def sign_flip_test(differences: Vector, *, level: float, rng: np.random.Generator) -> SignFlipTest:
+    """Are the rows symmetric about zero? Exact, by flipping the signs of whole rows.
+
+    Args:
+        differences: shape (n, features); under the claim the law of a row does not change when its sign does.
+        level: at which the test will be used; decides the number of flips, before any data is seen.
+        rng: draws the flips.
+
+    Returns:
+        The result.
+
+    Example:
+        >>> rows = np.random.default_rng(0).normal(1.0, 1.0, size=(200, 2))
+        >>> sign_flip_test(rows, level=0.01, rng=np.random.default_rng(1)).p_value < 0.01
+        True
+
+    Source: randomisation by sign changes, Lehmann and Romano (2005), section 15.2.
+    """
+    root = np.sqrt((differences**2).sum(axis=0))
+    live = root > 0
+    if not live.any():
+        return SignFlipTest(1.0, np.zeros(differences.shape[1]), math.inf)
+    standard = differences[:, live] / root[live]
+    statistics = np.zeros(differences.shape[1])
+    statistics[live] = np.abs(standard.sum(axis=0))
+    p_value, critical = _permutation(standard, float(statistics.max()), level, rng)
+    return SignFlipTest(p_value, statistics, critical)
+
+
+@dataclass(frozen=True)
 class SwapTest:
     """Result of the two-sample swap test.
 
@@ -108,6 +152,8 @@ class SwapTest:
         statistic: its standardised difference.
         shift: difference of means of that coordinate, actual minus expected, in the coordinate's unit.
         detectable: the mean shift, in standard deviations, that is found with 90% power at the level given.
+        needed: pairs that would find the difference seen with 90% power.
+        coordinates: all coordinates that differ by themselves at the level, each once, most different first.
     """
 
     p_value: float
@@ -118,6 +164,8 @@ class SwapTest:
     statistic: float
     shift: float
     detectable: float
+    needed: int
+    coordinates: tuple[int, ...]
 
 
 def swap_test(
@@ -143,7 +191,7 @@ def swap_test(
         level: at which the test will be used; decides the number of swaps, before any data is seen.
         rng: draws the swaps.
         tie: shape (dim,): values closer than this count as equal, so that rounding is not a difference.
-        weights: named weights of the pairs, shape (n,), that do not change under swaps; every feature is also
+        weights: named weights of the pairs, shape (n,), that do not change under swaps; means and spreads are also
             averaged with them ("mean of x where s[0] is high").
 
     Returns:
@@ -157,32 +205,44 @@ def swap_test(
 
     Source: swaps of exchangeable pairs, as in any permutation test (Lehmann and Romano 2005, section 15.2).
     """
-    n = len(expected)
-    scores = _normal_scores(np.concatenate([expected, actual]), tie)
-    features, labels = _features(scores, names)
+    n, dim = expected.shape
+    scores = normal_scores(np.concatenate([expected, actual]), tie)
+    features, described = hermite_features(scores, names)
     differences = features[n:] - features[:n]
-    columns, described = [differences], list(labels)
+    columns = [differences]
     for text, weight in weights:
-        columns.append(differences * weight[:, None])
-        described += [(f"{name} {text}", coordinate, moment) for name, coordinate, moment in labels]
-    stacked = np.concatenate(columns, axis=1)
-    root = np.sqrt((stacked**2).sum(axis=0))
-    live = root > 0
-    if not live.any():
-        return SwapTest(1.0, n, "", 0, "", 0.0, 0.0, 0.0)
-    standard = stacked[:, live] / root[live]
-    described = [label for label, alive in zip(described, live, strict=True) if alive]
-    observed = np.abs(standard.sum(axis=0))
-    # Features that say the same thing tie exactly; the first of them, the plainest, gives the name.
-    best = int(np.argmax(observed >= observed.max() * (1 - 1e-9)))
-    p_value, threshold = _permutation(standard, float(observed.max()), level, rng)
+        columns.append(differences[:, : 2 * dim] * weight[:, None])
+        described = [*described, *((f"{name} {text}", j, moment) for name, j, moment in described[: 2 * dim])]
+    test = sign_flip_test(np.concatenate(columns, axis=1), level=level, rng=rng)
+    shifts = _finite(actual).mean(axis=0) - _finite(expected).mean(axis=0)
+    best = _named_feature(test.statistics, described, shifts)
     feature, coordinate, moment = described[best]
-    shift = float(np.mean(_finite(actual[:, coordinate]) - _finite(expected[:, coordinate])))
-    detectable = (threshold + _NORMAL_90) * math.sqrt(2 / n)
-    return SwapTest(p_value, n, feature, coordinate, moment, float(observed[best]), shift, detectable)
+    statistic = float(test.statistics[best])
+    over = [i for i in np.argsort(-test.statistics, kind="stable") if test.statistics[i] > test.critical]
+    return SwapTest(
+        test.p_value,
+        n,
+        feature,
+        coordinate,
+        moment,
+        statistic,
+        float(shifts[coordinate]),
+        (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0,
+        math.ceil(n * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > test.critical else 0,
+        tuple(dict.fromkeys(described[i][1] for i in over if described[i][2] != "product")),
+    )
 
 
-_NORMAL_90 = 1.2816  # the 90% quantile of the standard normal distribution, for power
+NORMAL_90 = 1.2816  # the 90% quantile of the standard normal distribution, for power
+_SAME_STATISTIC = 1e-3  # features this close say the same thing: one coordinate is a multiple of the other
+
+
+def _named_feature(statistics: Vector, described: Sequence[tuple[str, int, str]], shifts: Vector) -> int:
+    """The most different feature; among equals the plainest, and of those the coordinate that moved furthest."""
+    top = float(statistics.max())
+    equal = [i for i in range(len(described)) if statistics[i] >= top * (1 - _SAME_STATISTIC)]
+    moment = described[equal[0]][2]
+    return max((i for i in equal if described[i][2] == moment), key=lambda i: (abs(shifts[described[i][1]]), -i))
 
 
 def _finite(values: Vector) -> Vector:
@@ -190,28 +250,37 @@ def _finite(values: Vector) -> Vector:
 
 
 def _permutation(standard: Vector, observed: float, level: float, rng: np.random.Generator) -> tuple[float, float]:
-    """The p-value of the largest |sum| under random swaps, and the level's critical value."""
-    swaps = int(np.clip(math.ceil(4 / level), _FEWEST_SWAPS, _MOST_SWAPS))
-    if level * (swaps + 1) < 1:
-        # So strict a level is out of reach of sampled swaps; Hoeffding's bound for sums with random signs is not:
+    """The p-value of the largest |sum| under random flips, and the level's critical value."""
+    flips = int(np.clip(math.ceil(4 / level), _FEWEST_SWAPS, _MOST_SWAPS))
+    if level * (flips + 1) < 1:
+        # So strict a level is out of reach of sampled flips; Hoeffding's bound for sums with random signs is not:
         # P(|sum| >= t root) <= 2 exp(-t^2 / 2), for every feature, added up.
         count = standard.shape[1]
         p_value = min(1.0, 2 * count * math.exp(-(observed**2) / 2))
         return p_value, math.sqrt(2 * math.log(2 * count / level))
     n = len(standard)
+    narrow = standard.astype(np.float32)
     chunk = max(1, _CHUNK // n)
     maxima = []
-    for start in range(0, swaps, chunk):
-        signs = rng.integers(0, 2, size=(min(chunk, swaps - start), n)).astype(np.float64) * 2 - 1
-        maxima.append(np.abs(signs @ standard).max(axis=1))
+    for start in range(0, flips, chunk):
+        signs = rng.integers(0, 2, size=(min(chunk, flips - start), n), dtype=np.int8).astype(np.float32)
+        maxima.append(np.abs((2 * signs - 1) @ narrow).max(axis=1))
     null = np.concatenate(maxima)
-    # A relative 1e-12 covers the rounding of sums that are equal in exact arithmetic.
-    p_value = (1 + int((null >= observed * (1 - 1e-12)).sum())) / (swaps + 1)
+    # Sums are taken in float32 (rounding below 1e-4 of a statistic of order 1): ties count against rejecting.
+    p_value = (1 + int((null >= observed * (1 - 1e-4)).sum())) / (flips + 1)
     return p_value, float(np.quantile(null, max(0.0, 1 - level)))
 
 
-def _normal_scores(pooled: Vector, tie: Vector | None) -> Vector:
-    """Ranks of each column turned into normal quantiles; ties share the average, NaN is an atom below everything."""
+def normal_scores(pooled: Vector, tie: Vector | None = None) -> Vector:
+    """Ranks of each column turned into normal quantiles; ties share the average, NaN is an atom below everything.
+
+    Args:
+        pooled: shape (n, dim).
+        tie: shape (dim,): neighbouring values closer than this count as equal.
+
+    Returns:
+        Shape (n, dim), finite.
+    """
     scores = np.empty_like(pooled)
     n = len(pooled)
     for j in range(pooled.shape[1]):
@@ -249,8 +318,17 @@ def normal_quantile(p: Vector) -> Vector:
     return np.where(p < 0.5, -1.0, 1.0) * np.where(tail == 0.5, 0.0, t - top / bottom)
 
 
-def _features(scores: Vector, names: Sequence[str]) -> tuple[Vector, list[tuple[str, int, str]]]:
-    """Hermite polynomials 1 to 4 of every coordinate, and products of pairs; with (name, coordinate, moment)."""
+def hermite_features(scores: Vector, names: Sequence[str]) -> tuple[Vector, list[tuple[str, int, str]]]:
+    """Hermite polynomials 1 to 4 of every coordinate, and products of pairs.
+
+    Args:
+        scores: normal scores, shape (n, dim).
+        names: of the coordinates.
+
+    Returns:
+        Features, shape (n, count), means of all coordinates first, then spreads; and a (name, coordinate, moment)
+        for each.
+    """
     polynomials = (
         scores,
         (scores**2 - 1) / math.sqrt(2),

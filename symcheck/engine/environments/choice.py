@@ -16,12 +16,14 @@ import gymnasium as gym
 import numpy as np
 
 from symcheck.engine.environments.control import Control, identity_control
+from symcheck.engine.environments.distribution import DistributionEvidence
 from symcheck.engine.environments.evidence import Evidence, Workbench
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
 from symcheck.engine.environments.pool import gather
 from symcheck.engine.environments.stepper import Stepper
+from symcheck.engine.environments.trajectory import TrajectoryEvidence
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
@@ -134,9 +136,14 @@ def _paired(bench: Workbench, control: Control) -> Chosen:
 
 
 def _distribution(bench: Workbench, control: Control) -> Chosen:
-    _share_alpha(bench, statistical_parts=3)
-    why = f"{control.text}; comparing distributions is not available yet"
-    return Chosen(bench, NoEvidence(why, "distribution"), why)
+    everything: frozenset[Part] = frozenset(("reward", "transition", "termination"))
+    stochastic = control.behaviour == "stochastic"
+    repeating = control.repeating if stochastic else everything - {"transition"}
+    _share_alpha(bench, statistical_parts=len(everything - repeating))
+    source = bench.pairs.placement.access.source
+    bench.caution = control.caution
+    reason = f"distribution: the state can be set ({source}) and {control.text}"
+    return Chosen(bench, DistributionEvidence(bench, repeating), reason)
 
 
 def _black_box(bench: Workbench) -> Chosen:
@@ -147,8 +154,9 @@ def _black_box(bench: Workbench) -> Chosen:
             remedy="Register access with symcheck.register_state_access, or use --method trajectory.",
         )
     _share_alpha(bench, statistical_parts=3)
-    why = f"black box: {bench.pairs.placement.why_not}; comparing whole episodes is not available yet"
-    return Chosen(bench, NoEvidence(why, "trajectory"), why)
+    asked = bench.options.method == "trajectory"
+    why = "asked for" if asked else bench.pairs.placement.why_not
+    return Chosen(bench, TrajectoryEvidence(bench), f"trajectory: {why}; whole episodes are the independent unit")
 
 
 def _share_alpha(bench: Workbench, *, statistical_parts: int) -> None:

@@ -40,6 +40,7 @@ class Control:
         caution: why a pass may not be believed although steps repeat; "" where nothing speaks against it.
         noise: largest difference between repetitions, per part, where they agree up to rounding.
         reset_first: the environment repeats itself only when it is reset before each state is set.
+        repeating: parts that repeated although the dynamics are random.
     """
 
     behaviour: Behaviour
@@ -47,6 +48,7 @@ class Control:
     caution: str = ""
     noise: dict[Part, float] = field(default_factory=dict)
     reset_first: bool = False
+    repeating: frozenset[Part] = frozenset()
 
 
 def identity_control(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Control:
@@ -118,7 +120,22 @@ def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng:
     return Control(
         "stochastic",
         "identity control: the same (s, a) gave different s', and the same with the same seed: the dynamics are random",
+        reset_first=True,  # whatever an episode remembers is drawn anew, so that pairs are independent
+        repeating=_repeating(forward, other),
     )
+
+
+def _repeating(first: list[Step], second: list[Step]) -> frozenset[Part]:
+    """The parts that agree exactly under two seeds."""
+    pairs = list(zip(first, second, strict=True))
+    found: set[Part] = set()
+    if all(a.reward == b.reward for a, b in pairs):
+        found.add("reward")
+    if all(a.terminated == b.terminated for a, b in pairs):
+        found.add("termination")
+    if all(np.array_equal(a.flat, b.flat, equal_nan=True) for a, b in pairs):
+        found.add("transition")
+    return frozenset(found)
 
 
 def _seeded(stepper: Stepper, states: list[Any], actions: list[Any], order: Any, seed: int) -> list[Step]:

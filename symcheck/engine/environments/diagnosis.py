@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -20,7 +21,7 @@ from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.edges import Tie, outside
 from symcheck.engine.environments.pairs import Case, Measurement, Pairs, Part
 from symcheck.engine.environments.placement import Word
-from symcheck.engine.environments.stepper import Steps, shown
+from symcheck.engine.environments.stepper import Steps
 from symcheck.symmetry.bound import BoundSymmetry
 
 if TYPE_CHECKING:
@@ -120,19 +121,20 @@ def causes(
     if part == "reward":
         found += _reward_term(evidence, confirmed)
     found += _region(evidence, part, confirmed)
+    found.append(flattened_order(pairs))
     found.append(_share(evidence, part))
     return [text for text in found if text]
 
 
 def _termination(pairs: Pairs, case: Case, seen: Measurement) -> str:
-    names = [_next(seen.left), _next(seen.right)]
-    verbs = ["terminates" if side.terminated[0] else "does not" for side in (seen.left, seen.right)]
-    return f"next state {names[0]} {verbs[0]}, its image's next state {names[1]} {verbs[1]}"
+    sides = [seen.left, seen.right]
+    sides.sort(key=lambda side: not side.terminated[0])
+    return f"next state {_next(sides[0])} terminates, next state {_next(sides[1])} does not"
 
 
 def _next(steps: Steps) -> str:
-    flat = np.array([float(f"{value:.6g}") for value in steps.flat[0]])
-    return shown(flat[0] if flat.size == 1 else flat)
+    numbers = [f"{value:.6g}" for value in steps.flat[0][:12]]
+    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)}{', ...' if steps.flat.shape[1] > 12 else ''})"
 
 
 def corrections(evidence: PairedEvidence, confirmed: list[int], case: Case) -> list[str]:
@@ -392,6 +394,21 @@ def _wall(pairs: Pairs, measured: Measurement, rows: list[int]) -> str:
                 return (
                     f"only where next {name} stops at its {side} bound {bounds[j]:.6g} on one side and not on the other"
                 )
+    return ""
+
+
+def flattened_order(pairs: Pairs) -> str:
+    """The order in which FlattenObservation put the parts of a Dict, where the stack has one; else ""."""
+    layer: Any = pairs.stepper.env
+    while isinstance(layer, gym.Wrapper):
+        inner = layer.env.observation_space
+        if isinstance(layer, gym.wrappers.FlattenObservation) and isinstance(inner, spaces.Dict):
+            sizes = {key: spaces.flatdim(child) for key, child in inner.spaces.items()}
+            order = ", ".join(key if size == 1 else f"{key} ({size})" for key, size in sizes.items())
+            return (
+                f"FlattenObservation put the parts in the flattened key order {order}: was the map written for another?"
+            )
+        layer = layer.env
     return ""
 
 

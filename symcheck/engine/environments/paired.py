@@ -153,21 +153,23 @@ class PairedEvidence:
         self, name: str, part: Part, comparison: Comparison, residual: Vector, limits: Vector, looked: _Looked
     ) -> PropertyResult:
         violations = len(looked.confirmed) + len(looked.unseen)
-        excused = np.zeros(len(residual), dtype=bool)
-        excused[looked.rounding] = True
-        counted = residual[~excused] if not excused.all() else residual
-        row, column = _worst(counted, limits[~excused] if not excused.all() else limits)
+        judged = np.ones(len(residual), dtype=bool)
+        judged[looked.rounding] = False
+        if not judged.any():
+            judged[:] = True
+        counted, compared = residual[judged], limits[judged]
+        row, column = np.unravel_index(int(np.argmax(counted)), counted.shape)
         return PropertyResult(
             name,
             "passed",
             self.method,
             checked=len(residual),
             violations=violations,
-            max_residual=float(counted.max()) if counted.size else 0.0,
-            tolerance=float(limits[~excused][row, column] if not excused.all() else limits[row, column]),
+            max_residual=float(counted[row, column]),
+            tolerance=float(compared[row, column]),
             unit=UNITS[part],
             detail=self._detail(part, len(residual), looked),
-            per_coordinate=_per_coordinate(comparison, counted, limits),
+            per_coordinate=_per_coordinate(comparison, counted, compared),
         )
 
     def _detail(self, part: Part, checked: int, looked: _Looked) -> str:

@@ -7,11 +7,12 @@ coordinate and the moment: "mean of observation[0]: -0.5 against -0.547".
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
 from symcheck.engine.environments.coordinates import Coordinates, Vector
-from symcheck.engine.environments.diagnosis import linear_map
+from symcheck.engine.environments.diagnosis import flattened_order, linear_map
 from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.pairs import Pairs
 from symcheck.engine.environments.placement import Word
@@ -127,7 +128,8 @@ def _chosen(sample: StartSample, rng: np.random.Generator) -> list[int]:
 
 
 def _renumbered(test: SwapTest, chosen: list[int]) -> SwapTest:
-    return dataclasses.replace(test, coordinate=chosen[test.coordinate])
+    places = tuple(chosen[j] for j in test.coordinates)
+    return dataclasses.replace(test, coordinate=chosen[test.coordinate], coordinates=places)
 
 
 def _failed(
@@ -137,7 +139,10 @@ def _failed(
     expected, actual = float(np.nanmean(sample.expected[:, j])), float(np.nanmean(sample.actual[:, j]))
     label = pairs.bound.label(sample.word)
     causes = [*_centre(pairs, sample, j, coordinates), *_exchanged(pairs, sample, coordinates)]
-    causes.append("start distribution is not symmetric; the dynamics are judged on their own")
+    if order := flattened_order(pairs):
+        causes.append(order)
+    others = ", ".join(coordinates.names[i] for i in test.coordinates[:8])
+    causes.append(f"the start distribution is not symmetric in {others}; the dynamics are judged on their own")
     text = f"initial: {test.feature} differs under {label}"
     if test.moment == "mean":
         text += f": {actual:.4g} at reset, {expected:.4g} after the map"
@@ -187,19 +192,25 @@ def _exchanged(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> l
     found = []
     for i in range(len(matrix)):
         sources = np.flatnonzero(matrix[i])
-        if len(sources) != 1 or sources[0] == i:
-            continue
+        if len(sources) != 1 or sources[0] == i or (matrix[sources[0], i] and sources[0] < i):
+            continue  # unmoved, or an exchange that was met from its other side
         k = int(sources[0])
         moved = matrix[i, k] * means[k]
         names = coordinates.names
         if abs(moved - means[i]) > 6 * np.hypot(spreads[i], spreads[k]) / np.sqrt(len(sample.actual)):
-            found.append(
-                f"{names[k]} has mean {means[k]:.3g}, {names[i]} mean {means[i]:.3g}, yet the map sends one to the "
-                f"other{'' if matrix[i, k] > 0 else ' with its sign changed'}: check the order of the coordinates"
-            )
+            error = float(np.hypot(spreads[i], spreads[k]) / np.sqrt(len(sample.actual)))
+            said = [_rounded(float(value), error) for value in (means[k], means[i])]
+            how = "yet they are exchanged" if matrix[k, i] else "yet the map sends one to the other"
+            found.append(f"{names[k]} has mean {said[0]}, {names[i]} mean {said[1]}, {how}: check their order")
         elif abs(spreads[i] - spreads[k]) > 0.2 * max(spreads[i], spreads[k]):
             found.append(
                 f"{names[k]} has standard deviation {spreads[k]:.3g}, {names[i]} {spreads[i]:.3g}, "
                 "yet the map sends one to the other"
             )
     return found[:2]
+
+
+def _rounded(value: float, error: float) -> str:
+    """A mean with as many decimals as its standard error allows."""
+    decimals = max(0, -math.floor(math.log10(max(error, 1e-12))) - 1)
+    return f"{round(value, decimals) + 0.0:g}"

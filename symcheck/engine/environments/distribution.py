@@ -1,0 +1,236 @@
+"""The distribution method: set s and g s, step a and g a, and compare the two laws. For random dynamics.
+
+Each pair has its own (s_i, a_i): one member is the mapped outcome g T(s_i, a_i), the other an outcome of
+(g s_i, g a_i), drawn independently. Under the claim the two have one law, so they may be swapped, whatever the pair;
+what they share is taken out first by one regression on (g s_i, g a_i), fitted to both members at once, which swaps do
+not change. Equal seeds are never used: equal noise hides a biased one, and a list of outcomes in another order gives
+other draws with equal laws.
+
+What repeats although the dynamics are random (a constant reward) is judged by the paired method, which is stronger.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.paired import PairedEvidence
+from symcheck.engine.environments.pairs import Comparison, Measurement, Part
+from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.statistics import SwapTest, swap_test
+
+_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
+_WIDEST = 64  # coordinates that are tested; of more (images) the first that vary are taken
+_MOST_WEIGHTS = 24
+_RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
+
+
+class DistributionEvidence:
+    """Evidence by comparing laws of outcomes.
+
+    Args:
+        bench: the environment, the pool and the options.
+        repeating: the parts that repeated in the identity control; they are judged pair by pair.
+    """
+
+    method = "distribution"
+
+    def __init__(self, bench: Workbench, repeating: frozenset[Part]) -> None:
+        self.bench = bench
+        self.paired = PairedEvidence(bench)
+        self._repeating = repeating
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict on one property; see `Evidence`."""
+        if part in self._repeating or part == "observation":
+            result = self.paired.judge(name, part)
+            if result.verdict != "undecided":
+                return result
+        return self._compare(name, part, self.paired.measured)
+
+    def _compare(self, name: str, part: Part, measured: Measurement) -> PropertyResult:
+        comparison = observed_part(self.bench, self.paired.pairs.comparison(part, measured))
+        words = [case.word for case in measured.cases]
+        rng = self.bench.rng(f"swaps of {part}")
+        covariates, names = image_covariates(self.bench, measured)
+        tests = {}
+        for word in dict.fromkeys(words):
+            rows = np.array([i for i, other in enumerate(words) if other == word])
+            tests[word] = _test(comparison, covariates[rows], names, rows, self.bench.level, rng)
+        word = min(tests, key=lambda one: tests[one].p_value)
+        test = tests[word]
+        result = PropertyResult(
+            name,
+            "passed",
+            self.method,
+            checked=len(words),
+            unit=UNITS[part],
+            p_value=test.p_value,
+            detail=(
+                f"{len(words)} pairs of independent outcomes, from {self.bench.pool.region()}; swap test at level "
+                f"{self.bench.level:.2g} per generator, features of each coordinate and where it depends on s and a."
+            ),
+        )
+        if test.p_value <= self.bench.level:
+            rows = np.array([i for i, other in enumerate(words) if other == word])
+            return self._failed(result, part, comparison, rows, test, self.bench.pairs.bound.label(word))
+        if len(words) < self.bench.options.samples // 2:
+            why = "Undecided: the time budget ran out; allow more with --max-time."
+            return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
+        bound = {
+            "kind": "mean_shift",
+            "value": max(one.detectable for one in tests.values()),
+            "unit": "standard deviations of the outcome given (s, a)",
+            "confidence": 0.9,
+            "region": self.bench.pool.region(),
+        }
+        return dataclasses.replace(result, bound=bound)
+
+    def _failed(
+        self, result: PropertyResult, part: Part, comparison: Comparison, rows: Vector, test: SwapTest, label: str
+    ) -> PropertyResult:
+        names = comparison.coordinates.names
+        j = test.coordinate
+        expected = float(np.nanmean(comparison.expected[rows, j]))
+        actual = float(np.nanmean(comparison.actual[rows, j]))
+        text = f"{test.feature} differs between T({label} s, {label} a) and {label} T(s, a)"
+        if test.moment == "mean":
+            text = (
+                f"the mean of {names[j]} is shifted by {abs(test.shift) / 2:.2g} "
+                f"({abs(test.shift):.2g} between the two sides)"
+            )
+        causes = [
+            f"{part}: {text}; about {test.needed} pairs find this with 90% power",
+            *([f"differs in {', '.join(names[i] for i in test.coordinates)}"] if len(test.coordinates) > 1 else []),
+            "the noise is not symmetric, or the mean dynamics are not",
+        ]
+        example = Counterexample(label, None, None, None, expected, actual, abs(test.shift), names[j])
+        return dataclasses.replace(
+            result,
+            verdict="failed",
+            violations=1,
+            counterexample=example,
+            max_residual=abs(test.shift),
+            causes=tuple(causes),
+            detail=f"{text} (p = {test.p_value:.2g}). {result.detail} Expected and actual are means over the pairs.",
+        )
+
+
+def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
+    """A comparison without internal states and, for images, with the first coordinates that vary only."""
+    dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else 1
+    if comparison.part == "observation":
+        dim = comparison.coordinates.dim
+    columns = list(range(min(dim, comparison.coordinates.dim)))
+    if len(columns) > _WIDEST:
+        pooled = np.concatenate([comparison.expected, comparison.actual])
+        varying = [j for j in columns if np.ptp(np.nan_to_num(pooled[:, j])) > 0]
+        columns = varying[:: max(1, len(varying) // _WIDEST)][:_WIDEST] or [0]
+    return restricted(comparison, columns)
+
+
+def restricted(comparison: Comparison, columns: Sequence[int]) -> Comparison:
+    """Some coordinates of a comparison."""
+    old = comparison.coordinates
+    picked = list(columns)
+    coordinates = dataclasses.replace(
+        old,
+        names=tuple(old.names[j] for j in picked),
+        epsilon=old.epsilon[picked],
+        period=old.period[picked],
+        low=old.low[picked],
+        high=old.high[picked],
+    )
+    return Comparison(comparison.part, coordinates, comparison.expected[:, picked], comparison.actual[:, picked])
+
+
+def image_covariates(bench: Workbench, measured: Measurement) -> tuple[Vector, list[str]]:
+    """(g s, g a) of every case, standardised, with names; discrete actions as indicators."""
+    pairs = bench.pairs
+    states = pairs.stepper.codec.flatten_batch([case.image.obs for case in measured.cases])
+    actions, action_names = action_columns(bench, [case.image_action for case in measured.cases])
+    names = [f"image {name}" for name in pairs.stepper.codec.coordinates.names] + action_names
+    return standardised(np.concatenate([states, actions], axis=1)), names
+
+
+def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Vector, list[str]]:
+    """Actions as columns: one indicator per discrete action, else the flattened vector."""
+    codec = bench.pairs.stepper.action_codec
+    flat = codec.flatten_batch(actions)
+    n = getattr(codec.space, "n", None)
+    if flat.shape[1] == 1 and isinstance(n, int | np.integer) and n <= 18:
+        start = int(getattr(codec.space, "start", 0))
+        indicators = (flat == np.arange(start, start + int(n))[None, :]).astype(np.float64)
+        return indicators[:, 1:], [f"action {start + i}" for i in range(1, int(n))]
+    return flat, list(codec.coordinates.names)
+
+
+def standardised(columns: Vector) -> Vector:
+    """Columns with mean 0 and standard deviation 1; constants and NaN become 0."""
+    finite = np.nan_to_num(columns, nan=0.0, posinf=0.0, neginf=0.0)
+    spread = finite.std(axis=0)
+    return np.asarray((finite - finite.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
+
+
+def polynomial(covariates: Vector) -> Vector:
+    """Constant, linear and (for up to 16 covariates) quadratic terms."""
+    n, k = covariates.shape
+    columns = [np.ones((n, 1)), covariates]
+    if k <= 16:
+        columns += [covariates[:, [i]] * covariates[:, i:] for i in range(k)]
+    return np.concatenate(columns, axis=1)
+
+
+def fitted(design: Vector, targets: Vector) -> Vector:
+    """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless."""
+    gram = design.T @ design
+    ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
+    weights = np.linalg.solve(gram + ridge, design.T @ np.nan_to_num(targets, posinf=0.0, neginf=0.0))
+    return np.asarray(design @ weights, dtype=np.float64)
+
+
+def _test(
+    comparison: Comparison,
+    covariates: Vector,
+    names: list[str],
+    rows: Vector,
+    level: float,
+    rng: np.random.Generator,
+) -> SwapTest:
+    expected, actual = comparison.expected[rows], comparison.actual[rows]
+    actual = expected + comparison.coordinates.difference(expected, actual)  # angles on one branch
+    actual = np.where(np.isfinite(actual), actual, comparison.actual[rows])
+    # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
+    common = fitted(polynomial(covariates), (expected + actual) / 2)
+    scale = np.nanmax(np.where(np.isfinite(expected), np.abs(expected), 0.0), axis=0, initial=0.0)
+    epsilon = np.maximum(comparison.coordinates.epsilon, np.finfo(np.float64).eps)
+    shift_free = [np.where(np.isfinite(side), side - common, side) for side in (expected, actual)]
+    test = swap_test(
+        shift_free[0],
+        shift_free[1],
+        comparison.coordinates.names,
+        level=level,
+        rng=rng,
+        tie=_TIE * epsilon * np.maximum(scale, 1.0),
+        weights=_weights(covariates, names),
+    )
+    shift = float(np.mean(np.nan_to_num(actual - expected, posinf=0.0, neginf=0.0)[:, test.coordinate]))
+    return dataclasses.replace(test, shift=shift)
+
+
+def _weights(covariates: Vector, names: list[str]) -> list[tuple[str, Vector]]:
+    """+1 above and -1 below the median of each covariate: where the two sides may differ with opposite signs."""
+    found = []
+    for j, name in enumerate(names[:_MOST_WEIGHTS]):
+        column = covariates[:, j]
+        middle = float(np.median(column))
+        # Indicators have their median at one of two values: split them in the middle.
+        cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2
+        weight = np.where(column > cut, 1.0, -1.0)
+        if abs(float(weight.mean())) < 0.98:
+            found.append((f"against the side of {name}", weight))
+    return found

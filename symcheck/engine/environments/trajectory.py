@@ -1,0 +1,254 @@
+"""The trajectory method: episodes against mirrored episodes. For black boxes, which can only be reset and stepped.
+
+Under a uniformly random policy, and if start, dynamics, reward and termination are all symmetric, an episode and the
+image of another episode have one law. The independent unit is the episode: transitions within one are correlated, and
+tests that treat them as independent accuse plain CartPole three times in four. So totals over episodes are compared,
+and whole episodes are swapped.
+
+What can be compared is what follows (s, a): reward, next observation and termination, each after one regression on
+(s, a) fitted to both groups at once. Where the start distribution is not symmetric (or not claimed to be), the two
+groups visit different states and a difference no longer speaks about the dynamics: the answer is undecided.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.distribution import action_columns, fitted, polynomial, standardised
+from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.start import judge_start
+from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.statistics import NORMAL_90, SignFlipTest, largest_fraction, normal_scores, sign_flip_test
+
+_LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
+_FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
+_WIDEST = 48  # coordinates whose next values are compared (images: of those that vary)
+_MOST_COVARIATES = 200
+_MOST_FEATURES = 2000  # (coordinate, covariate) pairs
+_STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """One episode's transitions, mapped or not.
+
+    Attributes:
+        obs: observations before each step, shape (t, dim).
+        actions: actions, a list of t.
+        rewards: shape (t,).
+        following: observations after each step, shape (t, dim).
+        ended: shape (t,), bool as float.
+    """
+
+    obs: Vector
+    actions: list[Any]
+    rewards: Vector
+    following: Vector
+    ended: Vector
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Paired episodes under one element: `plain[i]` and `mapped[i]` may be swapped."""
+
+    plain: list[Transitions]
+    mapped: list[Transitions]
+
+
+class TrajectoryEvidence:
+    """Evidence from whole episodes.
+
+    Args:
+        bench: the environment (states cannot be set) and the options.
+    """
+
+    method = "trajectory"
+
+    def __init__(self, bench: Workbench) -> None:
+        self.bench = bench
+
+    @functools.cached_property
+    def _start(self) -> PropertyResult:
+        return judge_start("initial_invariance", self.bench)
+
+    def judge_start(self, name: str) -> PropertyResult:
+        """The verdict on the start distribution; equations depend on it here."""
+        return dataclasses.replace(self._start, name=name)
+
+    @functools.cached_property
+    def groups(self) -> dict[Word, _Groups]:
+        """Episodes of every element; each episode is used once."""
+        share = max(1, self.bench.options.samples * _STEPS_PER_SAMPLE // len(self.bench.words))
+        report = self.bench.progress("playing episodes")
+        found = {}
+        for at, word in enumerate(self.bench.words):
+            found[word] = self._play(word, share)
+            report(at + 1, len(self.bench.words))
+        return found
+
+    def _play(self, word: Word, steps: int) -> _Groups:
+        plain: list[Transitions] = []
+        mapped: list[Transitions] = []
+        taken = 0
+        while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time():
+            one, two = self._episode(None), self._episode(word)
+            plain.append(one)
+            mapped.append(two)
+            taken += len(one.rewards) + len(two.rewards)
+        return _Groups(plain, mapped)
+
+    def _episode(self, word: Word | None) -> Transitions:
+        stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
+        seen: list[Any] = [stepper.reset()]
+        actions: list[Any] = []
+        rewards: list[float] = []
+        ended: list[float] = []
+        for _ in range(_LONGEST):
+            action = stepper.env.action_space.sample()
+            step = stepper.step(action)
+            actions.append(action if word is None else bound.action(word, action, seen[-1]))
+            seen.append(step.obs)
+            rewards.append(step.reward)
+            ended.append(float(step.terminated))
+            if step.terminated or step.truncated:
+                break
+        shown = seen if word is None else [bound.observation(word, obs) for obs in seen]
+        flat = stepper.codec.flatten_batch(shown)
+        return Transitions(flat[:-1], actions, np.array(rewards), flat[1:], np.array(ended))
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict on one property; see `Evidence`."""
+        groups = self.groups
+        episodes = sum(2 * len(group.plain) for group in groups.values())
+        steps = sum(len(e.rewards) for group in groups.values() for e in [*group.plain, *group.mapped])
+        result = PropertyResult(
+            name,
+            "passed",
+            self.method,
+            checked=steps,
+            unit=UNITS[part],
+            detail=(
+                f"{episodes} episodes ({steps} transitions, at most {_LONGEST} an episode) of the uniform policy, half "
+                f"of them mapped; whole episodes are swapped, at level {self.bench.level:.2g} per generator."
+            ),
+        )
+        fewest = min(len(group.plain) for group in groups.values())
+        if fewest < _FEWEST_PAIRS:
+            return _undecided(result, f"only {fewest} pairs of episodes fit into the time; at least {_FEWEST_PAIRS}")
+        tests = {word: self._test(part, group) for word, group in groups.items()}
+        word = min(tests, key=lambda one: tests[one][0].p_value)
+        test, described = tests[word]
+        result = dataclasses.replace(result, p_value=test.p_value)
+        if test.p_value <= self.bench.level:
+            return self._rejected(result, part, test, described, word)
+        return dataclasses.replace(result, bound=self._bound([one for one, _ in tests.values()], fewest, episodes))
+
+    def _bound(self, tests: list[SignFlipTest], fewest: int, episodes: int) -> dict[str, object]:
+        """What a pass excludes: a shift of totals, or, where nothing ever varied, a fraction of episodes."""
+        region = f"{episodes} episodes of the uniform policy"
+        finite = [test.critical for test in tests if np.isfinite(test.critical)]
+        if not finite:
+            alpha = self.bench.options.alpha
+            value = largest_fraction(0, episodes, alpha)
+            return {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha, "region": region}
+        return {
+            "kind": "mean_shift",
+            "value": float((max(finite) + NORMAL_90) * np.sqrt(2 / fewest)),
+            "unit": "standard deviations of an episode's total",
+            "confidence": 0.9,
+            "region": region,
+        }
+
+    def _rejected(
+        self, result: PropertyResult, part: Part, test: SignFlipTest, described: list[str], word: Word
+    ) -> PropertyResult:
+        claimed = self.bench.pairs.bound.symmetry.initial
+        if not claimed or self._start.verdict != "passed":
+            reason = "is not symmetric" if claimed else "is not claimed to be symmetric"
+            return _undecided(
+                result,
+                f"the start distribution {reason}, so that episodes and mapped episodes visit different states and a "
+                "black-box test cannot tell that from asymmetric dynamics; register state access to decide",
+            )
+        best = int(np.argmax(test.statistics))
+        label = self.bench.pairs.bound.label(word)
+        text = f"{described[best]} differs between episodes and their images under {label}"
+        others = [described[i] for i in np.argsort(-test.statistics)[1:4] if test.statistics[i] > test.critical]
+        causes = [f"{part}: {text}", *(f"so does {other}" for other in others)]
+        causes.append(
+            "states cannot be set here, so no single counterexample is shown: register state access to get one"
+        )
+        example = Counterexample(
+            label, None, None, None, 0.0, float(test.statistics[best]), float(test.statistics[best]), described[best]
+        )
+        return dataclasses.replace(
+            result,
+            verdict="failed",
+            violations=1,
+            max_residual=float(test.statistics[best]),
+            unit="standardised difference of episode totals",
+            counterexample=example,
+            causes=tuple(causes),
+            detail=f"{text} (p = {test.p_value:.2g}). {result.detail}",
+        )
+
+    def _test(self, part: Part, group: _Groups) -> tuple[SignFlipTest, list[str]]:
+        """Compare episode totals of scores of one part, also where each covariate is high or low."""
+        episodes = [*group.plain, *group.mapped]
+        starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
+        covariates, names = self._covariates(episodes)
+        targets, target_names = self._targets(part, episodes)
+        residual = targets - fitted(polynomial(covariates), targets)
+        # 1e-9 of the values' scale: rounding of the fit is no difference.
+        tie = 1e-9 * np.maximum(np.nanmax(np.abs(np.nan_to_num(targets)), axis=0), 1e-3)
+        scores = normal_scores(np.where(np.isfinite(targets), residual, targets), tie)
+        described = [f"mean of {n}" for n in target_names] + [f"spread of {n}" for n in target_names]
+        blocks = [_totals(scores, starts), _totals((scores**2 - 1) / np.sqrt(2), starts)]
+        for j in range(0, len(names), max(1, -(-len(names) * len(target_names) // _MOST_FEATURES))):
+            side = (covariates[:, [j]] > 0).astype(np.float64)
+            blocks.append(_totals(scores * (side - side.mean()), starts))
+            described += [f"mean of {n} where {names[j]} is high, against elsewhere" for n in target_names]
+        totals = np.concatenate(blocks, axis=1)
+        half = len(group.plain)
+        return (
+            sign_flip_test(totals[:half] - totals[half:], level=self.bench.level, rng=self.bench.rng(f"flips {part}")),
+            described,
+        )
+
+    def _covariates(self, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
+        states = np.concatenate([episode.obs for episode in episodes])
+        actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
+        names = [*self.bench.pairs.stepper.codec.coordinates.names, *action_names]
+        columns = standardised(np.concatenate([states, actions], axis=1))
+        varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
+        kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
+        return columns[:, kept], [names[j] for j in kept]
+
+    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
+        if part == "reward":
+            return np.concatenate([episode.rewards for episode in episodes])[:, None], ["reward"]
+        if part == "termination":
+            return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"]
+        following = np.concatenate([episode.following for episode in episodes])
+        names = [f"next {name}" for name in self.bench.pairs.stepper.codec.coordinates.names]
+        varying = [j for j in range(following.shape[1]) if np.ptp(np.nan_to_num(following[:, j])) > 0] or [0]
+        kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
+        return following[:, kept], [names[j] for j in kept]
+
+
+def _totals(features: Vector, starts: npt.NDArray[np.intp]) -> Vector:
+    """Sums over each episode, shape (episodes, features)."""
+    return np.asarray(np.add.reduceat(features, starts, axis=0))
+
+
+def _undecided(result: PropertyResult, why: str) -> PropertyResult:
+    return dataclasses.replace(result, verdict="undecided", detail=f"Undecided: {why}. {result.detail}")
