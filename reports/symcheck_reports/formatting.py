@@ -105,12 +105,12 @@ def number(value: Any, digits: int = 6) -> str:
 
     Example:
         >>> number(0.5), number(-0.0), number(True), number("NaN"), number(1 / 3)
-        ('0.5', '-0', 'true', 'NaN', '0.333333')
+        ('0.5', '0', 'true', 'NaN', '0.333333')
     """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return scientific(value) if not math.isfinite(value) else f"{value:.{digits}g}"
+        return f"{value or 0.0:.{digits}g}" if math.isfinite(value) else scientific(value)
     return "none" if value is None else one_line(str(value), 80)
 
 

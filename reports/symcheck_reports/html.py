@@ -106,7 +106,7 @@ def _several(runs: Sequence[RunResult]) -> str:
 
 
 def _within_budget(runs: Sequence[RunResult], head: PageHead, articles: list[Section]) -> str:
-    """Failures in full, few passes beside them; then a row for each passing run, then its article, while there is room."""
+    """Failures in full, few passes beside them; then a row and an article per passing run, while there is room."""
     holding = [i for i, run in enumerate(runs) if run.verdict in ("passed", "proved")]
     in_full = [i for i in range(len(runs)) if i not in set(holding)]
     for i in in_full:

@@ -256,7 +256,7 @@ def _property_view(result: PropertyResult, anchor: str) -> PropertyView:
         meaning=said.meaning,
         evidence=words.evidence(result),
         bound=words.bound_sentence(result.bound, with_region=False),
-        region=str((result.bound or {}).get("region", "")),
+        region=_region(result),
         residual=scientific(result.max_residual),
         tolerance=scientific(result.tolerance),
         unit=result.unit,
@@ -269,12 +269,19 @@ def _property_view(result: PropertyResult, anchor: str) -> PropertyView:
     )
 
 
+def _region(result: PropertyResult) -> str:
+    """The region of the bound, where the detail does not say it already."""
+    region = str((result.bound or {}).get("region", ""))
+    return "" if region and region in result.detail else region
+
+
 def _residuals(result: PropertyResult) -> tuple[tuple[str, float | None, float | None], ...]:
     if result.max_residual is None and not result.per_coordinate:
         return ()
     coordinates = [
         (str(entry.get("name", "")), entry.get("max_residual"), entry.get("tolerance"))
         for entry in result.per_coordinate
+        if len(result.per_coordinate) > 1  # a single one repeats the property
     ]
     return ((result.name, result.max_residual, result.tolerance), *coordinates)
 

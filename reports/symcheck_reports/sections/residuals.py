@@ -146,7 +146,8 @@ def _axis(scale: svg.Scale, low: int, high: int, base: float) -> list[Markup]:
         x = scale(10.0**exponent)
         label = "1" if exponent == 0 else f"1e{exponent}"
         parts.append(svg.segment(x, base, to_y=base + 4, class_="axis"))
-        parts.append(svg.element("text", label, x=x, y=base + 19, class_="tick mid"))
+        anchor = "end" if x > _RIGHT - 16 else "mid"
+        parts.append(svg.element("text", label, x=x, y=base + 19, class_=f"tick {anchor}"))
     limit = scale(1.0)
     parts.append(svg.segment(limit, _TOP - 8, to_y=base, class_="limit"))
     anchor = "limit-text end" if limit > _WIDTH / 2 else "limit-text"

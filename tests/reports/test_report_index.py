@@ -1,0 +1,79 @@
+"""The index page lists every report of a folder, failures first, and links to what exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from symcheck.engine.results import RunResult
+from symcheck_reports import html, index
+from symcheck_reports import json as json_report
+
+
+@pytest.fixture
+def folder(tmp_path: Path, passing_run: RunResult, failing_run: RunResult, several_runs: list[RunResult]) -> Path:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    for name, results in {"pass": [passing_run], "deep/er/fail": [failing_run], "several": several_runs}.items():
+        (tmp_path / f"{name}.json").write_text(json_report.render(results))
+    (tmp_path / "pass.html").write_text(html.render_run(passing_run))
+    (tmp_path / "curves.html").write_text("<!doctype html><title>curves</title>")
+    (tmp_path / "package.json").write_text('{"name": "something else"}')
+    (tmp_path / "broken.json").write_text('{"schema": "symcheck/1", ')
+    (tmp_path / "old.json").write_text('{"schema": "symcheck/0", "verdict": "passed"}')
+    (tmp_path / "index.html").write_text("the index of an earlier run")
+    return tmp_path
+
+
+def test_every_run_of_every_report_is_listed_failures_first(folder: Path) -> None:
+    found = index.read_folder(folder)
+    assert [entry.verdict for entry in found.entries] == ["failed", "failed", "failed", "passed", "passed"]
+    assert {entry.json_link for entry in found.entries} == {"./pass.json", "./deep/er/fail.json", "./several.json"}
+
+
+def test_what_cannot_be_read_is_named_and_what_is_no_report_is_passed_over(folder: Path) -> None:
+    found = index.read_folder(folder)
+    assert [name for name, _ in found.unreadable] == ["broken.json", "old.json"]
+    assert "expected schema 'symcheck/1', got 'symcheck/0'" in found.unreadable[1][1]
+
+
+def test_pages_without_data_are_listed_and_the_index_itself_is_not(folder: Path) -> None:
+    assert index.read_folder(folder).other_pages == ("curves.html",)
+
+
+def test_every_link_of_the_page_exists(folder: Path) -> None:
+    text = index.render_index(index.read_folder(folder))
+    links = [unquote(link) for link in re.findall(r'href="(\./[^"]*)"', text)]
+    assert len(links) == 7
+    assert all((folder / link).is_file() for link in links)
+
+
+def test_the_heading_counts_the_verdicts(folder: Path) -> None:
+    assert ": 5 runs, 3 failed, 2 passed.</h1>" in index.render_index(index.read_folder(folder))
+
+
+@pytest.mark.parametrize("name", ['"><script>alert(1)</script>', "javascript:alert(1)", "a b#c?d&e%41"])
+def test_a_hostile_file_name_is_only_a_link_to_itself(name: str, tmp_path: Path, passing_run: RunResult) -> None:
+    safe = name.replace("/", "_")
+    (tmp_path / f"{safe}.json").write_text(json_report.render(passing_run))
+    text = index.render_index(index.read_folder(tmp_path))
+    assert "<script>alert" not in text
+    links = re.findall(r'href="(\./[^"]*\.json)"', text)
+    assert [unquote(link) for link in links] == [f"./{safe}.json"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"schema": "symcheck/1"}', '{"schema": "symcheck/1", "reports": 3}', '{"schema": "symcheck/1", "reports": [1]}'],
+)
+def test_a_report_without_a_verdict_is_not_readable(content: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(content)
+    found = index.read_folder(tmp_path)
+    assert found.entries == ()
+    assert len(found.unreadable) == 1
+
+
+def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path) -> None:
+    assert "--json FILE" in index.render_index(index.read_folder(tmp_path))
