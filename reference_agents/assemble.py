@@ -15,11 +15,10 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.export import to_module
-from reference_agents.record import Curve, Record, RunRecord, save, write_file
+from reference_agents.record import PARAMETERS_FILE, Curve, Record, RunRecord, save, write_file
 from reference_agents.trainer import Job, Training
 from reference_agents.verification import DIVERGED, verify
 
-PARAMETERS_FILE = "parameters.pt"
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
 
 

@@ -7,10 +7,28 @@ from pathlib import Path
 import torch
 
 from reference_agents.catalog import find_network, find_task
+from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import PolicyValueNetwork
 from reference_agents.networks.build import build_plan
-from reference_agents.record import load
+from reference_agents.record import PARAMETERS_FILE, Record, load
 from symcheck.errors import TargetError
+from symcheck.nn.sequential import EquivariantHeads
+
+
+def load_equivariant_network(
+    folder: Path, *, learning_rate: float | None = None, seed: int | None = None
+) -> EquivariantHeads:
+    """One run rebuilt of `symcheck.nn` layers; arguments as `load_network`.
+
+    Raises:
+        TargetError: as `load_network`.
+        OptionError: where the run's network is not equivariant.
+    """
+    record, position = _find(Path(folder), learning_rate, seed)
+    stacked = torch.load(Path(folder) / PARAMETERS_FILE, weights_only=True)
+    task = find_task(record.task)
+    parameters = {name: values[position] for name, values in stacked.items()}
+    return to_equivariant_module(task, find_network(task, record.network), parameters)
 
 
 def load_network(folder: Path, *, learning_rate: float | None = None, seed: int | None = None) -> PolicyValueNetwork:
@@ -27,20 +45,22 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
     Raises:
         TargetError: where the folder is not a run, or has no such run, or that run diverged.
     """
-    record = load(Path(folder))
-    matching = [
-        run
-        for run in record.runs
-        if run.weights is not None and learning_rate in (None, run.learning_rate) and seed in (None, run.seed)
-    ]
-    if not matching:
-        there = ", ".join(f"learning rate {run.learning_rate:g} seed {run.seed}" for run in record.runs if run.weights)
-        raise TargetError(
-            f"{str(folder)!r} has no trained run of learning rate {learning_rate} and seed {seed}.",
-            remedy=f"There is: {there or 'none; every run diverged'}.",
-        )
-    state = torch.load(Path(folder) / str(matching[0].weights), weights_only=True)
+    record, position = _find(Path(folder), learning_rate, seed)
+    state = torch.load(Path(folder) / str(record.runs[position].weights), weights_only=True)
     task = find_task(record.task)
     module = PolicyValueNetwork(build_plan(task, find_network(task, record.network)))
     module.load_state_dict(state)
     return module
+
+
+def _find(folder: Path, learning_rate: float | None, seed: int | None) -> tuple[Record, int]:
+    """The record, and the position in it of the first run that matches and has weights."""
+    record = load(folder)
+    for position, run in enumerate(record.runs):
+        if run.weights is not None and learning_rate in (None, run.learning_rate) and seed in (None, run.seed):
+            return record, position
+    there = ", ".join(f"learning rate {run.learning_rate:g} seed {run.seed}" for run in record.runs if run.weights)
+    raise TargetError(
+        f"{str(folder)!r} has no trained run of learning rate {learning_rate} and seed {seed}.",
+        remedy=f"There is: {there or 'none; every run diverged'}.",
+    )

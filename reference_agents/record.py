@@ -3,6 +3,7 @@
     FOLDER/record.json    what was asked, what it ran on, what came out, and what was verified; names and numbers only
     FOLDER/curves.csv     learning_rate, seed, env_steps, mean_return: one line per run and evaluation
     FOLDER/weights/*.pt   one plain state_dict per run (see `export`)
+    FOLDER/parameters.pt  the coefficients of all runs, stacked
     FOLDER/network.py     `network()` and one function per run that rebuild the trained networks as torch modules
 
 Files are written beside their place and moved there, so that a crash leaves the old one or the new one. The record is
@@ -25,6 +26,7 @@ from symcheck.errors import OptionError, TargetError
 SCHEMA = "reference-agents/1"
 RECORD_FILE = "record.json"
 CURVES_FILE = "curves.csv"
+PARAMETERS_FILE = "parameters.pt"
 _CURVE_FIELDS = ("learning_rate", "seed", "env_steps", "mean_return")
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from reference_agents import record
 from reference_agents.cli.main import app
 from reference_agents.cli.report import build_model
-from reference_agents.loading import load_network
+from reference_agents.loading import load_equivariant_network, load_network
 from symcheck.errors import TargetError
 
 SHORT = ["--seeds", "2", "--steps", "800"]
@@ -209,6 +209,12 @@ def test_the_record_of_an_equivariant_network_says_that_it_is_proved_before_and_
     assert code == 0
     assert output.count("proved") == 4
     saved = record.load(tmp_path / "cartpole-equivariant")
+    layers, plain = (
+        load(tmp_path / "cartpole-equivariant", seed=1) for load in (load_equivariant_network, load_network)
+    )
+    observations = torch.randn(3, 4)
+    # float32 sums of up to 128 terms, in another order
+    torch.testing.assert_close(layers(observations)[0], plain(observations)[0], rtol=1e-4, atol=1e-4)
     assert {run.before.verdict for run in saved.runs} == {run.after.verdict for run in saved.runs} == {"proved"}
 
 

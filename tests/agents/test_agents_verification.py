@@ -8,10 +8,12 @@ import pytest
 import torch
 
 from reference_agents.catalog import TASKS, find_network, find_task
+from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import PolicyValueNetwork, to_module
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
 from reference_agents.verification import verify
+from symcheck.errors import OptionError
 
 CLAIMS = [
     (task.name, plan.name) for task in TASKS.values() for plan in task.networks.values() if plan.claims_equivariance
@@ -46,3 +48,24 @@ def test_a_baseline_makes_no_claim_and_would_fail_it(task: str, network: str) ->
     assert verify(_module(task, network), plan, find_task(task)).verdict is None
     claiming = dataclasses.replace(plan, basis="equivariant")
     assert verify(_module(task, network), claiming, find_task(task)).verdict == "failed"
+
+
+@pytest.mark.parametrize(("task", "network"), CLAIMS)
+def test_the_module_of_equivariant_layers_computes_the_same_function_and_passes(task: str, network: str) -> None:
+    the_task = find_task(task)
+    plan = find_network(the_task, network)
+    stacked = ActorCritic(build_plan(the_task, plan), [0], torch.device("cpu"))
+    stacked.parameters.values.add_(0.1 * torch.randn(stacked.parameters.values.shape))
+    parameters = stacked.parameters.of_run(0)
+    layers, plain = to_equivariant_module(the_task, plan, parameters), to_module(stacked.plan, parameters)
+    observations = torch.randn(7, *the_task.observation_shape)
+    for actual, expected in zip(layers(observations), plain(observations), strict=True):
+        # float32 sums of up to 1,600 terms, in another order
+        torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-3)
+    assert verify(layers, plan, the_task).verdict in ("passed", "proved")
+
+
+def test_a_baseline_cannot_be_rebuilt_of_equivariant_layers() -> None:
+    task = find_task("cartpole")
+    with pytest.raises(OptionError, match="expected an equivariant network, got 'mlp'"):
+        to_equivariant_module(task, find_network(task, "mlp"), {})

@@ -1,0 +1,108 @@
+"""A trained equivariant run rebuilt of `symcheck.nn` layers, whose types say that it is equivariant.
+
+The stacked program scales every basis matrix to norm 1, `symcheck.nn` takes integer bases for signed permutations; the
+coefficients are divided by the norms on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.networks.build import build_plan
+from reference_agents.networks.plans import ConvPlan, GlobalMaxPoolPlan, LinearPlan
+from reference_agents.symmetries import SPATIAL, task_symmetry
+from symcheck.errors import OptionError
+from symcheck.nn.basis_layer import BasisLayer
+from symcheck.nn.conv import BasisConv2d
+from symcheck.nn.linear import BasisLinear
+from symcheck.nn.pooling import GlobalMaxPool
+from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential
+from symcheck.nn.shapes import MergeChannels, SplitChannels
+from symcheck.representations import constructors as representations
+from symcheck.representations.representation import Representation
+
+Layer = TypeVar("Layer", bound=BasisLayer)
+
+
+def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[str, torch.Tensor]) -> EquivariantHeads:
+    """The equivariant module of one run.
+
+    Args:
+        task: names the symmetry.
+        network: a network that claims equivariance.
+        parameters: one run's parameters by name, as `StackedParameters.of_run` gives them.
+
+    Returns:
+        Observations (batch, ...) to (logits (batch, actions), values (batch, 1)).
+
+    Raises:
+        OptionError: for a network that is not equivariant.
+    """
+    if not network.claims_equivariance:
+        raise OptionError(f"expected an equivariant network, got {network.name!r}.", where="network")
+    symmetry, plan = task_symmetry(task), build_plan(task, network)
+    spatial = SPATIAL.get(task.symmetry)
+    one, hidden = representations.trivial(symmetry.group), representations.regular(symmetry.group)
+    rho = one if spatial else symmetry.observation_representation
+    size = (task.observation_shape[-2], task.observation_shape[-1]) if spatial else None
+    modules: list[torch.nn.Module] = [SplitChannels(rho, 1, spatial=spatial, size=size)]
+    for layer in plan.trunk:
+        if isinstance(layer, GlobalMaxPoolPlan):
+            modules.append(GlobalMaxPool(hidden))
+        else:
+            modules += [_hidden(layer, rho, hidden, spatial, parameters), torch.nn.ReLU()]
+            rho = hidden
+    heads = {
+        name: EquivariantSequential(_linear(head, hidden, to, parameters), MergeChannels())
+        for name, head, to in (("action", plan.policy, symmetry.action_representation), ("value", plan.value, one))
+    }
+    return EquivariantHeads(EquivariantSequential(*modules, input_size=size), heads)
+
+
+def _hidden(
+    plan: LinearPlan | ConvPlan,
+    rho_in: Representation,
+    rho_out: Representation,
+    spatial: tuple[str, ...] | None,
+    parameters: Mapping[str, torch.Tensor],
+) -> BasisLayer:
+    if isinstance(plan, LinearPlan):
+        return _linear(plan, rho_in, rho_out, parameters)
+    channels_in = plan.units_in // plan.dim_in
+    layer = BasisConv2d(
+        rho_in,
+        rho_out,
+        channels_in,
+        plan.linear.channels_out,
+        plan.kernel,
+        spatial=spatial or (),
+        stride=plan.stride,
+    )
+    return _filled(layer, plan.linear, parameters)
+
+
+def _linear(
+    plan: LinearPlan, rho_in: Representation, rho_out: Representation, parameters: Mapping[str, torch.Tensor]
+) -> BasisLinear:
+    return _filled(BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out), plan, parameters)
+
+
+def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> Layer:
+    """The layer with one run's coefficients, (rank, in, out) of unit matrices, as (out, in, rank) of its own."""
+    with torch.no_grad():
+        weight = parameters[f"{plan.name}.weight"].permute(2, 1, 0)
+        layer.coefficients.copy_(weight / _norms(layer.basis.squared_norms))
+        if layer.bias_basis is not None and layer.bias_coefficients is not None:
+            bias = parameters[f"{plan.name}.bias"].permute(2, 1, 0)
+            layer.bias_coefficients.copy_(bias / _norms(layer.bias_basis.squared_norms))
+    return layer
+
+
+def _norms(squared: npt.NDArray[np.float64]) -> torch.Tensor:
+    return torch.as_tensor(np.sqrt(squared), dtype=torch.float32)
