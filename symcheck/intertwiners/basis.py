@@ -137,6 +137,12 @@ class IntertwinerBasis(abc.ABC):
         lead = array.shape[:-1]
         return array.reshape(int(np.prod(lead)), self.rank), lead
 
+    def __copy__(self) -> IntertwinerBasis:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> IntertwinerBasis:
+        return self  # never changed after it is built: copies of a layer share it
+
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
         return f"<{self.kind} basis of rank {self.rank}, {shape}, {self.certificate}>"

@@ -9,17 +9,24 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from symcheck import arrays
 from symcheck.errors import OptionError, RepresentationError, suggestion
 from symcheck.intertwiners import orbits
 from symcheck.intertwiners.basis import KINDS, Array, Certificate, IntertwinerBasis, Kind
-from symcheck.intertwiners.dense_basis import DenseBasis, gaussian, orthonormal_rows
+from symcheck.intertwiners.dense_basis import (
+    Complement,
+    DenseBasis,
+    Given,
+    Projector,
+    RandomRows,
+    gaussian,
+    identity,
+    orthonormal_rows,
+)
 from symcheck.intertwiners.orbit_basis import OrbitBasis, OrbitComplementBasis
 from symcheck.intertwiners.reynolds import Reynolds, invariant_root
 from symcheck.representations import characters, grids
@@ -226,7 +233,7 @@ def _dense_basis(
         )
     certificate = Certificate("numeric", residual, tolerance, rank, rank, "characters")
     arrangement = patch.portable_content
-    return DenseBasis(rho_in, rho_out, "equivariant", shape, rank, certificate, lambda: rows, average, arrangement)
+    return DenseBasis(rho_in, rho_out, "equivariant", shape, rank, certificate, Given(rows), average, arrangement)
 
 
 def _dense_rank(patch: Representation, rho_out: Representation, average: Reynolds) -> int:
@@ -304,32 +311,20 @@ def _tolerance(patch: Representation, rho_out: Representation) -> float:
 
 
 def _dense_complement(basis: DenseBasis) -> DenseBasis:
-    rank = basis.size - basis.rank
-
-    def remove(flat: Array) -> Array:
-        return flat - (flat @ basis.rows.T) @ basis.rows
-
-    def build() -> Array:
-        return orthonormal_rows(remove(orthonormal_rows(remove(gaussian(rank, basis.size, 2_000)))))
-
-    return _like(basis, "nullspace", rank, build, remove)
+    complement = Complement(basis.rows)
+    return _like(basis, "nullspace", basis.size - basis.rank, complement, complement.project)
 
 
 def _random_basis(basis: OrbitBasis | DenseBasis, seed: int) -> DenseBasis:
-    build = partial(_random_rows, basis.size, seed)
-    return _like(basis, "random", basis.size, build, lambda flat: flat, f"seed {seed}")
-
-
-def _random_rows(size: int, seed: int) -> Array:
-    return orthonormal_rows(gaussian(size, size, 3_000 + seed))
+    return _like(basis, "random", basis.size, RandomRows(basis.size, seed), identity, f"seed {seed}")
 
 
 def _like(
     basis: OrbitBasis | DenseBasis,
     kind: Kind,
     rank: int,
-    build: Callable[[], npt.NDArray[np.float64]],
-    projector: Callable[[Array], Array],
+    build: Callable[[], Array],
+    projector: Projector,
     note: str = "",
 ) -> DenseBasis:
     arrangement = arrays.content_hash(note, np.frombuffer(basis.fingerprint, dtype=np.uint8))

@@ -12,6 +12,53 @@ import numpy.typing as npt
 from symcheck.intertwiners.basis import Array, Certificate, IntertwinerBasis, Kind
 from symcheck.representations.representation import Representation
 
+Projector = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Rows that are there already."""
+
+    rows: Array
+
+    def __call__(self) -> Array:
+        """The rows, (rank, size)."""
+        return self.rows
+
+
+@dataclass(frozen=True, eq=False)
+class RandomRows:
+    """An orthonormal basis of all matrices, uniformly distributed (Haar)."""
+
+    size: int
+    seed: int
+
+    def __call__(self) -> Array:
+        """The rows, (size, size)."""
+        return orthonormal_rows(gaussian(self.size, self.size, 3_000 + self.seed))
+
+
+@dataclass(frozen=True, eq=False)
+class Complement:
+    """The orthogonal complement of orthonormal rows; as a function, the projection onto it."""
+
+    rows: Array
+
+    def project(self, flat: Array) -> Array:
+        """Removes from (n, size) vectors their part in the rows' span."""
+        return flat - (flat @ self.rows.T) @ self.rows
+
+    def __call__(self) -> Array:
+        """Orthonormal rows (size - rank, size) of the complement."""
+        rank, size = self.rows.shape
+        once = orthonormal_rows(self.project(gaussian(size - rank, size, 2_000))) if rank < size else self.rows[:0]
+        return orthonormal_rows(self.project(once)) if len(once) else once
+
+
+def identity(flat: Array) -> Array:
+    """The projection onto everything."""
+    return flat
+
 
 @dataclass(repr=False, eq=False)
 class DenseBasis(IntertwinerBasis):
@@ -19,7 +66,7 @@ class DenseBasis(IntertwinerBasis):
 
     Attributes:
         build: makes the rows (rank, size).
-        projector: the projection of `project`, (n, size) -> (n, size); None for the orthogonal one.
+        projector: the projection of `project`, (n, size) -> (n, size).
         arrangement: bytes that tell apart what representations and shape do not.
     """
 
@@ -30,7 +77,7 @@ class DenseBasis(IntertwinerBasis):
     rank: int
     certificate: Certificate
     build: Callable[[], Array]
-    projector: Callable[[Array], Array] | None = None
+    projector: Projector
     arrangement: bytes = b""
 
     @cached_property
@@ -59,8 +106,6 @@ class DenseBasis(IntertwinerBasis):
     def project(self, weight: npt.ArrayLike) -> Array:
         """The projection onto the span: the Reynolds operator for `equivariant` bases."""
         flat, lead = self._flat(weight)
-        if self.projector is None:
-            return self.combine(flat @ self.rows.T)
         return self.projector(flat.reshape(-1, self.size)).reshape(*lead, *self.shape)
 
     def _arrangement(self) -> bytes:

@@ -1,1 +1,28 @@
-"""To be described by its owner."""
+"""Equivariant torch layers: built from intertwiner bases, checked when composed, exportable as plain torch."""
+
+from symcheck.nn.conv import BasisConv2d
+from symcheck.nn.dense import to_dense
+from symcheck.nn.field_type import EquivariantModule, FieldType
+from symcheck.nn.linear import BasisLinear
+from symcheck.nn.nonlinearity import GatedNonlinearity, NormNonlinearity, PointwiseNonlinearity
+from symcheck.nn.pooling import GlobalAveragePool, GlobalMaxPool
+from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential
+from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
+
+__all__ = [
+    "BasisConv2d",
+    "BasisLinear",
+    "EquivariantHeads",
+    "EquivariantModule",
+    "EquivariantSequential",
+    "FieldType",
+    "FlattenPixels",
+    "GatedNonlinearity",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "MergeChannels",
+    "NormNonlinearity",
+    "PointwiseNonlinearity",
+    "SplitChannels",
+    "to_dense",
+]

@@ -1,0 +1,114 @@
+"""What an activation carries: a representation, how often, and over which pixels.
+
+Activations are `(batch, channels, dim)` for vectors and `(batch, channels, dim, height, width)` for images; the group
+acts on the `dim` axis by the representation and on pixels by spatial operators. Flat activations, `(batch, channels *
+dim)` or `(batch, channels * dim, height, width)`, hold the same numbers channel by channel.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from symcheck.errors import SymcheckError
+from symcheck.representations import grids
+from symcheck.representations.representation import Representation, same
+
+
+@dataclass(frozen=True, eq=False)
+class FieldType:
+    """The type of an activation.
+
+    Attributes:
+        rho: the representation on the component axis.
+        channels: how many copies of it.
+        spatial: one spatial operator per generator for images; None for vectors.
+        size: height and width where they are known.
+        flat: whether channels and components share one axis, channel by channel.
+    """
+
+    rho: Representation
+    channels: int
+    spatial: tuple[str, ...] | None = None
+    size: tuple[int, int] | None = None
+    flat: bool = False
+
+    def __str__(self) -> str:
+        pixels = "" if self.spatial is None else f" over pixels that move by {', '.join(self.spatial)}"
+        return f"{self.channels} x {self.rho.name} of {self.rho.group.name}{pixels}{', flat' if self.flat else ''}"
+
+
+def require_match(given: FieldType, wanted: FieldType, *, where: str) -> None:
+    """Refuses an activation of another type than a module takes.
+
+    Args:
+        given: what arrives.
+        wanted: what the module takes; its size is ignored.
+        where: the module, for the message.
+
+    Raises:
+        SymcheckError: another representation, number of channels, spatial action or layout.
+    """
+    fits = (
+        same(given.rho, wanted.rho)
+        and given.channels == wanted.channels
+        and given.spatial == wanted.spatial
+        and given.flat == wanted.flat
+    )
+    if not fits:
+        raise SymcheckError(
+            f"the types do not fit: expected {wanted}, got {given}.",
+            where=where,
+            remedy="Layers must agree in representation, channels and pixels; see FlattenPixels, MergeChannels.",
+        )
+
+
+def check_channels(value: Any, where: str) -> int:
+    """A number of channels, at least 1.
+
+    Raises:
+        SymcheckError: not a positive integer.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise SymcheckError(f"expected a positive number of channels, got {value!r}.", where=where)
+    return value
+
+
+class EquivariantModule(nn.Module, abc.ABC):
+    """A module that commutes with a group, and says with which types."""
+
+    input_type: FieldType | None = None
+    """The type it takes; None where it takes several and looks at what arrives."""
+
+    @abc.abstractmethod
+    def propagate(self, given: FieldType) -> FieldType:
+        """The type of the output for an input of type `given`.
+
+        Raises:
+            SymcheckError: the module does not take this type.
+        """
+
+    @abc.abstractmethod
+    def materialize(self) -> nn.Module:
+        """The plain torch module of the same function on flat activations."""
+
+
+def moving(spatial: Sequence[str]) -> tuple[bool, bool]:
+    """Whether some operator moves rows, and whether some operator moves columns."""
+    rows = any(name not in ("identity", "flip_lr") for name in spatial)
+    columns = any(name not in ("identity", "flip_ud") for name in spatial)
+    return rows, columns
+
+
+def exchanges_axes(spatial: Sequence[str]) -> bool:
+    """Whether some operator exchanges height and width."""
+    return any(name in grids.SQUARE_ONLY for name in spatial)
+
+
+def with_size(given: FieldType, size: tuple[int, int] | None) -> FieldType:
+    """The same type at another size."""
+    return replace(given, size=size)

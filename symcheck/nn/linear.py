@@ -1,0 +1,104 @@
+"""The linear layer over a basis of intertwiners."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from symcheck.errors import SymcheckError
+from symcheck.intertwiners.basis import Kind
+from symcheck.intertwiners.build import intertwiner_basis
+from symcheck.nn.basis_layer import BasisLayer, Expansion, Init, is_eager
+from symcheck.nn.field_type import FieldType, check_channels, require_match
+from symcheck.representations import constructors
+from symcheck.representations.representation import Representation
+
+
+class BasisLinear(BasisLayer):
+    """A linear layer f with f(rho_in(g) x) = rho_out(g) f(x), whatever its coefficients.
+
+    Shapes: (..., channels_in, dim_in) to (..., channels_out, dim_out). A head with channels_out = 1 returns
+    (..., 1, dim_out): end a network with `MergeChannels` to get plain (batch, dim_out) logits.
+
+    Args:
+        rho_in: the representation on the input's component axis.
+        rho_out: the representation on the output's component axis, of the same group.
+        channels_in: copies of the input representation.
+        channels_out: copies of the output representation.
+        bias: whether to add a bias, from the basis of intertwiners from the trivial representation.
+        basis: "equivariant", or the controls "nullspace" and "random".
+        init: "xavier" or "he": the variance of the materialised weight.
+
+    Raises:
+        SymcheckError: different groups, no positive number of channels, an unknown basis or initialiser.
+
+    Example:
+        >>> import torch
+        >>> from symcheck.groups import cyclic
+        >>> from symcheck.representations import regular, signed_permutation
+        >>> C2 = cyclic(2)
+        >>> layer = BasisLinear(signed_permutation(C2, [[-1, -1, -1, -1]]), regular(C2), 1, 64)
+        >>> x = torch.randn(8, 1, 4)
+        >>> layer(x).shape, bool(torch.allclose(layer(-x), layer(x).flip(-1), atol=1e-6))
+        (torch.Size([8, 64, 2]), True)
+
+    Source: E. van der Pol et al., "MDP Homomorphic Networks" (2020), section 4.
+    """
+
+    def __init__(
+        self,
+        rho_in: Representation,
+        rho_out: Representation,
+        channels_in: int,
+        channels_out: int,
+        *,
+        bias: bool = True,
+        basis: Kind = "equivariant",
+        init: Init = "xavier",
+    ) -> None:
+        check_channels(channels_in, "channels_in")
+        check_channels(channels_out, "channels_out")
+        weights = Expansion(intertwiner_basis(rho_in, rho_out, kind=basis), channels_out, channels_in)
+        super().__init__(weights, bias_expansion(rho_out, channels_out, basis) if bias else None, init=init)
+        self.input_type: FieldType = FieldType(rho_in, channels_in)
+        self.output_type = FieldType(rho_out, channels_out)
+        self._out = (channels_out, rho_out.dim)
+        self._in = (channels_in, rho_in.dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (..., channels_in, dim_in) to (..., channels_out, dim_out)."""
+        if is_eager(x) and x.shape[-2:] != self._in:
+            self._refuse(x)
+        weight, bias = self.weight_and_bias()
+        return torch.unflatten(functional.linear(x.flatten(-2), weight, bias), -1, self._out)
+
+    def _refuse(self, x: Tensor) -> None:
+        raise SymcheckError(
+            f"expected an input of shape (..., {self._in[0]}, {self._in[1]}), got {tuple(x.shape)}.",
+            where=f"BasisLinear({self.extra_repr()})",
+            remedy="Start with SplitChannels to read flat (batch, channels * dim) inputs.",
+        )
+
+    def propagate(self, given: FieldType) -> FieldType:
+        """The output's type; refuses an input of another type."""
+        require_match(given, self.input_type, where=f"BasisLinear({self.extra_repr()})")
+        return self.output_type
+
+    def materialize(self) -> nn.Linear:
+        """The plain layer of the same function on channel-major flat activations.
+
+        Returns:
+            A `torch.nn.Linear` from channels_in * dim_in to channels_out * dim_out with its own copy of the weight.
+        """
+        weight, bias = self._materialized()
+        plain = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta", dtype=weight.dtype)
+        plain.weight = nn.Parameter(weight)
+        if bias is not None:
+            plain.bias = nn.Parameter(bias)
+        return plain.train(self.training)
+
+
+def bias_expansion(rho_out: Representation, channels: int, kind: Kind) -> Expansion:
+    """The basis of biases: intertwiners from the trivial representation, one column each."""
+    return Expansion(intertwiner_basis(constructors.trivial(rho_out.group), rho_out, kind=kind), channels, 1)

@@ -1,0 +1,248 @@
+"""Nonlinearities that commute with a representation, and refusals of those that do not.
+
+A function applied to each entry commutes with permutations; with sign changes only if it is odd; with rotations not at
+all. What works everywhere: scaling a vector by a function of its length (norm), or by an invariant number (gate).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from symcheck.errors import SymcheckError, suggestion
+from symcheck.nn.field_type import EquivariantModule, FieldType, check_channels, require_match
+from symcheck.representations import constructors, operations
+from symcheck.representations.representation import Representation, SignedPermutationRepresentation, same
+
+NAMED: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "leaky_relu": nn.LeakyReLU,
+    "elu": nn.ELU,
+    "celu": nn.CELU,
+    "selu": nn.SELU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "mish": nn.Mish,
+    "softplus": nn.Softplus,
+    "sigmoid": nn.Sigmoid,
+    "relu6": nn.ReLU6,
+    "hardswish": nn.Hardswish,
+    "hardsigmoid": nn.Hardsigmoid,
+    "logsigmoid": nn.LogSigmoid,
+    "tanh": nn.Tanh,
+    "softsign": nn.Softsign,
+    "tanhshrink": nn.Tanhshrink,
+    "softshrink": nn.Softshrink,
+    "hardshrink": nn.Hardshrink,
+    "identity": nn.Identity,
+}
+"""Functions of one entry at a time."""
+ODD = (nn.Tanh, nn.Softsign, nn.Tanhshrink, nn.Softshrink, nn.Hardshrink, nn.Identity)
+"""Those with f(-x) = -f(x)."""
+ALTERNATIVES = (
+    "Use NormNonlinearity or GatedNonlinearity, which commute with every orthogonal representation, "
+    "or the regular representation for hidden layers."
+)
+
+
+def is_pointwise(module: nn.Module) -> bool:
+    """Whether a torch module is known to treat every entry alike and by itself.
+
+    Args:
+        module: any module.
+
+    Returns:
+        True for the classes of `NAMED`, and for PReLU with one parameter.
+
+    Example:
+        >>> is_pointwise(nn.ReLU()), is_pointwise(nn.Softmax(-1))
+        (True, False)
+    """
+    if isinstance(module, nn.PReLU):
+        return module.num_parameters == 1
+    return isinstance(module, tuple(NAMED.values()))
+
+
+def check_commutes(rho: Representation, activation: nn.Module, *, where: str) -> None:
+    """Refuses a pointwise function that does not commute with a representation.
+
+    Args:
+        rho: the representation.
+        activation: the module.
+        where: how to call the place.
+
+    Raises:
+        SymcheckError: not known to be pointwise, or it does not commute; says why and what does.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> check_commutes(constructors.regular(cyclic(4)), nn.ReLU(), where="example")
+    """
+    name = type(activation).__name__
+    if not is_pointwise(activation):
+        raise SymcheckError(
+            f"{name} is not known to act on each entry alike and by itself.",
+            where=where,
+            remedy=f"Known: {', '.join(NAMED)}.",
+        )
+    if isinstance(activation, nn.Identity):
+        return
+    if not isinstance(rho, SignedPermutationRepresentation):
+        raise SymcheckError(
+            f"{name} does not commute with {rho.name}: its matrices mix components.", where=where, remedy=ALTERNATIVES
+        )
+    if not rho.is_permutation and not isinstance(activation, ODD):
+        raise SymcheckError(
+            f"{name} does not commute with {rho.name}: the group changes signs and {name} is not odd.",
+            where=where,
+            remedy=f"Use an odd function such as tanh. {ALTERNATIVES}",
+        )
+
+
+class PointwiseNonlinearity(EquivariantModule):
+    """The same function of every entry, refused on representations that it does not commute with.
+
+    Args:
+        rho: the representation on the component axis.
+        activation: a name ("relu", "tanh", ...) or a pointwise torch module.
+
+    Raises:
+        SymcheckError: unknown, not pointwise, or it does not commute with rho.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> PointwiseNonlinearity(constructors.regular(cyclic(4)), "relu")(torch.tensor([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+    """
+
+    def __init__(self, rho: Representation, activation: str | nn.Module = "relu") -> None:
+        super().__init__()
+        self.rho = rho
+        self.activation = named_activation(activation)
+        check_commutes(rho, self.activation, where="PointwiseNonlinearity")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Applies the function to every entry."""
+        return cast(Tensor, self.activation(x))
+
+    def propagate(self, given: FieldType) -> FieldType:
+        """The same type."""
+        require_match(given, FieldType(self.rho, given.channels, given.spatial, flat=given.flat), where=str(self))
+        return given
+
+    def materialize(self) -> nn.Module:
+        """The torch module itself."""
+        return self.activation
+
+
+def named_activation(activation: str | nn.Module) -> nn.Module:
+    """A torch activation from its name, or the module given.
+
+    Raises:
+        SymcheckError: an unknown name.
+    """
+    if isinstance(activation, nn.Module):
+        return activation
+    if activation not in NAMED:
+        remedy = suggestion(str(activation), NAMED)
+        raise SymcheckError(f"no activation is called {activation!r}.", where="activation", remedy=remedy)
+    return NAMED[activation]()
+
+
+def require_orthogonal(rho: Representation, where: str) -> None:
+    """Refuses representations that do not preserve lengths.
+
+    Raises:
+        SymcheckError: some matrix is not orthogonal.
+    """
+    if not rho.is_orthogonal:
+        raise SymcheckError(
+            f"expected an orthogonal representation, got {rho.name}: lengths are not invariant.",
+            where=where,
+            remedy="Change to a basis in which the matrices are orthogonal.",
+        )
+
+
+class NormNonlinearity(EquivariantModule):
+    """x -> x relu(|x| + b) / |x|, with one learned b per channel: lengths are bent, directions kept.
+
+    Args:
+        rho: an orthogonal representation.
+        channels: copies of it.
+
+    Raises:
+        SymcheckError: not orthogonal, or no positive number of channels.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> NormNonlinearity(constructors.rotation(cyclic(3)), 2)(torch.ones(1, 2, 2)).shape
+        torch.Size([1, 2, 2])
+    """
+
+    def __init__(self, rho: Representation, channels: int) -> None:
+        super().__init__()
+        require_orthogonal(rho, "NormNonlinearity")
+        self.rho = rho
+        self.channels = check_channels(channels, "NormNonlinearity(channels)")
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (batch, channels, dim, ...) to the same shape."""
+        length = x.square().sum(dim=2, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny).sqrt()
+        bias = self.bias.reshape(1, self.channels, *(1,) * (x.ndim - 2))
+        return x * (torch.relu(length + bias) / length)
+
+    def propagate(self, given: FieldType) -> FieldType:
+        """The same type."""
+        require_match(given, FieldType(self.rho, self.channels, given.spatial), where="NormNonlinearity")
+        return given
+
+    def materialize(self) -> nn.Module:
+        """Has no plain torch counterpart on flat activations.
+
+        Raises:
+            SymcheckError: always.
+        """
+        raise SymcheckError("a norm nonlinearity has no plain torch counterpart.", where="NormNonlinearity")
+
+
+class GatedNonlinearity(EquivariantModule):
+    """(s, x) -> sigmoid(s) x: an invariant number per channel opens or closes its vector.
+
+    The input carries `input_representation`, the direct sum of the trivial representation and rho; the output rho.
+
+    Args:
+        rho: any representation.
+
+    Example:
+        >>> from symcheck.groups import cyclic
+        >>> gate = GatedNonlinearity(constructors.rotation(cyclic(3)))
+        >>> gate.input_representation.dim, gate(torch.zeros(1, 4, 3)).shape
+        (3, torch.Size([1, 4, 2]))
+    """
+
+    def __init__(self, rho: Representation) -> None:
+        super().__init__()
+        self.rho = rho
+        self.input_representation = operations.direct_sum(constructors.trivial(rho.group), rho)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (batch, channels, 1 + dim, ...) to (batch, channels, dim, ...)."""
+        return x[:, :, 1:] * torch.sigmoid(x[:, :, :1])
+
+    def propagate(self, given: FieldType) -> FieldType:
+        """The same channels and pixels, with rho."""
+        if not same(given.rho, self.input_representation) or given.flat:
+            wanted = FieldType(self.input_representation, given.channels, given.spatial)
+            require_match(given, wanted, where="GatedNonlinearity")
+        return FieldType(self.rho, given.channels, given.spatial, given.size)
+
+    def materialize(self) -> nn.Module:
+        """Has no plain torch counterpart on flat activations.
+
+        Raises:
+            SymcheckError: always.
+        """
+        raise SymcheckError("a gated nonlinearity has no plain torch counterpart.", where="GatedNonlinearity")

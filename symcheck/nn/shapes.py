@@ -1,0 +1,121 @@
+"""Modules that only rearrange axes: between flat and (channels, dim) layouts, and from pixels to components."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from symcheck.errors import SymcheckError
+from symcheck.nn.field_type import EquivariantModule, FieldType, check_channels, require_match
+from symcheck.representations import grids
+from symcheck.representations.representation import Representation
+
+
+class SplitChannels(EquivariantModule):
+    """(batch, channels * dim, ...) to (batch, channels, dim, ...): reads what ordinary environments and layers give.
+
+    Args:
+        rho: the representation on the components.
+        channels: copies of it.
+        spatial: one spatial operator per generator for images; None for vectors.
+        size: height and width of images, where they are known.
+
+    Raises:
+        SymcheckError: no positive number of channels.
+
+    Example:
+        >>> import torch
+        >>> from symcheck.groups import cyclic
+        >>> from symcheck.representations import regular
+        >>> SplitChannels(regular(cyclic(2)), 3)(torch.zeros(5, 6)).shape
+        torch.Size([5, 3, 2])
+    """
+
+    def __init__(
+        self,
+        rho: Representation,
+        channels: int = 1,
+        *,
+        spatial: tuple[str, ...] | list[str] | None = None,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__()
+        check_channels(channels, "SplitChannels(channels)")
+        moves = None if spatial is None else tuple(spatial)
+        self.input_type: FieldType = FieldType(rho, channels, moves, size, flat=True)
+        self._shape = (channels, rho.dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (batch, channels * dim, ...) to (batch, channels, dim, ...)."""
+        return torch.unflatten(x, 1, self._shape)
+
+    def propagate(self, given: FieldType) -> FieldType:
+        """The same type, not flat."""
+        require_match(given, self.input_type, where="SplitChannels")
+        return replace(given, flat=False)
+
+    def materialize(self) -> nn.Module:
+        """Nothing to do on flat activations."""
+        return nn.Identity()
+
+    def extra_repr(self) -> str:
+        """The type that it reads."""
+        return str(self.input_type)
+
+
+class MergeChannels(EquivariantModule):
+    """(batch, channels, dim, ...) to (batch, channels * dim, ...): a head of one channel gives logits (batch, dim).
+
+    Example:
+        >>> import torch
+        >>> MergeChannels()(torch.zeros(5, 1, 2)).shape
+        torch.Size([5, 2])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (batch, channels, dim, ...) to (batch, channels * dim, ...)."""
+        return x.flatten(1, 2)
+
+    def propagate(self, given: FieldType) -> FieldType:
+        """The same type, flat."""
+        if given.flat:
+            raise SymcheckError(f"expected separate channels, got {given}.", where="MergeChannels")
+        return replace(given, flat=True)
+
+    def materialize(self) -> nn.Module:
+        """Nothing to do on flat activations."""
+        return nn.Identity()
+
+
+class FlattenPixels(EquivariantModule):
+    """(batch, channels, dim, h, w) to (batch, channels, dim * h * w): pixels become components, symmetry kept.
+
+    What follows is typed by `representations.with_grid(rho, h, w, spatial)`, so that a `BasisLinear` after an image
+    keeps the network equivariant end to end.
+
+    Example:
+        >>> import torch
+        >>> FlattenPixels()(torch.zeros(5, 3, 2, 4, 4)).shape
+        torch.Size([5, 3, 32])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (batch, channels, dim, height, width) to (batch, channels, dim * height * width)."""
+        return x.flatten(2)
+
+    def propagate(self, given: FieldType) -> FieldType:
+        """Vectors that carry components and pixels."""
+        if given.flat or given.spatial is None or given.size is None:
+            raise SymcheckError(
+                f"expected images of known size, got {given}.",
+                where="FlattenPixels",
+                remedy="Give input_size= to EquivariantSequential.",
+            )
+        height, width = given.size
+        return FieldType(grids.with_grid(given.rho, height, width, given.spatial), given.channels)
+
+    def materialize(self) -> nn.Module:
+        """Flattens everything: channel-major order is pixel order within each component."""
+        return nn.Flatten(1)
