@@ -6,10 +6,11 @@ place, whatever the dtype.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from symcheck.engine.registry import register
-from symcheck.engine.results import PropertyResult
+from symcheck.engine.results import Counterexample, PropertyResult
 
 if TYPE_CHECKING:
     from symcheck.engine.net_context import NetContext
@@ -53,8 +54,7 @@ def _weighed(context: NetContext) -> list[LayerRecord]:
 
 
 def _difference(record: LayerRecord) -> str:
-    text = f"residual {record.residual:.2e} ({record.ulps:.3g} float32 ulps), {record.place}"
-    return text if record.matched else f"{text}; {record.cause}"
+    return f"residual {record.residual:.2e} ({record.ulps:.3g} float32 ulps), {record.place}"
 
 
 def _result(context: NetContext, record: LayerRecord, verdict: str, detail: str) -> PropertyResult:
@@ -74,10 +74,22 @@ def _result(context: NetContext, record: LayerRecord, verdict: str, detail: str)
         tolerance=None if not record.relative or record.residual is None else _tolerance(record),
         unit="max norm over weights and biases of a layer",
         bound=bound,
-        counterexample=context.counterexample if failed else None,
+        counterexample=_counterexample(context, record) if failed else None,
         causes=context.causes if failed else (),
         detail=detail,
         location=record.name if failed else None,
+    )
+
+
+def _counterexample(context: NetContext, record: LayerRecord) -> Counterexample | None:
+    """The entry of the layer that is wrong, with the input whose outputs show it."""
+    found = context.counterexample
+    if found is None or record.values is None:
+        return found
+    expected, actual = record.values
+    where = f"{record.name}: {record.place}"
+    return replace(
+        found, expected=expected, actual=actual, residual=record.residual or 0.0, where=where, image_observation=None
     )
 
 

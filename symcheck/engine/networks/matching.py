@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symcheck.engine.networks.values import FloatArray, IntArray, Level, SignedPermutation
+from symcheck.engine.networks.values import FloatArray, IntArray, Judgement, Level, SignedPermutation
 
 ULPS = 4.0
 """Float32 units in the last place that count as rounding, whatever the dtype: the published level for weights."""
@@ -40,25 +40,6 @@ class Match:
     def found(self) -> bool:
         """Whether at least half of the rows have an image, so that what follows can be judged."""
         return bool(self.close.mean() >= 0.5) if len(self.close) else True
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """How far two weight arrays are apart.
-
-    Attributes:
-        level: exact, rounded or failed, by the published levels.
-        residual: largest absolute difference.
-        ulps: largest difference in float32 units in the last place of the larger weight.
-        relative: residual over the largest weight.
-        place: (row, column) of the worst entry.
-    """
-
-    level: Level
-    residual: float
-    ulps: float
-    relative: float
-    place: tuple[int, int]
 
 
 def match_rows(moved: FloatArray, rows: FloatArray, *, signs: bool = True) -> Match | None:
@@ -136,8 +117,8 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     """Compare two weight arrays that should be equal, by the published levels.
 
     Args:
-        left: shape (rows, columns).
-        right: the same.
+        left: what was found, shape (rows, columns).
+        right: what it should equal, of the same shape.
         noise: rounding that float64 arithmetic put into `left` or `right`; differences within it are exact.
 
     Returns:
@@ -151,7 +132,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
         'failed'
     """
     if left.size == 0:
-        return Judgement("exact", 0.0, 0.0, 0.0, (0, 0))
+        return Judgement("exact", 0.0, 0.0, 0.0, (0, 0), (0.0, 0.0))
     difference = np.abs(left - right)
     larger = np.maximum(np.abs(left), np.abs(right))
     beyond = difference > noise
@@ -168,7 +149,8 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     else:
         level = "failed"
     place = (int(worst[0]), int(worst[1]) if len(worst) > 1 else 0)
-    return Judgement(level, residual, float(ulps.max()), relative, place)
+    values = (float(right[worst]), float(left[worst]))
+    return Judgement(level, residual, float(ulps.max()), relative, place, values)
 
 
 def ulp32(values: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from torch import nn
 import symcheck.engine.networks.rules_blocks
 import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.matching import Judgement, judge
+from symcheck.engine.networks.matching import judge
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_linear import moved_rows, own_rows
@@ -26,6 +26,7 @@ from symcheck.engine.networks.values import (
     Dense,
     FloatArray,
     Interval,
+    Judgement,
     LayerRecord,
     Level,
     Opaque,
@@ -83,7 +84,8 @@ def prove(
     tracer = Tracer(net, len(inputs.motions))
     x = torch.from_numpy(np.ascontiguousarray(example))
     tracer.learn(x, _input_value(inputs, box))
-    with torch.no_grad(), float64_default(), module_names(net, tracer.stack), tracer:
+    # parameters take no gradients here; with gradients disabled, layers may answer from weights they kept
+    with torch.enable_grad(), float64_default(), module_names(net, tracer.stack), tracer:
         result = net(x)
     values = [tracer.value(tensor) for tensor in named_outputs(result).values()]
     proof = _judged(tracer, values, list(named_outputs(result).values()), outputs, box)
@@ -171,7 +173,7 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
         moved, noise = moved_rows(pending, generator)
         wanted, rounding = _moved_by_claim(motion, rows)
         judgement = judge(moved, wanted, noise + rounding)
-        if worst is None or _worse(judgement, worst):
+        if worst is None or judgement.rank > worst.rank:
             worst = judgement
         if interval is not None:
             gap = np.abs(moved - wanted)
@@ -180,23 +182,13 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
             drift = max(drift, float(off.max(initial=0.0)))
     record = pending.record
     if worst is not None:
-        record.level, record.residual, record.ulps, record.relative = (
-            worst.level,
-            worst.residual,
-            worst.ulps,
-            worst.relative,
-        )
+        record.take(worst)
         row, column = worst.place
         record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
         record.cause = "" if worst.level != "failed" else f"{claim.path} does not move as its {claim.role} claim says"
         record.representation = record.representation or f"{claim.role} representation"
     record.bound = drift if interval is not None else None
     return record.bound
-
-
-def _worse(a: Judgement, b: Judgement) -> bool:
-    order: tuple[Level, ...] = ("exact", "rounded", "failed")
-    return (order.index(a.level), a.residual) > (order.index(b.level), b.residual)
 
 
 def _moved_by_claim(motion: object, rows: FloatArray) -> tuple[FloatArray, float]:
@@ -235,7 +227,7 @@ def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: 
     for generator in range(len(inputs.motions)):
         recorder = Recorder(wanted)
         x = torch.from_numpy(np.ascontiguousarray(inputs.apply(generator, example)))
-        with torch.no_grad(), float64_default(), recorder:
+        with torch.enable_grad(), float64_default(), recorder:
             net(x)
         for call in sorted(wanted):
             logged, numbers = tracer.log[call], recorder.numbers.get(call)

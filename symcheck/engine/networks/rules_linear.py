@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from symcheck.engine.networks.matching import Judgement, Match, judge, match_rows
+from symcheck.engine.networks.matching import Match, judge, match_rows
 from symcheck.engine.networks.rules_pointwise import tracked
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
@@ -16,6 +16,7 @@ from symcheck.engine.networks.values import (
     FloatArray,
     IntArray,
     Interval,
+    Judgement,
     LayerRecord,
     Pending,
     SignedPermutation,
@@ -127,7 +128,7 @@ def matched(call: Call, pending: Pending) -> Value:
             return pending
         images.append(match.permutation)
         judgements.append(_judged(moved[first], unique, match, noise))
-    worst = max(judgements, key=lambda j: ("exact", "rounded", "failed").index(j.level) * 1e30 + j.residual)
+    worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
     _fill(pending.record, worst, pending, matched=True)
     pending.record.representation = result.text()
@@ -151,14 +152,14 @@ def _first(cls: IntArray, count: int) -> IntArray:
 def _judged(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
     if match is None:
         size = float(np.abs(rows).max(initial=0.0))
-        return Judgement("failed", size, float("inf"), 1.0, (0, 0))
+        return Judgement("failed", size, float("inf"), 1.0, (0, 0), (0.0, size))
     image = match.permutation
     return judge(moved[image.index], image.sign[:, None] * rows, noise)
 
 
 def _fill(record: LayerRecord, judgement: Judgement, pending: Pending, *, matched: bool) -> None:
+    record.take(judgement)
     record.level = judgement.level if matched else "failed"
-    record.residual, record.ulps, record.relative = judgement.residual, judgement.ulps, judgement.relative
     record.matched = matched
     row, column = judgement.place
     what = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"

@@ -203,14 +203,13 @@ def _record_scale(call: Call, value: Tracked, a: FloatArray, b: FloatArray, name
         left = np.stack([a[image.index], b[image.index]], axis=1)
         right = np.stack([a, image.sign * b], axis=1)
         judgement = judge(left, right)
-        if worst is None or judgement.residual > worst.residual:
+        if worst is None or judgement.rank > worst.rank:
             worst = judgement
     if worst is None or (kind == "constant" and worst.level == "exact"):
         return
     what = "scale" if worst.place[1] == 0 else "shift"
-    record = LayerRecord(
-        name, kind, worst.level, worst.residual, worst.ulps, worst.relative, representation=value.text()
-    )
+    record = LayerRecord(name, kind, representation=value.text())
+    record.take(worst)
     record.place = f"{what} of class {worst.place[0]}"
     if worst.level == "failed" and kind in ("batch_norm", "instance_norm"):
         record.cause = (

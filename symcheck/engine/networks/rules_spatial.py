@@ -286,9 +286,9 @@ def _match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split]
         images.append(image)
         if not match.found:
             record.matched = False
-    worst = max(judgements, key=lambda j: ("exact", "rounded", "failed").index(j.level) * 1e30 + j.residual)
+    worst = max(judgements, key=lambda j: j.rank)
+    record.take(worst)
     record.level = worst.level if record.matched else "failed"
-    record.residual, record.ulps, record.relative = worst.residual, worst.ulps, worst.relative
     record.place = f"filter {worst.place[0]}, entry {worst.place[1]}"
     if not record.matched:
         record.cause = "its filters are not permuted by the symmetry"

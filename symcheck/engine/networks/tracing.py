@@ -165,8 +165,8 @@ class Tracer(Float64Mode):
         self._known: dict[int, tuple[torch.Tensor, Value | None]] = {}
         self._calls = 0
         for name, module in net.named_modules():
-            own = [*module._parameters.values(), *module._buffers.values(), *vars(module).values()]
-            for tensor in own:
+            attributes = {key: item for key, item in vars(module).items() if key != "_modules"}
+            for tensor in tree_flatten(attributes)[0]:
                 if isinstance(tensor, torch.Tensor):
                     self.owners.setdefault(id(tensor), name)
                     self._known[id(tensor)] = (tensor, None)

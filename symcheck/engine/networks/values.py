@@ -86,6 +86,32 @@ class AffineMap:
     offset: FloatArray
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """How far two weight arrays are apart.
+
+    Attributes:
+        level: exact, rounded or failed, by the published levels.
+        residual: largest absolute difference.
+        ulps: largest difference in float32 units in the last place of the larger weight.
+        relative: residual over the largest weight.
+        place: (row, column) of the worst entry.
+        values: what that entry should be, and is.
+    """
+
+    level: Level
+    residual: float
+    ulps: float
+    relative: float
+    place: tuple[int, int]
+    values: tuple[float, float]
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Orders judgements from best to worst."""
+        return ("exact", "rounded", "failed").index(self.level), self.residual
+
+
 @dataclass
 class LayerRecord:
     """The certificate of one layer, or why there is none: plain data.
@@ -103,6 +129,7 @@ class LayerRecord:
         cause: why it fails, in words; "" otherwise.
         bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if not known.
         matched: whether a permutation was found, so that the layers after it were judged too.
+        values: what the worst entry should be, and is; None where residual is None.
     """
 
     name: str
@@ -117,6 +144,13 @@ class LayerRecord:
     cause: str = ""
     bound: float | None = None
     matched: bool = True
+    values: tuple[float, float] | None = None
+
+    def take(self, judgement: Judgement) -> None:
+        """Write a judgement of the layer's weights into the record."""
+        self.level = judgement.level
+        self.residual, self.ulps, self.relative = judgement.residual, judgement.ulps, judgement.relative
+        self.values = judgement.values
 
 
 @dataclass(eq=False)

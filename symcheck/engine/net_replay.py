@@ -1,0 +1,112 @@
+"""One counterexample of a report, evaluated again on a network built afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from symcheck.engine.events import ignore
+from symcheck.engine.net_context import NetContext
+from symcheck.engine.net_options import NetOptions
+from symcheck.engine.networks.counterexamples import described
+from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.subject import random_state_kept
+from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.verdicts import EXACT, ROUNDED
+from symcheck.engine.registry import registered
+from symcheck.engine.results import PropertyResult
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
+
+_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def replay(
+    net: nn.Module | Callable[[], nn.Module],
+    symmetry: Symmetry,
+    property_name: str,
+    counterexample: Mapping[str, Any],
+    options: NetOptions | None = None,
+) -> PropertyResult:
+    """Evaluate one counterexample again: both sides of the claim on its input, in float64.
+
+    Args:
+        net: the network, or a factory of one.
+        symmetry: the claim.
+        property_name: of the network property that failed.
+        counterexample: as in the JSON report.
+        options: as in the run that found it.
+
+    Returns:
+        The property: `failed` where the input still violates the claim, else `passed` on this one input. `group_axioms`
+        and `layer_certificate`, whose counterexamples are about maps and weights, are checked again as a whole.
+
+    Raises:
+        SymcheckError: the counterexample is not one of this network under this symmetry.
+    """
+    net = resolve_network(net)
+    with random_state_kept():
+        context = NetContext(net, symmetry, options or NetOptions(), ignore)
+        if property_name in ("group_axioms", "layer_certificate"):
+            check = next(item.check for item in registered("net") if item.name == property_name)
+            return check(context)
+        x = np.asarray(_numbers(counterexample.get("observation")), dtype=np.float64)
+        if x.shape != context.subject.shape:
+            raise SymcheckError(
+                f"expected an input of shape {context.subject.shape}, got {x.shape}.",
+                where="counterexample.observation",
+                remedy="Replay the report with the network and symmetry that it was made with.",
+            )
+        return _evaluated(context, property_name, counterexample, x)
+
+
+def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any], x: Any) -> PropertyResult:
+    generator = _generator(context, str(counterexample.get("group_element")))
+    path = _path(context, str(counterexample.get("where")))
+    again = described(context, x, generator, path)
+    expected, actual = np.asarray(again.expected), np.asarray(again.actual)
+    relative = float(difference(expected, actual).max(initial=0.0)) / output_scale(expected, actual)
+    record = None if context.proof is None else context.proof.first_failure
+    tolerance = EXACT if record is not None or context.options.strict else ROUNDED
+    broken = not relative <= tolerance  # NaN and infinities fail
+    location = None
+    if broken:
+        location = record.name if record is not None else path
+    return PropertyResult(
+        name=name,
+        verdict="failed" if broken else "passed",
+        method="sampled",
+        checked=1,
+        violations=int(broken),
+        max_residual=relative,
+        tolerance=tolerance,
+        unit="max norm over output entries, relative to the output's size on this input",
+        counterexample=again if broken else None,
+        detail=f"Evaluated again on one input under {again.group_element}.",
+        location=location,
+    )
+
+
+def _generator(context: NetContext, element: str) -> int:
+    names = [context.element(i) for i in range(len(context.inputs.motions))]
+    if element not in names:
+        raise SymcheckError(f"expected one of the generators {names}, got {element!r}.", where="group_element")
+    return names.index(element)
+
+
+def _path(context: NetContext, where: str) -> str:
+    """The output that a place such as "output[0][3]" lies in: the longest path it starts with."""
+    found = [claim.path for claim in context.outputs if where.startswith(claim.path)]
+    if not found:
+        known = [claim.path for claim in context.outputs]
+        raise SymcheckError(f"expected a place in one of the outputs {known}, got {where!r}.", where="where")
+    return max(found, key=len)
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return _WORDS.get(value, value) if isinstance(value, str) else value
