@@ -7,6 +7,7 @@ gathered once and shared; properties judge their part of it.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import platform
 import time
@@ -30,6 +31,8 @@ from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry
 
+_EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
+
 
 @dataclass
 class EnvContext:
@@ -51,8 +54,20 @@ class EnvContext:
         return self.chosen.evidence.judge(name, part)
 
     def judge_axioms(self, name: str) -> PropertyResult:
-        """The verdict on the group action."""
-        return judge_axioms(name, self.bench)
+        """The verdict on the group action; where it fails, with whether the equations hold all the same."""
+        result = judge_axioms(name, self.bench)
+        if result.verdict != "failed":
+            return result
+        evidence = self.chosen.evidence
+        broken = [part for part in _EQUATIONS if evidence.judge(part, part).verdict == "failed"]
+        unknown = [part for part in _EQUATIONS if evidence.judge(part, part).verdict == "undecided"]
+        if broken:
+            said = f"the MDP equations fail for this map too: {', '.join(broken)}"
+        elif unknown:
+            said = f"whether the MDP equations hold for this map is undecided: {', '.join(unknown)}"
+        else:
+            said = "the MDP equations themselves hold for this map: only the group law is broken"
+        return dataclasses.replace(result, causes=(*result.causes, said))
 
     def judge_start(self, name: str) -> PropertyResult:
         """The verdict on the start distribution."""

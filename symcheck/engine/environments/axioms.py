@@ -23,6 +23,7 @@ from symcheck.engine.statistics import largest_fraction
 _SAMPLES = 500
 _LONGEST_ORDER = 24  # powers looked at when a generator has another order than declared
 _SAFETY = 16  # rounding units a letter: each application of a map rounds a few times
+_UNIT = "max norm over coordinates"
 _PARTS = ("observation", "action", "state")
 
 
@@ -86,11 +87,11 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         "samples",
         checked=checked,
         violations=len({(found.word, id(found.situation)) for found in breaks}),
-        unit="max norm over coordinates",
+        unit=_UNIT,
         max_residual=max((found.residual for found in breaks), default=0.0),
         detail=f"{len(relations)} relations of {bound_name(bench)} on {len(picked)} states and actions.",
     )
-    if breaks:
+    if breaks:  # the equations themselves are looked at by the caller: they may hold all the same
         return _failed(result, bench, breaks, picked, actions)
     alpha = bench.options.alpha
     bound = {
@@ -100,6 +101,25 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         "region": bench.pool.region(),
     }
     return dataclasses.replace(result, bound=bound)
+
+
+def judge_one_relation(name: str, bench: Workbench, word: Word, situation: Situation, action: Any) -> PropertyResult:
+    """One relation on one state and action, as a report's counterexample names them.
+
+    Args:
+        name: the property's name.
+        bench: the symmetry.
+        word: the relation.
+        situation: the state.
+        action: the action.
+
+    Returns:
+        failed where the relation changes any of them, else passed.
+    """
+    parts = ["observation", "action", *(["state"] if bench.pairs.placement.kind == "map" else [])]
+    breaks = _broken(bench, word, situation, action, parts)
+    result = PropertyResult(name, "passed", "samples", checked=1, violations=len(breaks), unit=_UNIT)
+    return _failed(result, bench, breaks, [situation], [action]) if breaks else result
 
 
 def bound_name(bench: Workbench) -> str:
@@ -165,9 +185,6 @@ def _failed(
     for part in dict.fromkeys(found.part for found in breaks):
         word = next(found.word for found in breaks if found.part == part)
         causes.append(_said(bench, part, word, picked, actions))
-    causes.append(
-        "the equations of the MDP are tested on their own below: they may hold although this is no group action"
-    )
     return dataclasses.replace(result, verdict="failed", counterexample=example, causes=tuple(causes))
 
 

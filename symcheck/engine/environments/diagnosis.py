@@ -133,7 +133,7 @@ def _termination(pairs: Pairs, case: Case, seen: Measurement) -> str:
 
 
 def _next(steps: Steps) -> str:
-    numbers = [f"{value:.6g}" for value in steps.flat[0][:12]]
+    numbers = [f"{value + 0.0:.6g}" for value in steps.flat[0][:12]]
     return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)}{', ...' if steps.flat.shape[1] > 12 else ''})"
 
 

@@ -20,6 +20,7 @@ from symcheck.engine.environments.edges import Tie, one_sided_tie, threshold_cas
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.minimise import minimise, simplest
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Part, joined
+from symcheck.engine.environments.placement import Situation
 from symcheck.engine.environments.pool import draw_actions
 from symcheck.engine.environments.tolerance import Tolerance
 from symcheck.engine.results import Counterexample, PropertyResult, Verdict
@@ -233,7 +234,7 @@ class PairedEvidence:
         dim = self.pairs.stepper.codec.coordinates.dim
         half = slice(None) if part != "transition" else slice(0, dim) if column < dim else slice(dim, None)
         expected, actual = comparison.expected[0, half], comparison.actual[0, half]
-        internal = self.pairs.placement.kind in ("map", "inverse")
+        internal = self.pairs.placement.kind in ("map", "inverse") or _differ(case.situation)
         scalar = part in ("reward", "termination")
         example = Counterexample(
             group_element=self.pairs.bound.label(case.word),
@@ -315,6 +316,14 @@ def _per_coordinate(comparison: Comparison, residual: Vector, limits: Vector) ->
             "tolerance": float(limits[:, j].max()),
         }
     return tuple(rows.values())
+
+
+def _differ(situation: Situation) -> bool:
+    """Whether the state has digits that the observation does not show."""
+    state, obs = situation.state, situation.obs
+    if not (isinstance(state, np.ndarray) and isinstance(obs, np.ndarray)):
+        return False
+    return not np.array_equal(state.astype(np.float64), obs.astype(np.float64), equal_nan=True)
 
 
 def _plain(part: Part, value: Vector) -> float | bool:

@@ -81,6 +81,10 @@ class Placement:
             return Situation(self._stepper.read_raw(), obs, origin)
         return Situation(self._state_showing(obs), obs, origin)
 
+    def showing(self, obs: Any, state: Any, origin: str) -> Situation:
+        """The situation of an observation and, where the two differ, its state (None where it does not)."""
+        return Situation(self._state_showing(obs) if state is None else state, obs, origin)
+
     def at(self, state: Any, origin: str) -> Situation | None:
         """The situation of a proposed state; None where what it shows is not known without a step."""
         if self.access.get is None:

@@ -1,0 +1,156 @@
+"""One counterexample of a report, evaluated again: the same state, action and element, stepped once more.
+
+Statistical findings have no single input; for them the property is checked again from the start, with the run's own
+options and seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.engine import registry
+from symcheck.engine.env_runner import EnvContext
+from symcheck.engine.environments.axioms import judge_one_relation
+from symcheck.engine.environments.choice import Chosen, choose
+from symcheck.engine.environments.evidence import UNITS
+from symcheck.engine.environments.paired import PairedEvidence
+from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.placement import Situation, Word
+from symcheck.engine.events import ignore
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import PropertyResult
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
+
+_SAMPLES = 500  # enough to measure the conditioning that tolerances need
+_PARTS: dict[str, Part] = {
+    "observation_equivariance": "observation",
+    "reward_invariance": "reward",
+    "transition_invariance": "transition",
+    "termination_invariance": "termination",
+}
+
+
+def replay(
+    make_env: Callable[[], gym.Env[Any, Any]],
+    symmetry: Symmetry,
+    property_name: str,
+    counterexample_dict: Mapping[str, Any],
+    options: EnvOptions,
+    *,
+    target: str = "environment",
+) -> PropertyResult:
+    """Evaluate one counterexample again.
+
+    Args:
+        make_env: builds the environment, as in the run.
+        symmetry: the claim, as in the run.
+        property_name: the failed property.
+        counterexample_dict: its `counterexample` as a JSON report holds it.
+        options: those of the run.
+        target: names the environment in messages.
+
+    Returns:
+        `failed` where the property is violated again, `passed` where it is not any more.
+
+    Raises:
+        SymcheckError: the property or the element is not known, or the values do not fit the environment's spaces.
+    """
+    entry = next((one for one in registry.registered("env") if one.name == property_name), None)
+    if entry is None:
+        raise SymcheckError(f"no property of environments is called {property_name!r}.", where="replay")
+    if counterexample_dict.get("observation") is None:
+        chosen = choose(make_env, symmetry, options, target, ignore, None)
+        return entry.check(EnvContext(chosen))
+    small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
+    chosen = choose(make_env, symmetry, small, target, ignore, None)
+    word = _word(chosen, str(counterexample_dict.get("group_element", "")))
+    situation, action = _input(chosen, counterexample_dict)
+    if property_name == "group_axioms":
+        return judge_one_relation(property_name, chosen.bench, word, situation, action)
+    return _equation(chosen, property_name, word, situation, action)
+
+
+def _equation(chosen: Chosen, name: str, word: Word, situation: Situation, action: Any) -> PropertyResult:
+    evidence = PairedEvidence(dataclasses.replace(chosen.bench, diagnose=False))
+    part = _PARTS[name]
+    case = evidence.pairs.case(word, situation, action)
+    example, _ = evidence.counterexample(part, case)
+    violated = evidence.violates(part, case)
+    result = PropertyResult(
+        name,
+        "failed" if violated else "passed",
+        evidence.method,
+        checked=1,
+        violations=int(violated),
+        max_residual=example.residual,
+        unit=UNITS[part],
+        detail="one pair of the report, stepped again.",
+    )
+    return dataclasses.replace(result, counterexample=example) if violated else result
+
+
+def _word(chosen: Chosen, label: str) -> Word:
+    bound = chosen.bench.pairs.bound
+    for word in (*chosen.bench.words, *(tuple(relation) for relation in bound.group.relators)):
+        if bound.label(word) == label:
+            return word
+    raise SymcheckError(
+        f"the report names the element {label!r}, which the symmetry does not have.",
+        where="replay",
+        remedy="Replay with the symmetry that the report was made with.",
+    )
+
+
+def _input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, Any]:
+    pairs = chosen.bench.pairs
+    try:
+        obs = from_json(pairs.bound.observation_space, example["observation"])
+        action = None if example.get("action") is None else from_json(pairs.bound.action_space, example["action"])
+        state = example.get("state")
+        given = None if state is None else np.array(_numbers(state), dtype=np.float64)
+    except (ValueError, TypeError, KeyError) as error:
+        raise SymcheckError(
+            f"the counterexample does not fit the environment's spaces: {error}.",
+            where="replay",
+            remedy="Replay against the environment that the report was made with.",
+        ) from error
+    if action is None:
+        action = pairs.stepper.env.action_space.sample()
+    return pairs.placement.showing(obs, given, "report"), action
+
+
+def from_json(space: spaces.Space[Any], value: Any) -> Any:
+    """A value of a space from its JSON form; "NaN" and "Infinity" are numbers again.
+
+    Args:
+        space: Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple.
+        value: lists, mappings and numbers.
+
+    Returns:
+        A value in the space's own types.
+
+    Raises:
+        ValueError: the value does not have the space's shape.
+
+    Example:
+        >>> from_json(spaces.Box(-1, 1, (2,)), [0.5, "NaN"])
+        array([0.5, nan], dtype=float32)
+    """
+    if isinstance(space, spaces.Dict):
+        return {key: from_json(child, value[str(key)]) for key, child in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(from_json(child, item) for child, item in zip(space.spaces, value, strict=True))
+    if isinstance(space, spaces.Discrete):
+        return np.int64(value)
+    return np.array(_numbers(value), dtype=space.dtype).reshape(space.shape or ())
+
+
+def _numbers(value: Any) -> Any:
+    return [_numbers(item) for item in value] if isinstance(value, list) else float(value)
