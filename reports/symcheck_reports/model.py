@@ -18,6 +18,8 @@ from symcheck_reports.formatting import leaves, number, one_line, scientific, sh
 MAX_TABLE_ROWS = 64
 # Smaller grids are easier to read as numbers than as a picture.
 MIN_PICTURE_SIDE = 5
+# What the entries of an outcome belong to, where the engine does not name them.
+_OUTCOMES = {"transition_invariance": "next s", "observation_equivariance": "obs", "reward_invariance": "reward"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class CounterexampleView:
         image_observation: the raw image of the observation, or None.
         action: the raw action, or None.
         image_action: the raw image of the action, or None.
+        expected: the raw value that the claim asks for.
+        actual: the raw value measured.
         causes: likely causes, most likely first.
         reproduce: the command that shows it again; "" where none exists.
         detail: on what evidence.
@@ -92,6 +96,8 @@ class CounterexampleView:
     image_observation: Any
     action: Any
     image_action: Any
+    expected: Any
+    actual: Any
     causes: tuple[str, ...]
     reproduce: str
     detail: str
@@ -317,6 +323,8 @@ def _counterexample_view(result: PropertyResult, anchor: str) -> CounterexampleV
         image_observation=to_json_value(example.image_observation),
         action=to_json_value(example.action),
         image_action=to_json_value(example.image_action),
+        expected=to_json_value(example.expected),
+        actual=to_json_value(example.actual),
         causes=result.causes,
         reproduce=example.reproduce,
         detail=result.detail,
@@ -352,7 +360,8 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
     for index, (place, wanted) in enumerate(expected):
         found = actual.get(place)
         difference = _difference(wanted, found)
-        rows.append((names[index] or place or "value", number(wanted, 8), number(found, 8), scientific(difference)))
+        name = names[index] or f"{_OUTCOMES.get(result.name, '')}{place}" or "value"
+        rows.append((name, number(wanted, 8), number(found, 8), scientific(difference)))
         sizes.append(_size(difference, wanted != found))
     order = sorted(range(len(rows)), key=lambda i: -sizes[i])[:MAX_TABLE_ROWS]
     order = sorted(order) if len(rows) <= MAX_TABLE_ROWS else order

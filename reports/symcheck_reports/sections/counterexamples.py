@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcheck_reports import png
+from symcheck_reports import png, sketches
 from symcheck_reports.model import Picture, RunView
 from symcheck_reports.templating import Section, section
 
@@ -15,7 +15,8 @@ def build(run: RunView) -> Section | None:
         return None
     title = "Counterexample" if len(run.counterexamples) == 1 else "Counterexamples"
     shown = [
-        (view, [(p.caption, picture_uri(p), p.low, p.high) for p in view.pictures]) for view in run.counterexamples
+        (view, [(p.caption, picture_uri(p), p.low, p.high) for p in view.pictures], sketches.scenes(run.target, view))
+        for view in run.counterexamples
     ]
     return section("counterexamples", f"{run.anchor}-counterexamples", title, shown=shown)
 
