@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -26,13 +27,48 @@ DENSE_LIMIT = 50_000_000
 """Largest rank * size of a basis that is kept as dense rows."""
 
 
-def is_eager(x: Tensor) -> bool:
-    """Whether x is a real tensor in ordinary execution, so that its shape may be looked at."""
-    return type(x) is Tensor and not torch.compiler.is_compiling() and not _is_tracing()
-
-
-def _is_tracing() -> bool:
+def is_tracing() -> bool:
+    """Whether `torch.jit.trace` is recording, when shapes must not be looked at."""
     return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """A weight, with what it was made of.
+
+    On the CPU the coefficients' values are compared, because assignments through `.data` leave no other trace;
+    elsewhere, where comparing would wait for the device, their version and place.
+    """
+
+    coefficients: Tensor
+    biases: Tensor | None
+    weight: Tensor
+    bias: Tensor | None
+    marks: tuple[object, ...]
+    snapshots: tuple[Tensor, Tensor | None] | None
+
+    @staticmethod
+    def of(coefficients: Tensor, biases: Tensor | None, weight: Tensor, bias: Tensor | None) -> Kept:
+        """Keeps a weight that was just made."""
+        snapshots = None
+        if coefficients.device.type == "cpu":
+            snapshots = (coefficients.detach().clone(), None if biases is None else biases.detach().clone())
+        return Kept(coefficients, biases, weight, bias, _marks(coefficients, biases), snapshots)
+
+    def holds(self, coefficients: Tensor, biases: Tensor | None) -> bool:
+        """Whether the coefficients are still those that the weight was made of."""
+        if coefficients is not self.coefficients or biases is not self.biases:
+            return False
+        if self.snapshots is None:
+            return _marks(coefficients, biases) == self.marks
+        first, second = self.snapshots
+        if coefficients.dtype is not first.dtype or not torch.equal(coefficients, first):
+            return False
+        return biases is None or second is None or torch.equal(biases, second)
+
+
+def _marks(coefficients: Tensor, biases: Tensor | None) -> tuple[object, ...]:
+    return tuple((p._version, p.data_ptr(), p.dtype) for p in (coefficients, biases) if p is not None)
 
 
 class Expansion:
@@ -65,17 +101,17 @@ class Expansion:
         channel = np.arange(channels_out)[:, None] * channels_in + np.arange(channels_in)
         index = (channel[:, None, :, None] * rank + orbit).ravel()
         signs = basis.orbits.sign.astype(np.float64).reshape(basis.shape[0], 1, *basis.shape[1:])
-        gather = torch.from_numpy(index.astype(np.int32 if index.max(initial=0) < 2**31 else np.int64))
+        gather = torch.from_numpy(index.astype(np.int64))  # torch gathers faster by int64 than by int32
         return gather, None if (signs == 1).all() else torch.from_numpy(signs)
 
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
-        """The weight, (channels_out, out, channels_in, *rest), in the coefficients' dtype."""
+        """The weight in the coefficients' dtype; its entries in the order (channels_out, out, channels_in, *rest)."""
         channels_out, out, channels_in, *rest = self.block_shape
         if not self.basis.rank:
             return coefficients.new_zeros(self.block_shape)
         if gather is not None:
-            block = coefficients.reshape(-1).index_select(0, gather).view(self.block_shape)
-            return block if factors is None else block * factors
+            flat = coefficients.view(-1).index_select(0, gather)
+            return flat if factors is None else flat.view(self.block_shape) * factors
         rows = cast(Tensor, factors)
         dense = coefficients.reshape(channels_out * channels_in, -1) @ rows
         return dense.view(channels_out, channels_in, out, *rest).transpose(1, 2)
@@ -115,13 +151,15 @@ class BasisLayer(EquivariantModule):
             raise OptionError(f"no initialiser is called {init!r}.", where="init", remedy=suggestion(str(init), INITS))
         self.init: Init = init
         self._weights, self._biases = weights, biases
+        channels_out, out, channels_in, inputs, *pixels = weights.block_shape
+        self._plain_shape = (channels_out * out, channels_in * inputs, *pixels)
         self.coefficients = nn.Parameter(torch.zeros(weights.coefficient_shape))
         parameter = None if biases is None else nn.Parameter(torch.zeros(biases.coefficient_shape))
         self.register_parameter("bias_coefficients", parameter)
         self._refresh()
         marks = weights.basis.fingerprint + (b"" if biases is None else biases.basis.fingerprint)
         self.register_buffer("fingerprint", torch.tensor(list(marks), dtype=torch.uint8))
-        self._cache: tuple[object, Tensor, Tensor | None, Tensor | None] | None = None
+        self._kept: Kept | None = None
         self.reset_parameters()
 
     @property
@@ -146,7 +184,7 @@ class BasisLayer(EquivariantModule):
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> BasisLayer:
         """Moves and casts; basis rows are cast from float64 again, so that `.double()` is exact."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self._cache = None
+        self._kept = None
         factors = self.weight_factors
         if factors is not None and factors.numel() and not factors.is_meta:
             self._refresh()
@@ -179,8 +217,7 @@ class BasisLayer(EquivariantModule):
 
     def _shaped(self, block: Tensor) -> Tensor:
         """The block (channels_out, out, channels_in, in, *pixels) as a plain layer's weight."""
-        channels_out, out, channels_in, inputs, *pixels = self._weights.block_shape
-        return block.reshape(channels_out * out, channels_in * inputs, *pixels)
+        return block.reshape(self._plain_shape)
 
     def _expanded_bias(self) -> Tensor | None:
         if self._biases is None or self.bias_coefficients is None or not self._biases.basis.rank:
@@ -194,24 +231,20 @@ class BasisLayer(EquivariantModule):
             The weight (channels_out * dim_out, channels_in * dim_in, *kernel) and the bias (channels_out * dim_out,)
             or None.
         """
-        if torch.is_grad_enabled() or not self._may_keep():
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
             return self._expand()
-        parameters = [p for p in (self.coefficients, self.bias_coefficients) if p is not None]
-        key = [(id(p), p._version, p.data_ptr(), p.dtype) for p in parameters]
-        kept = self._cache
-        if kept is not None and kept[0] == key and (kept[3] is None or torch.equal(kept[3], _joined(parameters))):
-            return kept[1], kept[2]
+        coefficients, biases, kept = self.coefficients, self.bias_coefficients, self._kept
+        if kept is not None and kept.holds(coefficients, biases):
+            return kept.weight, kept.bias
         weight, bias = self._expand()
-        snapshot = _joined(parameters).clone() if self.coefficients.device.type == "cpu" else None
-        self._cache = (key, weight, bias, snapshot)
+        if self._may_keep(coefficients):
+            self._kept = Kept.of(coefficients, biases, weight, bias)
         return weight, bias
 
-    def _may_keep(self) -> bool:
-        if type(self.coefficients) is not nn.Parameter or torch.compiler.is_compiling() or _is_tracing():
+    def _may_keep(self, coefficients: Tensor) -> bool:
+        if type(coefficients) is not nn.Parameter or coefficients.is_inference() or is_tracing():
             return False
-        if self.coefficients.is_inference():
-            return False
-        return self.coefficients.device.type == "cpu" or not self.training
+        return coefficients.device.type == "cpu" or not self.training
 
     @torch.no_grad()
     def _materialized(self) -> tuple[Tensor, Tensor | None]:
@@ -235,10 +268,10 @@ class BasisLayer(EquivariantModule):
                 remedy="Build the layer with the same representations, kind of basis and kernel size as when saving.",
             )
         super()._load_from_state_dict(state_dict, prefix, *rest)
-        self._cache = None
+        self._kept = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cache": None}
+        return {**self.__dict__, "_kept": None}
 
     def extra_repr(self) -> str:
         """What the layer maps, and how many free numbers per channel pair it has."""
@@ -247,12 +280,6 @@ class BasisLayer(EquivariantModule):
             f"{basis.rho_in.name} x {self._weights.coefficient_shape[1]} -> "
             f"{basis.rho_out.name} x {self._weights.coefficient_shape[0]}, {basis.kind}, rank {basis.rank}"
         )
-
-
-def _joined(parameters: list[nn.Parameter]) -> Tensor:
-    if len(parameters) == 1:
-        return parameters[0].detach().reshape(-1)
-    return torch.cat([p.detach().reshape(-1) for p in parameters])
 
 
 def _hex(mark: Tensor) -> str:

@@ -11,7 +11,7 @@ from torch.nn import functional
 from symcheck.errors import SymcheckError
 from symcheck.intertwiners.basis import Kind
 from symcheck.intertwiners.build import conv_intertwiner_basis, read_kernel_size
-from symcheck.nn.basis_layer import BasisLayer, Expansion, Init, is_eager
+from symcheck.nn.basis_layer import BasisLayer, Expansion, Init, is_tracing
 from symcheck.nn.field_type import FieldType, check_channels, exchanges_axes, moving, require_match
 from symcheck.nn.linear import bias_expansion
 from symcheck.representations.representation import Representation
@@ -137,7 +137,7 @@ class BasisConv2d(BasisLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels_in, dim_in, height, width) to (batch, channels_out, dim_out, height', width')."""
-        if is_eager(x) and (x.ndim != 5 or x.shape[1:3] != self._in):
+        if type(x) is Tensor and not is_tracing() and (x.ndim != 5 or x.shape[1:3] != self._in):
             self._refuse(x)
         weight, bias = self.weight_and_bias()
         planes = functional.conv2d(x.flatten(1, 2), weight, bias, self.stride, self.padding)

@@ -9,7 +9,7 @@ from torch.nn import functional
 from symcheck.errors import SymcheckError
 from symcheck.intertwiners.basis import Kind
 from symcheck.intertwiners.build import intertwiner_basis
-from symcheck.nn.basis_layer import BasisLayer, Expansion, Init, is_eager
+from symcheck.nn.basis_layer import BasisLayer, Expansion, Init, is_tracing
 from symcheck.nn.field_type import FieldType, check_channels, require_match
 from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
@@ -68,7 +68,7 @@ class BasisLinear(BasisLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (..., channels_in, dim_in) to (..., channels_out, dim_out)."""
-        if is_eager(x) and x.shape[-2:] != self._in:
+        if type(x) is Tensor and not is_tracing() and x.shape[-2:] != self._in:
             self._refuse(x)
         weight, bias = self.weight_and_bias()
         return torch.unflatten(functional.linear(x.flatten(-2), weight, bias), -1, self._out)

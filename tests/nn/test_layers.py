@@ -267,17 +267,17 @@ def test_the_materialised_weight_has_the_variance_asked_for(
     rho_in: Representation, rho_out: Representation, kind: str, init: str
 ) -> None:
     layer = BasisLinear(rho_in, rho_out, 200, 150, basis=kind, init=init)  # type: ignore[arg-type]
-    weight = layer.materialize().weight
+    weight = layer.materialize().weight.detach()
     wanted = 2 / sum(weight.shape) if init == "xavier" else 2 / weight.shape[1]
     free = layer.coefficients.numel()
     # The mean of `free` squared normals spreads by sqrt(2 / free); five of those.
     assert float(weight.square().mean()) == pytest.approx(wanted, rel=5 * (2 / free) ** 0.5)
     layer.reset_parameters(gain=0.01)
-    assert float(layer.materialize().weight.square().mean()) == pytest.approx(wanted * 1e-4, rel=5 * (2 / free) ** 0.5)
+    assert float(layer.materialize().weight.detach().square().mean()) == pytest.approx(wanted * 1e-4, rel=5 * (2 / free) ** 0.5)
 
 
 def test_a_filter_has_the_variance_asked_for() -> None:
-    weight = BasisConv2d(reps.trivial(C4), reps.regular(C4), 40, 40, 7, spatial=ROT90).materialize().weight
+    weight = BasisConv2d(reps.trivial(C4), reps.regular(C4), 40, 40, 7, spatial=ROT90).materialize().weight.detach()
     assert float(weight.square().mean()) == pytest.approx(2 / (40 * 49), rel=0.02)
 
 

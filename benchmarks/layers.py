@@ -1,0 +1,94 @@
+"""Basis layers against plain layers of the same materialised size: forward + backward, and forward with kept weights.
+
+Prints the ratio of the medians of interleaved repetitions, so that a busy machine slows both sides alike. Run with
+`python benchmarks/layers.py`; one thread.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from symcheck import groups
+from symcheck import representations as reps
+from symcheck.nn import BasisConv2d, BasisLinear
+from symcheck.nn.basis_layer import BasisLayer
+
+LIMITS = {"linear 512": 1.3, "linear 16": 2.0, "conv 64": 1.15, "no_grad": 1.05}
+
+
+def seconds(run: Callable[[], object], repetitions: int) -> float:
+    """The mean time of one call."""
+    start = time.perf_counter()
+    for _ in range(repetitions):
+        run()
+    return (time.perf_counter() - start) / repetitions
+
+
+def ratio(ours: Callable[[], object], plain: Callable[[], object], rounds: int = 25) -> tuple[float, float]:
+    """The ratio of median times, and the plain median in microseconds."""
+    for run in (ours, plain):
+        seconds(run, 3)
+    repetitions = max(1, int(0.01 / seconds(plain, 3)))
+    times = [(seconds(ours, repetitions), seconds(plain, repetitions)) for _ in range(rounds)]
+    base = statistics.median(b for _, b in times)
+    return statistics.median(a for a, _ in times) / base, base * 1e6
+
+
+def training_step(layer: nn.Module, x: Tensor, y: Tensor) -> Callable[[], None]:
+    """Forward and backward for parameters and input."""
+
+    def run() -> None:
+        layer(x).backward(y)
+
+    return run
+
+
+def inference(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
+    """Forward without autograd."""
+
+    def run() -> Tensor:
+        with torch.no_grad():
+            return layer(x)
+
+    return run
+
+
+def compare(name: str, layer: BasisLayer, x: Tensor, limit: float) -> None:
+    """Prints both ratios of one layer."""
+    plain = layer.materialize()
+    flat = x.flatten(1, 2)
+    y = torch.randn_like(layer(x))
+    step, base = ratio(training_step(layer, x, y), training_step(plain, flat, y.flatten(1, 2)))
+    kept, base_kept = ratio(inference(layer, x), inference(plain, flat))
+    print(
+        f"{name:34s} step {step:5.2f} x plain ({base:7.0f} us, at most {limit})   "
+        f"no_grad {kept:5.2f} x plain ({base_kept:7.0f} us, at most {LIMITS['no_grad']})"
+    )
+
+
+def main() -> None:
+    """Compares the layers of the paper's networks."""
+    torch.set_num_threads(1)
+    C2, C4 = groups.cyclic(2), groups.cyclic(4)
+    two, four = reps.regular(C2), reps.regular(C4)
+    mirror = reps.signed_permutation(C2, [[-1, -1, -1, -1]])
+    for batch in (16, 512):
+        limit = LIMITS[f"linear {batch}"]
+        compare(f"CartPole hidden, batch {batch}", BasisLinear(two, two, 64, 64), torch.randn(batch, 64, 2), limit)
+        compare(f"CartPole input, batch {batch}", BasisLinear(mirror, two, 1, 64), torch.randn(batch, 1, 4), limit)
+        compare(f"grid world head, batch {batch}", BasisLinear(four, four, 16, 256), torch.randn(batch, 16, 4), limit)
+    first = BasisConv2d(reps.trivial(C4), four, 1, 8, 7, spatial=["rot90"], stride=2)
+    second = BasisConv2d(four, four, 8, 16, 5, spatial=["rot90"])
+    pong = BasisConv2d(reps.trivial(C2), two, 4, 11, 8, spatial=["flip_ud"], stride=4)
+    compare("grid world conv 1, batch 64", first, torch.randn(64, 1, 1, 21, 21), LIMITS["conv 64"])
+    compare("grid world conv 2, batch 64", second, torch.randn(64, 8, 4, 8, 8), LIMITS["conv 64"])
+    compare("Pong conv 1, batch 64", pong, torch.randn(64, 4, 1, 80, 80), LIMITS["conv 64"])
+
+
+if __name__ == "__main__":
+    main()
