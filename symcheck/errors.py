@@ -22,8 +22,8 @@ class SymcheckError(Exception):
         remedy: what to do; ends the message when given.
 
     Example:
-        >>> str(SymcheckError("expected a positive number of samples, got 0.", where="--samples", remedy="Use 1 or more."))
-        '--samples: expected a positive number of samples, got 0. Use 1 or more.'
+        >>> str(SymcheckError("expected 1 sample or more, got 0.", where="--samples", remedy="Leave it out."))
+        '--samples: expected 1 sample or more, got 0. Leave it out.'
     """
 
     def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:

@@ -16,7 +16,7 @@ from symcheck.api.reproduce import with_reproduction
 from symcheck.api.specs import resolve_symmetry
 from symcheck.engine import net_replay
 from symcheck.engine.events import Emit
-from symcheck.engine.net_options import DEFAULT_SAMPLES, NetOptions
+from symcheck.engine.net_options import NetOptions
 from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.results import PropertyResult
@@ -81,7 +81,7 @@ def verify_net(
     """
     options = _options(
         env,
-        samples=DEFAULT_SAMPLES if samples is None else samples,
+        samples=samples,
         max_time=max_time,
         alpha=alpha,
         seed=seed,

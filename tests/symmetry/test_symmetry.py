@@ -101,7 +101,8 @@ def test_batches_agree_with_single_values():
     for word in [(), (0,), (0, 0)]:
         singles = [bound.observation(word, x) for x in xs]
         # a matrix product of another shape may round each of its two additions differently
-        np.testing.assert_allclose(bound.observation_batch(word, xs), np.stack(singles), rtol=0, atol=4 * np.finfo(float).eps)
+        rounding = 4 * np.finfo(float).eps
+        np.testing.assert_allclose(bound.observation_batch(word, xs), np.stack(singles), rtol=0, atol=rounding)
 
 
 def test_state_dependent_actions_compose_in_the_homomorphism_direction():
