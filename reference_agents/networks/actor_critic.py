@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from reference_agents.networks.blocks import Block, ConvRelu, GlobalMaxPool, LinearRelu
-from reference_agents.networks.layers import StackedLinear
+from reference_agents.networks.blocks import Block, ConvRelu, GlobalMaxPool, LiftedLinearRelu, LinearRelu
+from reference_agents.networks.layers import Lifting, StackedLinear
 from reference_agents.networks.parameters import StackedParameters
-from reference_agents.networks.plans import ActorCriticPlan, ConvPlan, LinearPlan
+from reference_agents.networks.plans import ActorCriticPlan, ConvPlan, GlobalMaxPoolPlan, LinearPlan
 from reference_agents.randomness import Purpose, generator
 
 
@@ -40,16 +40,15 @@ class ActorCritic:
             for layer in plan.layers:
                 initial = layer.initial_weight(uniform)
                 values[f"{layer.name}.weight"][run] = torch.as_tensor(initial, dtype=torch.float32)
-        self._layers = [StackedLinear(layer, values, gradients, device) for layer in plan.layers]
-        *trunk, self._policy, self._value = self._layers
-        self._blocks = _blocks(plan, trunk)
+        *trunk, self._policy, self._value = (StackedLinear(layer, values, gradients, device) for layer in plan.layers)
+        self._blocks, self._built = _blocks(plan, trunk, device)
         self._tapes: list[Any] = []
         self._features = torch.empty(0)
         self.refresh()
 
     def refresh(self) -> None:
         """Rebuild the layers' matrices after the parameters have changed."""
-        for layer in self._layers:
+        for layer in (*self._built, self._policy, self._value):
             layer.refresh()
         # One product serves both heads. It is faster, and a batched product with a single output column takes another
         # path for one run than for many, whose last bits differ.
@@ -92,14 +91,25 @@ class ActorCritic:
                 d_x = self._blocks[depth].backward(self._tapes[depth], d_x, to_input=depth > 0)
 
 
-def _blocks(plan: ActorCriticPlan, layers: Sequence[StackedLinear]) -> list[Block]:
+def _blocks(
+    plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device
+) -> tuple[list[Block], list[StackedLinear]]:
+    """The hidden layers, and those of them whose matrices must be built after every change of the parameters."""
     remaining = iter(layers)
     blocks: list[Block] = []
+    built: list[StackedLinear] = []
     for hidden in plan.trunk:
-        if isinstance(hidden, LinearPlan):
-            blocks.append(LinearRelu(next(remaining)))
-        elif isinstance(hidden, ConvPlan):
-            blocks.append(ConvRelu(next(remaining), kernel=hidden.kernel, stride=hidden.stride))
-        else:
+        if isinstance(hidden, GlobalMaxPoolPlan):
             blocks.append(GlobalMaxPool())
-    return blocks
+            continue
+        layer = next(remaining)
+        lifting = Lifting.of(hidden, device) if isinstance(hidden, LinearPlan) else None
+        if lifting is not None:
+            blocks.append(LiftedLinearRelu(layer, lifting))
+            continue
+        built.append(layer)
+        if isinstance(hidden, ConvPlan):
+            blocks.append(ConvRelu(layer, kernel=hidden.kernel, stride=hidden.stride))
+        else:
+            blocks.append(LinearRelu(layer))
+    return blocks, built

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import torch
 
-from reference_agents.networks.layers import StackedLinear
+from reference_agents.networks.layers import Lifting, StackedLinear
 
 
 class Block(Protocol):
@@ -43,6 +43,46 @@ class LinearRelu:
         d_y.mul_(y > 0)
         self._layer.write_gradients(torch.bmm(x.transpose(1, 2), d_y), d_y.sum(1, keepdim=True))
         return torch.bmm(d_y, self._layer.matrix.transpose(1, 2)) if to_input else None
+
+
+class LiftedLinearRelu:
+    """The same function as `LinearRelu` for a layer into the regular representation, without building its weight.
+
+    Args:
+        layer: gives the coefficients, and where their gradients go.
+        lifting: of the layer's basis.
+    """
+
+    def __init__(self, layer: StackedLinear, lifting: Lifting) -> None:
+        self._layer, self._lifting = layer, lifting
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+        """(runs, batch, inputs) to (runs, batch, outputs)."""
+        lifted, lifting = self._lifting.lift(x), self._lifting
+        bias = self._layer.bias
+        offset = lifted.new_zeros(()) if bias is None else bias[:, 0]
+        y = torch.baddbmm(offset, lifted, self._coefficients(), beta=lifting.bias_value, alpha=lifting.value)
+        y = torch.relu_(y).view(*x.shape[:2], -1)
+        return y, (lifted, y)
+
+    def backward(
+        self, tape: tuple[torch.Tensor, torch.Tensor], d_y: torch.Tensor, *, to_input: bool
+    ) -> torch.Tensor | None:
+        """As `Block.backward`."""
+        lifted, y = tape
+        d_rows = d_y.mul_(y > 0).view(len(y), lifted.shape[1], -1)
+        if self._layer.bias_gradient is not None:
+            self._layer.bias_gradient.copy_(d_rows.sum(1).mul_(self._lifting.bias_value)[:, None, None])
+        d_rows.mul_(self._lifting.value)
+        d_weight = torch.bmm(lifted.transpose(1, 2), d_rows)
+        self._layer.weight_gradient.copy_(d_weight.view(self._layer.weight_gradient.shape))
+        if not to_input:
+            return None
+        return self._lifting.lower(torch.bmm(d_rows, self._coefficients().transpose(1, 2)))
+
+    def _coefficients(self) -> torch.Tensor:
+        """(runs, rank * channels_in, channels_out), a view of the parameters."""
+        return self._layer.weight.flatten(1, 2)
 
 
 class ConvRelu:

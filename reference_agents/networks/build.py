@@ -99,7 +99,7 @@ class _BasisBuilder:
         self, name: str, channels: tuple[int, int], rho_out: Representation, weight: Basis, depth: int
     ) -> LinearPlan:
         bias = unit_basis(intertwiner_basis(self._one, rho_out, kind=self._kind, seed=depth))
-        return LinearPlan(name, *channels, weight, bias, self._init)
+        return LinearPlan(name, *channels, weight, bias if len(bias) else None, self._init)
 
     def _between(self, rho_in: Representation, rho_out: Representation, depth: int) -> Basis:
         return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from reference_agents.networks.plans import Basis, LinearPlan
@@ -68,6 +69,69 @@ class Expansion:
             out[:, r].add_(blocks[:, i, :, o], alpha=value)
 
 
+class Lifting:
+    """Rearranges inputs so that a layer into the regular representation is one product with its coefficients.
+
+    If every basis matrix has exactly one non-zero in each row, as intertwiners into a regular representation have, then
+    row d of the weight holds the coefficients themselves, in another order and with other signs:
+
+        y_d = value * sum over r of coefficient[r] * sign[d, r] * x[index[d, r]].
+
+    So instead of writing the coefficients into a weight of |G| times their size, the inputs are laid out |G| times and
+    the coefficients serve as they are: no weight to build, no gradient to collect, and larger products.
+
+    Args:
+        index: where the r-th input of row d comes from, shape (dim_out, rank); each row a permutation.
+        sign: its sign, same shape.
+        value: the size of the basis's entries.
+        bias_value: the size of the entries of the bias's one basis vector, which are all equal.
+        device: where the activations live.
+    """
+
+    def __init__(
+        self, index: npt.NDArray[np.int64], sign: Basis, value: float, bias_value: float, device: torch.device
+    ) -> None:
+        self.dim_out, self.rank = index.shape
+        self.value, self.bias_value = value, bias_value
+        self._index = torch.as_tensor(index.ravel(), device=device)
+        self._inverse = torch.as_tensor(
+            np.argsort(index, axis=1).ravel() + np.repeat(np.arange(self.dim_out) * self.rank, self.rank), device=device
+        )
+        signs = torch.as_tensor(sign.reshape(1, 1, -1, 1), dtype=torch.float32, device=device)
+        self._signs = None if bool((signs == 1.0).all()) else signs
+
+    @classmethod
+    def of(cls, plan: LinearPlan, device: torch.device) -> Lifting | None:
+        """The lifting of a layer, or None where it has none."""
+        rank, _, dim_in = plan.weight_basis.shape
+        rows = plan.weight_basis.transpose(1, 0, 2)  # (dim_out, rank, dim_in)
+        values, index = np.unique(np.abs(rows[rows != 0])), np.abs(rows).argmax(2)
+        permutes = rank == dim_in > 1 and all(len(set(row)) == dim_in for row in index.tolist())
+        bias_values = np.ones(1) if plan.bias_basis is None else np.unique(plan.bias_basis)
+        one_bias = plan.bias_basis is None or len(plan.bias_basis) == 1
+        single = len(values) == 1 and bool(((rows != 0).sum(2) == 1).all())
+        if not (permutes and single and one_bias and len(bias_values) == 1):
+            return None
+        return cls(index, np.sign(rows.sum(2)), float(values[0]), float(bias_values[0]), device)
+
+    def lift(self, x: torch.Tensor) -> torch.Tensor:
+        """(runs, batch, rank * channels) to (runs, batch * dim_out, rank * channels)."""
+        runs, batch, units = x.shape
+        lifted = x.view(runs, batch, self.rank, -1).index_select(2, self._index)
+        if self._signs is not None:
+            lifted.mul_(self._signs)
+        return lifted.view(runs, batch * self.dim_out, units)
+
+    def lower(self, d_lifted: torch.Tensor) -> torch.Tensor:
+        """The transpose of `lift`: (runs, batch * dim_out, rank * channels) to (runs, batch, rank * channels)."""
+        runs, _, units = d_lifted.shape
+        blocks = d_lifted.view(runs, -1, self.dim_out * self.rank, units // self.rank)
+        if self._signs is not None:
+            blocks = blocks * self._signs
+        sorted_blocks = blocks.index_select(2, self._inverse)
+        return sorted_blocks.view(runs, -1, self.dim_out, units).sum(2)
+
+
 class StackedLinear:
     """The weight and the bias of one layer of every run.
 
@@ -78,8 +142,12 @@ class StackedLinear:
         device: where the parameters live.
 
     Attributes:
-        matrix: the weights of y = x W + b, shape (runs, inputs, outputs).
-        offset: the biases, shape (runs, 1, outputs).
+        weight: coefficients of the weight, shape (runs, rank, channels_in, channels_out).
+        weight_gradient: their gradients, same shape.
+        bias: coefficients of the bias, shape (runs, rank, 1, channels_out); None without one.
+        bias_gradient: their gradients, same shape.
+        matrix: the weights of y = x W + b, shape (runs, inputs, outputs); after `refresh`.
+        offset: the biases, shape (runs, 1, outputs); after `refresh`.
     """
 
     def __init__(
@@ -91,24 +159,21 @@ class StackedLinear:
     ) -> None:
         self.plan = plan
         weight, bias = f"{plan.name}.weight", f"{plan.name}.bias"
+        self.weight, self.weight_gradient = values[weight], gradients[weight]
+        self.bias, self.bias_gradient = values.get(bias), gradients.get(bias)
         self._weight_expansion = Expansion(plan.weight_basis, device)
-        self._weight, self._weight_gradient = values[weight], gradients[weight]
-        self._has_bias = plan.bias_basis is not None and bias in values
-        if plan.bias_basis is not None and bias in values:
-            self._bias_expansion = Expansion(plan.bias_basis, device)
-            self._bias, self._bias_gradient = values[bias], gradients[bias]
-        self.refresh()
+        self._bias_expansion = None if plan.bias_basis is None else Expansion(plan.bias_basis, device)
 
     def refresh(self) -> None:
         """Rebuild the matrices after the parameters have changed."""
-        self.matrix = self._weight_expansion.expand(self._weight)
-        if self._has_bias:
-            self.offset = self._bias_expansion.expand(self._bias)
+        self.matrix = self._weight_expansion.expand(self.weight)
+        if self.bias is not None and self._bias_expansion is not None:
+            self.offset = self._bias_expansion.expand(self.bias)
         else:
             self.offset = self.matrix.new_zeros(len(self.matrix), 1, self.plan.outputs)
 
     def write_gradients(self, d_matrix: torch.Tensor, d_offset: torch.Tensor) -> None:
         """Turn derivatives by the matrix and the offset, of their shapes, into the parameters' gradients."""
-        self._weight_expansion.collect(d_matrix, self._weight_gradient)
-        if self._has_bias:
-            self._bias_expansion.collect(d_offset, self._bias_gradient)
+        self._weight_expansion.collect(d_matrix, self.weight_gradient)
+        if self.bias_gradient is not None and self._bias_expansion is not None:
+            self._bias_expansion.collect(d_offset, self.bias_gradient)

@@ -55,7 +55,7 @@ class LinearPlan:
     def declare(self, layout: Layout) -> None:
         """Add the layer's coefficients to a layout."""
         layout.add(f"{self.name}.weight", (len(self.weight_basis), self.channels_in, self.channels_out))
-        if self.bias_basis is not None and len(self.bias_basis):
+        if self.bias_basis is not None:
             layout.add(f"{self.name}.bias", (len(self.bias_basis), 1, self.channels_out))
 
     def initial_weight(self, uniform: Uniform) -> npt.NDArray[np.float64]:

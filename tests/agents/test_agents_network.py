@@ -6,31 +6,33 @@ import numpy as np
 import pytest
 import torch
 
-from reference_agents.catalog import find_network, find_task
+from reference_agents.catalog import TASKS, find_network, find_task
 from reference_agents.export import to_module
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
-from reference_agents.networks.layers import Expansion
+from reference_agents.networks.layers import Expansion, Lifting
 from reference_agents.networks.parameters import Layout
-from reference_agents.networks.plans import LinearPlan
+from reference_agents.networks.plans import ConvPlan, LinearPlan
 
 CPU = torch.device("cpu")
 TASK = find_task("cartpole")
-NETWORKS = tuple(TASK.networks)
+NETWORKS = [(task.name, network) for task in TASKS.values() for network in task.networks]
 
 
-def _network(name: str, seeds: tuple[int, ...] = (0, 1, 2)) -> ActorCritic:
-    return ActorCritic(build_plan(TASK, find_network(TASK, name)), seeds, CPU)
+def _network(name: str, seeds: tuple[int, ...] = (0, 1, 2), *, task: str = "cartpole") -> ActorCritic:
+    return ActorCritic(build_plan(find_task(task), find_network(find_task(task), name)), seeds, CPU)
 
 
-def _observations(runs: int = 3, batch: int = 20) -> torch.Tensor:
-    return torch.randn(runs, batch, 4, generator=torch.Generator().manual_seed(0))
+def _observations(*, task: str = "cartpole") -> torch.Tensor:
+    return torch.randn(3, 20, *find_task(task).observation_shape, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_the_backward_pass_agrees_with_automatic_differentiation_of_the_exported_module(name: str) -> None:
-    network = _network(name)
-    observations = _observations()
+@pytest.mark.parametrize(("task", "name"), NETWORKS)
+def test_the_backward_pass_agrees_with_automatic_differentiation_of_the_exported_module(task: str, name: str) -> None:
+    network = _network(name, task=task)
+    network.parameters.values.add_(0.01 * torch.randn_like(network.parameters.values))
+    network.refresh()
+    observations = _observations(task=task)
     logits, values = network.forward(observations, keep=True)
     d_logits, d_values = torch.randn_like(logits), torch.randn_like(values)
     network.backward(d_logits, d_values)
@@ -51,28 +53,37 @@ def _differentiable_loss(
     d_logits: torch.Tensor,
     d_values: torch.Tensor,
 ) -> torch.Tensor:
-    *trunk, policy, value = network.plan.layers
-    for layer in trunk:
-        x = torch.relu(_linear(layer, parameters, x))
-    return (_linear(policy, parameters, x) * d_logits).sum() + (_linear(value, parameters, x)[:, 0] * d_values).sum()
+    plan = network.plan
+    if plan.takes_images:
+        x = x.permute(0, 2, 3, 1)
+    for layer in plan.trunk:
+        if isinstance(layer, LinearPlan):
+            x = torch.relu(_linear(layer, parameters, x))
+        elif isinstance(layer, ConvPlan):
+            windows = x.unfold(1, layer.kernel, layer.stride).unfold(2, layer.kernel, layer.stride)
+            x = torch.relu(_linear(layer.linear, parameters, windows.permute(0, 1, 2, 4, 5, 3).flatten(3)))
+        else:
+            x = x.flatten(1, 2).max(1).values
+    policy, value = (_linear(head, parameters, x) for head in (plan.policy, plan.value))
+    return (policy * d_logits).sum() + (value[:, 0] * d_values).sum()
 
 
 def _linear(plan: LinearPlan, parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     basis = torch.as_tensor(plan.weight_basis, dtype=torch.float32)
     weight = torch.einsum("rio,rde->eido", parameters[f"{plan.name}.weight"], basis).reshape(plan.inputs, plan.outputs)
     y = x @ weight
-    if plan.bias_basis is not None and len(plan.bias_basis):
+    if plan.bias_basis is not None:
         bias_basis = torch.as_tensor(plan.bias_basis, dtype=torch.float32)
         y = y + torch.einsum("rio,rde->do", parameters[f"{plan.name}.bias"], bias_basis).reshape(plan.outputs)
     return y
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_the_exported_module_computes_the_same_function(name: str) -> None:
-    network = _network(name)
+@pytest.mark.parametrize(("task", "name"), NETWORKS)
+def test_the_exported_module_computes_the_same_function(task: str, name: str) -> None:
+    network = _network(name, task=task)
     network.parameters.values.add_(0.1 * torch.randn_like(network.parameters.values))
     network.refresh()
-    observations = _observations()
+    observations = _observations(task=task)
     logits, values = network.forward(observations)
     for run in range(3):
         module = to_module(network.plan, network.parameters.of_run(run))
@@ -82,15 +93,16 @@ def test_the_exported_module_computes_the_same_function(name: str) -> None:
         torch.testing.assert_close(plain_values[:, 0], values[run], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_the_entries_of_each_initial_weight_have_xaviers_variance(name: str) -> None:
-    plan = build_plan(TASK, find_network(TASK, name))
+@pytest.mark.parametrize(("task", "name"), NETWORKS)
+def test_the_entries_of_each_initial_weight_have_the_variance_asked_for(task: str, name: str) -> None:
+    plan = build_plan(find_task(task), find_network(find_task(task), name))
     rng = np.random.default_rng(0)
     for layer in plan.layers:
         draws = [layer.initial_weight(rng.random) for _ in range(max(1, 40_000 // (layer.inputs * layer.outputs)))]
         entries = np.concatenate([np.einsum("rio,rde->iode", w, layer.weight_basis).ravel() for w in draws])
         # 40,000 entries, of which at least one in eight is independent: the relative error of a variance is below 3%
-        assert np.mean(np.square(entries)) == pytest.approx(2 / (layer.inputs + layer.outputs), rel=0.1)
+        variance = 2 / (layer.inputs + (0 if plan.takes_images else layer.outputs))
+        assert np.mean(np.square(entries)) == pytest.approx(variance, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["equivariant", "equivariant-deep"])
@@ -143,3 +155,35 @@ def test_a_seed_gives_the_same_initial_parameters_in_any_company() -> None:
     together, alone = _network("mlp", (4, 5, 6)), _network("mlp", (5,))
     assert torch.equal(together.parameters.values[1], alone.parameters.values[0])
     assert not torch.equal(together.parameters.values[0], together.parameters.values[1])
+
+
+@pytest.mark.parametrize(("task", "network", "layer", "lifts"), [
+    ("cartpole", "equivariant", 0, True), ("cartpole", "equivariant", 1, True), ("gridworld", "equivariant", 3, True),
+    ("cartpole", "nullspace", 1, False), ("cartpole", "random", 1, False), ("cartpole", "mlp", 1, False),
+])  # fmt: skip
+def test_layers_into_the_regular_representation_are_lifted_and_others_are_not(
+    task: str, network: str, layer: int, lifts: bool
+) -> None:
+    plan = build_plan(find_task(task), find_network(find_task(task), network)).trunk[layer]
+    assert isinstance(plan, LinearPlan)
+    assert (Lifting.of(plan, CPU) is not None) is lifts
+
+
+@pytest.mark.parametrize(("task", "layer"), [("cartpole", 0), ("cartpole", 1), ("gridworld", 3)])
+def test_a_lifted_product_is_the_product_with_the_whole_weight_and_lower_is_its_transpose(
+    task: str, layer: int
+) -> None:
+    plan = build_plan(find_task(task), find_network(find_task(task), "equivariant")).trunk[layer]
+    assert isinstance(plan, LinearPlan)
+    lifting = Lifting.of(plan, CPU)
+    assert lifting is not None
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 5, plan.inputs, generator=generator)
+    coefficients = torch.randn(2, len(plan.weight_basis), plan.channels_in, plan.channels_out, generator=generator)
+    actual = torch.bmm(lifting.lift(x), coefficients.flatten(1, 2)).view(2, 5, -1) * lifting.value
+    expected = torch.bmm(x, Expansion(plan.weight_basis, CPU).expand(coefficients))
+    # float32 sums of up to 128 terms of order one, in another order
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+    other = torch.randn(lifting.lift(x).shape, generator=generator)
+    left, right = (lifting.lift(x) * other).sum(), (x * lifting.lower(other)).sum()
+    assert left.item() == pytest.approx(right.item(), rel=1e-3)
