@@ -78,6 +78,47 @@ class Coordinates:
             wrapped = raw - turn * np.round(raw / turn)
         return np.where(turning, wrapped, raw)
 
+    def on_one_branch(self, values: Vector) -> Vector:
+        """Values with every angle in (-pi, pi]: -pi and pi are one angle, and become one number.
+
+        Args:
+            values: shape (n, dim).
+
+        Returns:
+            Shape (n, dim); only angles change.
+        """
+        turning = self.period > 0
+        if not turning.any():
+            return values
+        angles = math.pi - (math.pi - values) % _FULL_TURN
+        # An angle that rounding left a few units above -pi is pi; 1e-6 is four float32 units of it.
+        angles = np.where(angles < 1e-6 - math.pi, math.pi, angles)
+        return np.where(turning, angles, values)
+
+    def unrolled(self, values: Sequence[Vector]) -> tuple[Coordinates, list[Vector]]:
+        """Angles replaced by their cosine and sine, which have no branch to cross.
+
+        Args:
+            values: arrays of shape (n, dim).
+
+        Returns:
+            The coordinates and arrays of shape (n, more).
+        """
+        turning = [j for j in range(self.dim) if self.period[j] > 0]
+        if not turning:
+            return self, list(values)
+        kept = [j for j in range(self.dim) if j not in turning]
+        names = [self.names[j] for j in kept] + [f"{f}({self.names[j]})" for j in turning for f in ("cos", "sin")]
+        extra = 2 * len(turning)
+        epsilon = np.concatenate([self.epsilon[kept], np.repeat(self.epsilon[turning], 2)])
+        low = np.concatenate([self.low[kept], np.full(extra, -1.0)])
+        high = np.concatenate([self.high[kept], np.ones(extra)])
+        widened = []
+        for array in values:
+            circle = np.stack([f(array[:, j]) for j in turning for f in (np.cos, np.sin)], axis=1)
+            widened.append(np.concatenate([array[:, kept], circle], axis=1))
+        return Coordinates(tuple(names), epsilon, np.zeros(len(names)), low, high), widened
+
     def joined(self, other: Coordinates) -> Coordinates:
         """These coordinates followed by others."""
         return Coordinates(

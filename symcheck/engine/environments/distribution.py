@@ -121,7 +121,7 @@ class DistributionEvidence:
 
 
 def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
-    """A comparison without internal states and, for images, with the first coordinates that vary only."""
+    """A comparison without internal states, angles as cosine and sine, and of images only some that vary."""
     dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else 1
     if comparison.part == "observation":
         dim = comparison.coordinates.dim
@@ -130,7 +130,9 @@ def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
         pooled = np.concatenate([comparison.expected, comparison.actual])
         varying = [j for j in columns if np.ptp(np.nan_to_num(pooled[:, j])) > 0]
         columns = varying[:: max(1, len(varying) // _WIDEST)][:_WIDEST] or [0]
-    return restricted(comparison, columns)
+    picked = restricted(comparison, columns)
+    coordinates, (expected, actual) = picked.coordinates.unrolled([picked.expected, picked.actual])
+    return Comparison(picked.part, coordinates, expected, actual)
 
 
 def restricted(comparison: Comparison, columns: Sequence[int]) -> Comparison:
@@ -202,8 +204,6 @@ def _test(
     rng: np.random.Generator,
 ) -> SwapTest:
     expected, actual = comparison.expected[rows], comparison.actual[rows]
-    actual = expected + comparison.coordinates.difference(expected, actual)  # angles on one branch
-    actual = np.where(np.isfinite(actual), actual, comparison.actual[rows])
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
     common = fitted(polynomial(covariates), (expected + actual) / 2)
     scale = np.nanmax(np.where(np.isfinite(expected), np.abs(expected), 0.0), axis=0, initial=0.0)

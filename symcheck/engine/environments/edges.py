@@ -18,7 +18,10 @@ from symcheck.engine.environments.placement import Situation
 from symcheck.symmetry.bound import BoundSymmetry
 from symcheck.symmetry.entries import AffineEntry, IdentityEntry
 
-_SEARCHES = 48
+_SEARCHES = 14  # thresholds looked for along each coordinate
+_TRIES = 28  # states from which they are looked for
+_MOST_COORDINATES = 12
+_BEYOND = 0.1  # of the range of the states seen: a threshold lies at the rim of the states or a little beyond
 _HALVINGS = 80  # 52 bits of mantissa, and the exponents between 1 and 1e-8
 _FEWEST_TIES = 8  # all on one side by chance: 2 in 2^8
 _SAME = 4 * float(np.finfo(np.float64).eps)  # values at one threshold are equal but for the last bits
@@ -29,49 +32,50 @@ def threshold_cases(pairs: Pairs, measured: Measurement, rng: np.random.Generato
 
     Args:
         pairs: makes cases and steps.
-        measured: steps already taken; those that terminated show where to look.
+        measured: steps already taken; thresholds are looked for beyond the states from which none ended.
         rng: picks among them.
 
     Returns:
         Two cases a threshold, with action and generator of the step that showed it; empty where no box of states is
         known, or nothing terminated.
     """
-    ended = np.flatnonzero(measured.left.terminated)
     going = np.flatnonzero(~measured.left.terminated)
-    if not pairs.placement.access.box or not len(ended) or not len(going):
+    if not pairs.placement.access.box or measured.left.terminated.sum() == 0 or not len(going):
         return []
+    states = np.array([case.situation.state for case in measured.cases], dtype=np.float64)
+    low, high = states.min(axis=0), states.max(axis=0)
+    reach = _BEYOND * (high - low)
     cases: list[Case] = []
-    for _ in range(_SEARCHES):
-        inside = measured.cases[int(rng.choice(going))]
-        beyond = measured.cases[int(rng.choice(ended))]
-        for state in _bisected(pairs, inside, beyond, rng):
-            situation = pairs.placement.at(state, "edge")
-            if situation is not None:
-                cases.append(pairs.case(inside.word, situation, inside.action))
+    for j in rng.permutation(states.shape[1])[:_MOST_COORDINATES]:
+        found = 0
+        for row in rng.choice(going, size=_TRIES):
+            inside = measured.cases[int(row)]
+            goal = float(high[j] + reach[j] if rng.random() < 0.5 else low[j] - reach[j])
+            for state in _bisected(pairs, inside, int(j), goal):
+                situation = None if pairs.placement.access.ended(state) else pairs.placement.at(state, "edge")
+                if situation is not None:
+                    cases.append(pairs.case(inside.word, situation, inside.action))
+                    found += 1
+            if found >= 2 * _SEARCHES:
+                break
     return cases
 
 
-def _bisected(pairs: Pairs, inside: Case, beyond: Case, rng: np.random.Generator) -> list[Vector]:
-    """The two neighbouring states between which the step from `inside` begins to terminate, along one coordinate."""
+def _bisected(pairs: Pairs, inside: Case, j: int, goal: float) -> list[Vector]:
+    """The two neighbouring states between which the step from `inside` begins to terminate, along coordinate j."""
     start = np.array(inside.situation.state, dtype=np.float64)
-    goal = np.array(beyond.situation.state, dtype=np.float64)
-    for j in rng.permutation(start.size):
-        moved = start.copy()
-        moved[j] = goal[j]
-        if pairs.placement.access.ended(moved) or not pairs.stepper.outcome(moved, inside.action).terminated:
-            continue
-        low, high = start[j], goal[j]
-        for _ in range(_HALVINGS):
-            middle = low + (high - low) / 2
-            if middle in (low, high):
-                break
-            moved[j] = middle
-            if pairs.stepper.outcome(moved, inside.action).terminated:
-                high = middle
-            else:
-                low = middle
-        return [_with(start, j, low), _with(start, j, high)]
-    return []
+    if not pairs.stepper.outcome(_with(start, j, goal), inside.action).terminated:
+        return []
+    low, high = float(start[j]), goal
+    for _ in range(_HALVINGS):
+        middle = low + (high - low) / 2
+        if middle in (low, high):
+            break
+        if pairs.stepper.outcome(_with(start, j, middle), inside.action).terminated:
+            high = middle
+        else:
+            low = middle
+    return [_with(start, j, low), _with(start, j, high)]
 
 
 def _with(state: Vector, j: int, value: float) -> Vector:

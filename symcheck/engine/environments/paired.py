@@ -192,13 +192,14 @@ class PairedEvidence:
         case = self._shrunk(part, rows, tie)
         example, seen = self.counterexample(part, case)
         causes = diagnosis.causes(self, part, looked.confirmed, case, seen, tie) if self.bench.diagnose else []
+        if tie is not None:
+            result = _with(result, violations=len(looked.rounding), max_residual=example.residual)
         return _with(
             result,
             verdict="failed",
-            violations=len(looked.rounding) if tie is not None else result.violations,
             counterexample=example,
             causes=tuple(causes),
-            detail=f"{result.detail} Shrunk from {max(result.violations, len(rows))} violating pairs.",
+            detail=f"{result.detail} Shrunk from {result.violations} violating pairs.",
         )
 
     def _shrunk(self, part: Part, rows: list[int], tie: Tie | None) -> Case:

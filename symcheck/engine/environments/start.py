@@ -54,7 +54,8 @@ def draw_starts(bench: Workbench) -> list[StartSample]:
             observations.append(pairs.stepper.reset())
         codec = pairs.stepper.codec
         images = [pairs.bound.observation(word, obs) for obs in observations[::2]]
-        samples.append(StartSample(word, codec.flatten_batch(images), codec.flatten_batch(observations[1::2])))
+        sides = [codec.flatten_batch(images), codec.flatten_batch(observations[1::2])]
+        samples.append(StartSample(word, *(codec.coordinates.on_one_branch(side) for side in sides)))
         report(at + 1, len(bench.words))
     return samples
 

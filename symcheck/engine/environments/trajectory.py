@@ -227,7 +227,8 @@ class TrajectoryEvidence:
     def _covariates(self, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
         states = np.concatenate([episode.obs for episode in episodes])
         actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
-        names = [*self.bench.pairs.stepper.codec.coordinates.names, *action_names]
+        coordinates, (states,) = self.bench.pairs.stepper.codec.coordinates.unrolled([states])
+        names = [*coordinates.names, *action_names]
         columns = standardised(np.concatenate([states, actions], axis=1))
         varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
@@ -239,7 +240,8 @@ class TrajectoryEvidence:
         if part == "termination":
             return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"]
         following = np.concatenate([episode.following for episode in episodes])
-        names = [f"next {name}" for name in self.bench.pairs.stepper.codec.coordinates.names]
+        coordinates, (following,) = self.bench.pairs.stepper.codec.coordinates.unrolled([following])
+        names = [f"next {name}" for name in coordinates.names]
         varying = [j for j in range(following.shape[1]) if np.ptp(np.nan_to_num(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
         return following[:, kept], [names[j] for j in kept]
