@@ -18,6 +18,7 @@ from symcheck.engine.networks.values import (
     IntArray,
     Interval,
     Keyed,
+    LayerRecord,
     Opaque,
     Pending,
     SignedPermutation,
@@ -258,11 +259,14 @@ def joined(call: Call, tensors: Any, *args: Any, **kwargs: Any) -> Any:
 def padded(call: Call, x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Padding: reflect, replicate and circular repeat entries, constant adds a class of its own."""
     if mode != "constant":
-        return _mover(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x])
+        return _still_spatial(
+            call, x, _mover(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x]), f"padding {pad}"
+        )
     filler = torch.full((1,), float(value or 0.0), dtype=torch.float64)
     call.tracer.learn(filler, None)
     last = float(x.numel())
-    return _mover(call, lambda marks: F.pad(marks[0], pad, value=last), [x, filler])
+    moved = _mover(call, lambda marks: F.pad(marks[0], pad, value=last), [x, filler])
+    return _still_spatial(call, x, moved, f"padding {pad}")
 
 
 @rule("interpolate", "upsample", "upsample_nearest")
@@ -270,7 +274,29 @@ def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mo
     """Upsampling by repeated entries; the interpolating modes are not followed."""
     if mode not in ("nearest", "nearest-exact"):
         raise NotUnderstoodError(f"interpolation by mode {mode!r} is not understood")
-    return _mover(call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x])
+    moved = _mover(call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x])
+    sizes = f"{tuple(x.shape[2:])} to {tuple(call.shape[2:])}"
+    return _still_spatial(call, x, moved, f"nearest upsampling from {sizes}, which repeats entries unevenly,")
+
+
+def _still_spatial(call: Call, x: Any, moved: Any, what: str) -> Any:
+    """The moved value, refused where the action was a symmetry of the square before and is none after.
+
+    Raises:
+        NotUnderstoodError: with the record of this operation.
+    """
+    from symcheck.engine.networks.rules_spatial import splits
+
+    before = call.value(x)
+    if not isinstance(before, Tracked) or not isinstance(moved, Tracked) or len(moved.shape) not in (3, 4):
+        return moved
+    for generator in range(len(moved.images)):
+        squares = splits(before, generator)
+        if squares and not splits(moved, generator):
+            cause = f"{what} never commutes with {squares[0].square.name}"
+            record = call.record(LayerRecord(call.owner(), call.name, "failed", cause=cause, matched=False))
+            raise NotUnderstoodError(cause, record)
+    return moved
 
 
 @rule("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "new_tensor")

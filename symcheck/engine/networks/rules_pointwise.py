@@ -217,7 +217,8 @@ def _record_scale(call: Call, value: Tracked, a: FloatArray, b: FloatArray, name
             "share statistics and affine parameters along the group axis"
         )
     elif worst.level == "failed":
-        record.cause = f"the {what} differs between entries that the action exchanges"
+        embedding = " (a positional embedding or a mean image does this)" if kind == "constant" else ""
+        record.cause = f"the {what} differs between entries that the action exchanges{embedding}"
     call.record(record)
 
 

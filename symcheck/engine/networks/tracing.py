@@ -165,11 +165,12 @@ class Tracer(Float64Mode):
         self._known: dict[int, tuple[torch.Tensor, Value | None]] = {}
         self._calls = 0
         for name, module in net.named_modules():
-            attributes = {key: item for key, item in vars(module).items() if key != "_modules"}
-            for tensor in tree_flatten(attributes)[0]:
+            for tensor in tree_flatten({k: v for k, v in vars(module).items() if k != "_modules"})[0]:
                 if isinstance(tensor, torch.Tensor):
                     self.owners.setdefault(id(tensor), name)
                     self._known[id(tensor)] = (tensor, None)
+        for key, parameter in net.named_parameters(recurse=False):
+            self.owners[id(parameter)] = key  # of the network itself, whose own name is empty
 
     def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
         """Say what is known of a tensor; None: a constant."""
