@@ -345,9 +345,11 @@ def _input_table(example: Counterexample, symbol: str) -> NumberTable:
             rows.append((f"{name}{place}", number(entry, 8), moved))
     kept = rows if len(rows) <= MAX_TABLE_ROWS else [row for row in rows if row[1] != "0" or row[2] not in ("0", "–")]
     kept = kept[:MAX_TABLE_ROWS]
-    return NumberTable(
-        "The input and its image under g", ("entry", "given", "moved by g"), tuple(kept), left_out=len(rows) - len(kept)
-    )
+    left_out = len(rows) - len(kept)
+    if all(moved == "–" for _, _, moved in rows):
+        return NumberTable("The input", ("entry", "given"), tuple(row[:2] for row in kept), left_out=left_out)
+    columns = ("entry", "given", "moved by g")
+    return NumberTable("The input and its image under g", columns, tuple(kept), left_out=left_out)
 
 
 def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[NumberTable]:

@@ -15,7 +15,7 @@ from symcheck_reports.formatting import compact, count, number, one_line, percen
 
 # Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
 _OUTCOME_DIGITS = 9
-_METHOD_NOUNS = {"relations": "relation", "certificate": "certified part"}
+_LAYERS = ("layer_certificate", "representation_propagation")
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def _evidence_by_method(properties: Sequence[PropertyResult]) -> str:
     main = [p for p in passed if p.name != "group_axioms"] or passed
     fewest: dict[str, int] = {}
     for p in main:
-        fewest[p.method] = min(p.checked, fewest.get(p.method, p.checked))
-    parts = [plural(n, _noun(method)) for method, n in fewest.items()]
+        fewest[_noun(p)] = min(p.checked, fewest.get(_noun(p), p.checked))
+    parts = [plural(n, noun) for noun, n in fewest.items()]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
@@ -166,13 +166,18 @@ def evidence(result: PropertyResult) -> str:
     """On how much evidence a verdict stands, for instance "20,000 paired checks, no violation"."""
     if result.checked == 0:
         return "nothing checked" if result.verdict != "proved" else f"{one_line(result.method, 40)}"
-    checks = plural(result.checked, _noun(result.method))
+    checks = plural(result.checked, _noun(result))
     found = plural(result.violations, "violation") if result.violations else "no violation"
     return f"{checks}, {found}"
 
 
-def _noun(method: str) -> str:
-    return _METHOD_NOUNS.get(method, f"{one_line(method, 40)} check")
+def _noun(result: PropertyResult) -> str:
+    """What is counted: relations of the group, layers of a network, or checks of a method."""
+    if result.method == "relations":
+        return "relation"
+    if result.method == "certificate" and result.name in _LAYERS:
+        return "layer"
+    return f"{one_line(result.method, 40)} check"
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:

@@ -23,6 +23,8 @@ MAX_TABLE_ROWS = 80
 _WIDTH, _ROW, _TOP, _BOTTOM = 520.0, 40.0, 34.0, 46.0
 _LEFT, _RIGHT = 46.0, 506.0
 _ZERO_X = 8.0
+# Wider than float64 can resolve between two numbers that matter; what lies beyond is drawn at the edge.
+_MOST_DECADES = 30.0
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,11 @@ class Row:
         """Residual over tolerance; NaN and infinities count as infinite, None where there is no tolerance."""
         if self.residual is None or self.tolerance is None:
             return None
-        if not math.isfinite(self.residual):
-            return math.inf
         if self.residual == 0:
             return 0.0
-        return self.residual / self.tolerance if self.tolerance > 0 else math.inf
+        if not math.isfinite(self.residual) or not self.tolerance > 0:
+            return math.inf
+        return abs(self.residual) / self.tolerance
 
 
 def build(run: RunView) -> Section | None:
@@ -118,7 +120,9 @@ def draw(rows: Sequence[Row], name: str) -> Markup:
         rows: rows whose ratio is not None.
         name: an id that is unique on the page.
     """
-    exponents = [math.log10(r.ratio) for r in rows if r.ratio and math.isfinite(r.ratio)]
+    exponents = [
+        min(max(math.log10(r.ratio), -_MOST_DECADES), _MOST_DECADES) for r in rows if r.ratio and math.isfinite(r.ratio)
+    ]
     low = math.floor(min([*exponents, -1.0]) - 0.3)
     high = math.ceil(max([*exponents, 0.0]) + 0.7)
     scale = svg.Scale(10.0**low, 10.0**high, _LEFT, _RIGHT, log=True)
@@ -160,7 +164,7 @@ def _axis(scale: svg.Scale, low: int, high: int, base: float) -> list[Markup]:
 def _row(row: Row, scale: svg.Scale, top: float) -> list[Markup]:
     ratio = row.ratio if row.ratio is not None else 0.0
     over = ratio > 1
-    x = _ZERO_X if ratio == 0 else scale(min(ratio, scale.high))
+    x = _ZERO_X if ratio == 0 else scale(min(max(ratio, scale.low), scale.high))
     y = top + 29
     label = ("· " if row.is_coordinate else "") + one_line(row.name, 34)
     shown = f"{ratio_text(row.ratio)}{' above' if over else ''}"
