@@ -1,0 +1,45 @@
+"""Options, the registry and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from symcheck.engine import registry
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import PropertyResult
+from symcheck.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"samples": 0}, "--samples: expected a whole number of samples, 1 or more, got 0"),
+        ({"samples": -3}, "got -3"),
+        ({"samples": True}, "got True"),
+        ({"max_time": 0}, "--max-time: expected a time in seconds above 0"),
+        ({"alpha": 0.0}, "--alpha: expected a probability strictly between 0 and 1"),
+        ({"alpha": float("nan")}, "--alpha"),
+        ({"seed": -1}, "--seed: expected a whole number, 0 or more"),
+        ({"method": "pared"}, "Did you mean 'paired'"),
+    ],
+)
+def test_an_option_outside_its_range_is_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        EnvOptions(**given)
+
+
+def test_properties_run_in_their_order_and_can_be_replaced() -> None:
+    def check(context: object) -> PropertyResult:
+        return PropertyResult("x", "passed", "samples", checked=1)
+
+    try:
+        registry.register("zz_late", kind="net", order=9001, claim="later")(check)
+        registry.register("zz_early", kind="net", order=9000, claim="first")(check)
+        registry.register("zz_early", kind="net", order=9000, claim="again")(check)
+        ours = [entry for entry in registry.registered("net") if entry.order >= 9000]
+        assert [(entry.name, entry.claim) for entry in ours] == [("zz_early", "again"), ("zz_late", "later")]
+    finally:
+        registry.unregister("zz_late", kind="net")
+        registry.unregister("zz_early", kind="net")

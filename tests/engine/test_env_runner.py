@@ -1,0 +1,248 @@
+"""Runs over environments: what they report, refuse, and survive."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import symcheck_properties  # noqa: F401
+from symcheck.engine import registry
+from symcheck.engine.env_replay import replay
+from symcheck.engine.env_runner import run_env
+from symcheck.engine.events import Event, Progress, PropertyFinished, PropertyStarted, RunFinished, RunStarted
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import RunResult
+from symcheck.envs import atlas
+from symcheck.errors import OptionError, SpecError, SymcheckError, TargetError
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+MIRROR = Symmetry("mirror", catalog.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
+WRONG = Symmetry("mirror", catalog.cyclic(2), [[-1, -1, -1, 1]], [[1, 0]])
+
+
+def cartpole() -> gym.Env[Any, Any]:
+    return gym.make("CartPole-v1", disable_env_checker=True)
+
+
+def run(
+    env: Callable[[], gym.Env[Any, Any]] = cartpole, symmetry: Symmetry = MIRROR, emit: Any = None, **options: Any
+) -> RunResult:
+    given = EnvOptions(**{"samples": 600, **options})
+    return run_env(env, symmetry, options=given, target="CartPole-v1", command="", emit=emit)
+
+
+def test_cartpole_is_symmetric_on_all_counts() -> None:
+    result = run()
+    assert [(one.name, one.verdict) for one in result.properties] == [
+        ("group_axioms", "proved"),
+        ("reward_invariance", "passed"),
+        ("transition_invariance", "passed"),
+        ("termination_invariance", "passed"),
+        ("initial_invariance", "passed"),
+    ]
+    assert result.method_reason.startswith("paired")
+    assert result.versions["gymnasium"] == gym.__version__
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    one, two = run(symmetry=WRONG), run(symmetry=WRONG)
+    assert json.dumps(one.to_dict()["properties"]) == json.dumps(two.to_dict()["properties"])
+
+
+def test_a_wrong_sign_fails_with_a_small_counterexample_and_its_correction() -> None:
+    failed = {one.name: one for one in run(symmetry=WRONG).properties}["transition_invariance"]
+    assert failed.verdict == "failed"
+    assert failed.counterexample is not None
+    assert np.count_nonzero(failed.counterexample.observation) <= 1
+    assert failed.causes[0] == "holds with sign -1 on observation[3]"
+
+
+def test_a_missing_action_map_is_proposed() -> None:
+    still = Symmetry("mirror", catalog.cyclic(2), [[-1] * 4], [[0, 1]])
+    failed = {one.name: one for one in run(symmetry=still).properties}["transition_invariance"]
+    assert failed.verdict == "failed"
+    assert failed.causes[0] == "with the action map [1, 0] all equations hold"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mountain_car_fails_at_the_wall_the_goal_and_the_start(seed: int) -> None:
+    valley = atlas.entry("mountaincar/valley").symmetry()
+    result = run(lambda: gym.make("MountainCar-v0"), valley, samples=4000, seed=seed)
+    verdicts = {one.name: one.verdict for one in result.properties}
+    assert verdicts["reward_invariance"] == "passed"
+    for broken in ("transition_invariance", "termination_invariance", "initial_invariance"):
+        assert verdicts[broken] == "failed"
+    causes = {one.name: " | ".join(one.causes) for one in result.properties}
+    assert "is not -0.5236" in causes["initial_invariance"]
+    assert "-1.2" in causes["transition_invariance"]
+
+
+def test_observation_equivariance_is_checked_where_the_state_is_another() -> None:
+    mirror = atlas.entry("pendulum/mirror").symmetry()
+    names = [one.name for one in run(lambda: gym.make("Pendulum-v1"), mirror).properties]
+    assert "observation_equivariance" in names
+    swapped = Symmetry("mirror", catalog.cyclic(2), [[-1, 1, -1]], [[-1]], state=[[-1, -1]])
+    failed = {one.name: one for one in run(lambda: gym.make("Pendulum-v1"), swapped).properties}
+    assert failed["observation_equivariance"].verdict == "failed"
+
+
+def test_a_start_that_is_not_claimed_is_not_checked() -> None:
+    unclaimed = Symmetry("mirror", catalog.cyclic(2), [[-1] * 4], [[1, 0]], initial=False)
+    assert "initial_invariance" not in [one.name for one in run(symmetry=unclaimed).properties]
+
+
+def test_events_tell_the_run_in_order() -> None:
+    events: list[Event] = []
+    result = run(emit=events.append)
+    kinds = [type(event) for event in events if not isinstance(event, Progress)]
+    assert kinds[0] is RunStarted
+    assert kinds[-1] is RunFinished
+    assert kinds[1:-1] == [PropertyStarted, PropertyFinished] * len(result.properties)
+    assert any(isinstance(event, Progress) and event.done == event.total for event in events)
+
+
+def test_an_interrupted_run_keeps_what_it_finished() -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, PropertyStarted) and event.name == "transition_invariance":
+            raise KeyboardInterrupt
+
+    result = run(emit=interrupt)
+    assert result.interrupted
+    assert result.verdict == "undecided"
+    verdicts = {one.name: one.verdict for one in result.properties}
+    assert verdicts["reward_invariance"] == "passed"
+    assert verdicts["transition_invariance"] == "undecided"
+    assert "interrupted before it was checked" in result.properties[-1].detail
+
+
+def test_too_little_time_is_undecided() -> None:
+    result = run(samples=5000, max_time=1e-6)
+    verdicts = {one.name: one for one in result.properties}
+    assert verdicts["transition_invariance"].verdict == "undecided"
+    assert "--max-time" in verdicts["transition_invariance"].detail
+
+
+@pytest.mark.parametrize(("symmetry", "name"), [(WRONG, "transition_invariance"), (WRONG, "termination_invariance")])
+def test_a_counterexample_from_json_is_seen_again(symmetry: Symmetry, name: str) -> None:
+    report = json.loads(json.dumps(run(symmetry=symmetry).to_dict()))
+    example = {one["name"]: one for one in report["properties"]}[name]["counterexample"]
+    again = replay(cartpole, symmetry, name, example, EnvOptions())
+    assert again.verdict == "failed"
+    assert again.counterexample is not None
+    assert again.counterexample.residual == pytest.approx(example["residual"])
+    assert replay(cartpole, MIRROR, name, example, EnvOptions()).verdict == "passed"
+
+
+def test_a_broken_start_is_checked_again_from_the_start() -> None:
+    valley = atlas.entry("mountaincar/valley").symmetry()
+    report = run(lambda: gym.make("MountainCar-v0"), valley).to_dict()
+    example = {one["name"]: one for one in report["properties"]}["initial_invariance"]["counterexample"]
+    again = replay(lambda: gym.make("MountainCar-v0"), valley, "initial_invariance", example, EnvOptions(samples=600))
+    assert again.verdict == "failed"
+
+
+def test_a_counterexample_of_another_environment_is_refused() -> None:
+    example = {"group_element": "mirror", "observation": [0.0, 1.0], "action": 0}
+    with pytest.raises(SymcheckError, match="does not fit the environment's spaces"):
+        replay(cartpole, MIRROR, "transition_invariance", example, EnvOptions())
+    with pytest.raises(SymcheckError, match="no property of environments is called 'luck'"):
+        replay(cartpole, MIRROR, "luck", example, EnvOptions())
+
+
+def test_nothing_registered_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_PROPERTIES", {})
+    with pytest.raises(SymcheckError, match="nothing would be tested"):
+        run()
+
+
+@pytest.mark.parametrize("method", ["paired", "distribution"])
+def test_a_method_that_needs_states_is_refused_for_a_black_box(method: str) -> None:
+    class Black(gym.Env[Any, Any]):
+        observation_space = spaces.Box(-1, 1, (4,))
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            return np.zeros(4, np.float32), {}
+
+        def step(self, action: Any) -> Any:
+            return np.zeros(4, np.float32), 0.0, True, False, {}
+
+    with pytest.raises(OptionError, match="needs to set the environment's state"):
+        run(Black, method=method)
+
+
+def test_exact_is_refused_where_probabilities_are_not_known() -> None:
+    with pytest.raises(OptionError, match="--method: the exact method needs a finite MDP"):
+        run(method="exact")
+
+
+def test_a_symmetry_of_another_size_is_refused() -> None:
+    with pytest.raises(SpecError, match="acts on 3 components, but the space has 4"):
+        run(symmetry=Symmetry("mirror", catalog.cyclic(2), [[-1, -1, -1]], [[1, 0]]))
+
+
+def test_an_action_map_that_leaves_the_space_is_refused() -> None:
+    class Throttle(gym.Env[Any, Any]):
+        observation_space = spaces.Box(-1, 1, (1,), np.float64)
+        action_space = spaces.Box(0, 1, (1,), np.float64)
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            return np.zeros(1), {}
+
+        def step(self, action: Any) -> Any:
+            return np.zeros(1), 0.0, False, False, {}
+
+        def get_state(self) -> Any:
+            return np.zeros(1)
+
+        def set_state(self, state: Any) -> None:
+            pass
+
+    flip = Symmetry("flip", catalog.cyclic(2), [[-1]], [[-1]])
+    with pytest.raises(SpecError, match="the action map leaves the action space: a = "):
+        run(Throttle, flip)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"step": lambda self, a: 1 / 0}, r"step\(\) number 1 of this run raised ZeroDivisionError: division by zero"),
+        ({"reset": lambda self, **k: np.zeros(4)}, r"expected reset\(\) to return \(observation, info\), got ndarray"),
+        ({"step": lambda self, a: (np.zeros(4), 0.0, False, {})}, "expected step.. to return .* got tuple of 4"),
+        (
+            {"step": lambda self, a: (np.zeros(3), 0.0, False, False, {})},
+            "an observation of 3 numbers; its space has 4",
+        ),
+        ({"step": lambda self, a: (np.zeros(4), "high", False, False, {})}, "expected a number as reward, got high"),
+    ],
+)
+def test_an_environment_that_cannot_be_stepped_is_named(broken: dict[str, Any], message: str) -> None:
+    class Broken(gym.Env[Any, Any]):
+        observation_space = spaces.Box(-1, 1, (4,))
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            return np.zeros(4, np.float32), {}
+
+    with pytest.raises(TargetError, match=message):
+        run(type("Broken", (Broken,), broken))
+
+
+def test_the_user_s_generators_are_left_as_they_were() -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    run()
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+
+
+def test_a_run_result_is_json_with_every_field() -> None:
+    result = run(symmetry=WRONG)
+    data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert set(data) >= {field.name for field in dataclasses.fields(RunResult)}

@@ -1,0 +1,130 @@
+"""Levels, powers and bounds of the exact tests."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from symcheck.engine.statistics import (
+    holm,
+    largest_fraction,
+    normal_quantile,
+    normal_scores,
+    sign_flip_test,
+    swap_test,
+)
+
+
+@pytest.mark.parametrize(
+    ("violations", "samples", "alpha"), [(0, 100, 0.05), (1, 50, 0.01), (3, 400, 0.1), (7, 9, 0.05)]
+)
+def test_the_largest_fraction_is_the_clopper_pearson_bound(violations: int, samples: int, alpha: float) -> None:
+    from scipy.stats import beta
+
+    oracle = beta.ppf(1 - alpha, violations + 1, samples - violations)
+    assert largest_fraction(violations, samples, alpha) == pytest.approx(oracle, rel=1e-9)
+
+
+def test_a_sample_of_violations_alone_excludes_nothing() -> None:
+    assert largest_fraction(5, 5, 0.05) == 1.0
+
+
+def test_holm_stops_at_the_first_that_is_not_small_enough() -> None:
+    assert holm([0.04, 0.001, 0.03], 0.05) == [False, True, False]
+    assert holm([], 0.05) == []
+    assert holm([math.nan], 0.05) == [False]
+
+
+def test_normal_quantiles_are_those_of_scipy() -> None:
+    from scipy.stats import norm
+
+    p = np.linspace(0.001, 0.999, 200)
+    # The formula promises 4.5e-4.
+    np.testing.assert_allclose(normal_quantile(p), norm.ppf(p), atol=5e-4)
+
+
+def test_values_within_the_tie_share_a_score() -> None:
+    scores = normal_scores(np.array([[0.7], [0.7 + 1e-9], [2.0]]), np.array([1e-8]))
+    assert scores[0, 0] == scores[1, 0] < scores[2, 0]
+
+
+def test_not_a_number_is_a_value_like_any_other() -> None:
+    scores = normal_scores(np.array([[np.nan], [np.nan], [1.0]]))
+    assert scores[0, 0] == scores[1, 0] < scores[2, 0]
+
+
+@pytest.mark.parametrize("kind", ["normal", "atoms", "heavy", "constant"])
+def test_the_swap_test_holds_its_level(kind: str) -> None:
+    draws = {
+        "normal": lambda rng: rng.normal(size=(40, 2)),
+        "atoms": lambda rng: rng.integers(0, 2, size=(40, 2)).astype(float),
+        "heavy": lambda rng: rng.standard_cauchy(size=(40, 2)),
+        "constant": lambda rng: np.ones((40, 2)),
+    }[kind]
+    rejected = 0
+    runs = 200
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        test = swap_test(draws(rng), draws(rng), ["x", "y"], level=0.05, rng=rng)
+        rejected += test.p_value <= 0.05
+    # Binomial(200, 0.05) exceeds 20 with probability 1e-3.
+    assert rejected <= 20
+
+
+@pytest.mark.parametrize(
+    ("change", "feature"),
+    [
+        (lambda x, rng: x + np.array([0.3, 0]), "mean of x"),
+        (lambda x, rng: x * [1, 1.3], "spread of y"),
+        (lambda x, rng: np.stack([rng.exponential(size=len(x)) - 1, x[:, 1]], axis=1), "skew of x"),
+        (lambda x, rng: np.stack([x[:, 0], 0.5 * x[:, 0] + math.sqrt(0.75) * x[:, 1]], axis=1), "product of x and y"),
+    ],
+)
+def test_the_swap_test_names_what_differs(change: object, feature: str) -> None:
+    rng = np.random.default_rng(3)
+    expected = rng.normal(size=(3000, 2))
+    actual = change(rng.normal(size=(3000, 2)), rng)  # type: ignore[operator]
+    test = swap_test(expected, actual, ["x", "y"], level=0.01, rng=rng)
+    assert test.p_value <= 0.01
+    assert feature in test.feature
+
+
+def test_a_difference_of_opposite_sign_in_two_regions_needs_the_weight() -> None:
+    rng = np.random.default_rng(0)
+    side = np.where(rng.normal(size=2000) > 0, 1.0, -1.0)
+    expected = rng.normal(size=(2000, 1))
+    actual = rng.normal(size=(2000, 1)) + 0.4 * side[:, None]
+    plain = swap_test(expected, actual, ["x"], level=0.01, rng=np.random.default_rng(1))
+    split = swap_test(expected, actual, ["x"], level=0.01, rng=np.random.default_rng(1), weights=[("by side", side)])
+    assert plain.p_value > 0.01 >= split.p_value
+    assert split.feature == "mean of x by side"
+
+
+def test_the_detectable_shift_is_detected_in_nine_of_ten_runs() -> None:
+    found = 0
+    runs = 100
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(2, 300, 1))
+        shift = swap_test(x, y, ["x"], level=0.05, rng=np.random.default_rng(0)).detectable
+        found += swap_test(x, y + shift, ["x"], level=0.05, rng=np.random.default_rng(0)).p_value <= 0.05
+    # Binomial(100, 0.9) is below 79 with probability 1e-3.
+    assert found >= 79
+
+
+def test_a_level_beyond_sampled_flips_still_rejects_by_hoeffding() -> None:
+    rows = np.random.default_rng(0).normal(1, 1, size=(400, 1))
+    assert sign_flip_test(rows, level=1e-9, rng=np.random.default_rng(1)).p_value < 1e-9
+    noise = np.random.default_rng(0).normal(0, 1, size=(400, 1))
+    assert sign_flip_test(noise, level=1e-9, rng=np.random.default_rng(1)).p_value > 1e-9
+
+
+def test_p_values_do_not_depend_on_which_side_is_called_expected() -> None:
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(2, 100, 2))
+    one = swap_test(x, y, ["x", "y"], level=0.01, rng=np.random.default_rng(0))
+    two = swap_test(y, x, ["x", "y"], level=0.01, rng=np.random.default_rng(0))
+    assert one.p_value == two.p_value
+    assert one.shift == pytest.approx(-two.shift)
