@@ -124,6 +124,11 @@ def verdict_on_task(view: CurveView) -> str:
     if not others:
         return lead + "."
     if len(others) > 3:
-        return f"{lead}, the next after {steps_text(min(n.drawn.reached for n in others), view.last_step)}."
-    rest = ", ".join(f"{n.network.name} after {steps_text(n.drawn.reached, view.last_step)}" for n in others)
-    return f"{lead}, {rest}."
+        nearest = min(others, key=lambda n: n.drawn.reached)
+        return f"{lead}, the next ({nearest.network.name}) {_when(nearest, view)}."
+    return f"{lead}, {', '.join(f'{n.network.name} {_when(n, view)}' for n in others)}."
+
+
+def _when(network: NetworkView, view: CurveView) -> str:
+    reached = network.drawn.reached
+    return f"after {count(int(reached))}" if math.isfinite(reached) else f"not within {count(view.last_step)}"

@@ -41,7 +41,7 @@ def _lead(view: CurveView) -> str:
     stopped = sum(len(network.failed_runs) for network in view.model.networks)
     early = f" {plural(stopped, 'run')} stopped early." if stopped else ""
     verdicts = [f"{n.network.name} {n.network.verdict}" for n in view.networks if n.network.verdict is not None]
-    verified = f"Equivariance: {one_line(', '.join(verdicts), 400)}." if verdicts else "The networks were not verified."
+    verified = f"verify-net: {one_line(', '.join(verdicts), 400)}." if verdicts else "The networks were not verified."
     return f"{verified}{early}"
 
 

@@ -161,3 +161,12 @@ def test_five_networks_of_25_seeds_fit_the_budget() -> None:
 
 def test_the_page_is_as_agreed(curve_model: CurveModel, gold: Callable[[str, str], None]) -> None:
     gold("curves.html", render_curves(curve_model))
+
+
+def test_who_never_gets_there_is_said_not_to(curve_model: CurveModel) -> None:
+    slow = dataclasses.replace(
+        curve_model.networks[1], name="slow", curves=[SeedCurve(0, [20000], [10.0])], failed_runs=()
+    )
+    page = dataclasses.replace(curve_model, networks=[curve_model.networks[0], slow])
+    assert verdict_on_task(curve_view(page)).endswith("after 13,000 steps, slow not within 20,000.")
+    assert "> 20,000 to" not in render_curves(page)

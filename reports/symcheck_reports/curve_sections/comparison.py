@@ -65,7 +65,7 @@ def _row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
         median_curve=steps_text(view.drawn.reached, last),
         steps="–" if steps is None else steps_text(steps.value, last),
         steps_key=math.inf if steps is None else steps.value,
-        interval="" if steps is None else f"{steps_text(steps.low, last)} to {steps_text(steps.high, last)}",
+        interval="" if steps is None else _interval(steps.low, steps.high, last),
         reached=f"{sum(math.isfinite(r) for r in view.reached)} of {len(network.curves)}",
         final=estimate_text(view.final),
         mean=estimate_text(view.mean),
@@ -73,3 +73,8 @@ def _row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
         verdict=network.verdict or "",
         verdict_detail=network.verdict_detail,
     )
+
+
+def _interval(low: float, high: float, last_step: int) -> str:
+    """The interval of a number of steps; nothing where even its lower end was never reached."""
+    return f"{steps_text(low, last_step)} to {steps_text(high, last_step)}" if math.isfinite(low) else ""
