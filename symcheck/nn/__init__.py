@@ -5,6 +5,7 @@ from symcheck.nn.dense import to_dense
 from symcheck.nn.field_type import EquivariantModule, FieldType
 from symcheck.nn.linear import BasisLinear
 from symcheck.nn.nonlinearity import GatedNonlinearity, NormNonlinearity, PointwiseNonlinearity
+from symcheck.nn.normalization import EquivariantBatchNorm, EquivariantLayerNorm
 from symcheck.nn.pooling import GlobalAveragePool, GlobalMaxPool
 from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential
 from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
@@ -12,7 +13,9 @@ from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
 __all__ = [
     "BasisConv2d",
     "BasisLinear",
+    "EquivariantBatchNorm",
     "EquivariantHeads",
+    "EquivariantLayerNorm",
     "EquivariantModule",
     "EquivariantSequential",
     "FieldType",

@@ -273,7 +273,9 @@ def test_the_materialised_weight_has_the_variance_asked_for(
     # The mean of `free` squared normals spreads by sqrt(2 / free); five of those.
     assert float(weight.square().mean()) == pytest.approx(wanted, rel=5 * (2 / free) ** 0.5)
     layer.reset_parameters(gain=0.01)
-    assert float(layer.materialize().weight.detach().square().mean()) == pytest.approx(wanted * 1e-4, rel=5 * (2 / free) ** 0.5)
+    assert float(layer.materialize().weight.detach().square().mean()) == pytest.approx(
+        wanted * 1e-4, rel=5 * (2 / free) ** 0.5
+    )
 
 
 def test_a_filter_has_the_variance_asked_for() -> None:

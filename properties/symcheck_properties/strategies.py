@@ -1,0 +1,261 @@
+"""Hypothesis strategies for tests with symmetries: group elements, representations, observations, actions, networks.
+
+Arrays are never drawn entry by entry (Hypothesis manages about 44 images of 21 x 21 a second that way): a seed, a scale
+and a structure are drawn, and the array is built from them at once. Shrinking then goes to seed 0, scale 1, all zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from symcheck.errors import SymcheckError
+from symcheck.groups import catalog
+from symcheck.groups.group import Element, Group
+from symcheck.representations import constructors, operations
+from symcheck.representations.representation import Representation
+
+if TYPE_CHECKING:
+    import gymnasium
+    from torch import nn
+
+LISTED = 200
+"""Groups up to this order are drawn from element by element, larger ones by words of generators."""
+
+
+def groups(max_order: int = 24) -> st.SearchStrategy[Group]:
+    """Groups of the catalogue, abelian and not, with one and several generators.
+
+    Args:
+        max_order: largest order.
+
+    Returns:
+        A strategy of groups.
+
+    Example:
+        >>> groups(4).example().order <= 4  # doctest: +SKIP
+        True
+    """
+    known: list[Callable[[], Group]] = [
+        catalog.trivial,
+        *(lambda n=n: catalog.cyclic(n) for n in range(2, 7)),
+        *(lambda n=n: catalog.dihedral(n) for n in range(1, 6)),
+        *(lambda n=n: catalog.symmetric(n) for n in range(2, 5)),
+        lambda: catalog.alternating(4),
+        lambda: catalog.hyperoctahedral(2),
+        catalog.klein_four,
+        catalog.quaternion,
+        lambda: catalog.product(catalog.cyclic(2), catalog.cyclic(3)),
+        lambda: catalog.product(catalog.cyclic(2), catalog.symmetric(3)),
+    ]
+    fitting = [make for make in known if make().order <= max_order]
+    return st.sampled_from(fitting).map(lambda make: make())
+
+
+def group_elements(G: Group) -> st.SearchStrategy[Element]:
+    """Elements of a group; shrinks to the identity.
+
+    Args:
+        G: any group. Of those too large to list, products of up to 30 generators are drawn.
+
+    Returns:
+        A strategy of elements.
+
+    Example:
+        >>> from hypothesis import given, settings
+        >>> D4 = catalog.dihedral(4)
+        >>> @given(group_elements(D4))
+        ... @settings(max_examples=20, database=None)
+        ... def inverses_cancel(g):
+        ...     assert g * ~g == D4.identity
+        >>> inverses_cancel()
+    """
+    if G.order <= LISTED:
+        return st.sampled_from(G.elements())
+    letters = st.integers(0, len(G.generators) - 1)
+    return st.lists(letters, max_size=30).map(G.evaluate)
+
+
+def representations(G: Group, *, max_dim: int = 12, signed_only: bool = False) -> st.SearchStrategy[Representation]:
+    """Representations of a group: ready-made ones, their sums and products, and some in a skewed basis.
+
+    Args:
+        G: a group small enough to list.
+        max_dim: largest dimension.
+        signed_only: whether to draw signed permutation representations only.
+
+    Returns:
+        A strategy of representations; shrinks to the trivial one of dimension 1.
+
+    Raises:
+        SymcheckError: no representation fits, because max_dim is below 1.
+
+    Example:
+        >>> representations(catalog.cyclic(3)).example().group.order  # doctest: +SKIP
+        3
+    """
+    if max_dim < 1:
+        raise SymcheckError(f"expected a dimension of at least 1, got max_dim = {max_dim}.", where="representations")
+    simple = [rho for rho in _ready_made(G, signed_only) if rho.dim <= max_dim]
+    base = st.sampled_from(simple)
+    pairs = st.tuples(base, base)
+    sums = pairs.filter(lambda p: p[0].dim + p[1].dim <= max_dim).map(lambda p: operations.direct_sum(*p))
+    products = pairs.filter(lambda p: p[0].dim * p[1].dim <= max_dim).map(lambda p: operations.tensor(*p))
+    options = [base, products] if max_dim == 1 else [base, sums, products]
+    if not signed_only:
+        options.append(st.tuples(base, st.integers(0, 2**16)).map(lambda drawn: _skewed(*drawn)))
+    return st.one_of(options)
+
+
+def _ready_made(G: Group, signed_only: bool) -> list[Representation]:
+    found: list[Representation] = [constructors.trivial(G), constructors.trivial(G, 2), constructors.natural(G)]
+    found.extend([constructors.regular(G), constructors.sign(G)])
+    if G.degree > 1:
+        found.append(constructors.standard(G))
+    if signed_only:
+        from symcheck.representations.representation import SignedPermutationRepresentation
+
+        found = [rho for rho in found if isinstance(rho, SignedPermutationRepresentation)]
+    return found
+
+
+def _skewed(rho: Representation, seed: int) -> Representation:
+    """The same representation in a basis that is not orthogonal, with a condition number of at most a few hundred."""
+    rng = np.random.default_rng(seed)
+    change = np.eye(rho.dim) + np.triu(rng.uniform(-1, 1, (rho.dim, rho.dim)), 1) / max(1, rho.dim - 1)
+    inverse = np.linalg.inv(change)
+    matrices = [change @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
+    return constructors.from_matrices(rho.group, matrices, name=f"skewed {rho.name}")
+
+
+def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrategy[np.ndarray[Any, Any]]:
+    """Dense normal, sparse, constant and zero arrays at scales from 1e-3 to 1e3.
+
+    Args:
+        shape: of the array.
+        dtype: a floating dtype.
+
+    Returns:
+        A strategy of arrays; shrinks to zeros.
+
+    Example:
+        >>> arrays((2, 3)).example().shape  # doctest: +SKIP
+        (2, 3)
+    """
+
+    def build(structure: str, seed: int, exponent: int) -> np.ndarray[Any, Any]:
+        rng = np.random.default_rng(seed)
+        values = rng.standard_normal(shape)
+        if structure == "zero":
+            values = np.zeros(shape)
+        elif structure == "constant":
+            values = np.full(shape, rng.standard_normal())
+        elif structure == "sparse":
+            values = values * (rng.random(shape) < 0.1)
+        return (values * 10.0**exponent).astype(dtype)
+
+    kinds = st.sampled_from(["zero", "constant", "sparse", "dense"])
+    return st.builds(build, kinds, st.integers(0, 2**32 - 1), st.sampled_from([0, -3, -2, -1, 1, 2, 3]))
+
+
+def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
+    """Members of an observation space: sampled, and for bounded boxes also corners and the middle.
+
+    Args:
+        space: any Gymnasium space.
+
+    Returns:
+        A strategy of observations.
+
+    Example:
+        >>> import gymnasium
+        >>> box = gymnasium.spaces.Box(-1, 1, (2,))
+        >>> box.contains(observations(box).example())  # doctest: +SKIP
+        True
+    """
+    sampled = st.integers(0, 2**31 - 1).map(lambda seed: _sample(space, seed))
+    bounded = getattr(space, "is_bounded", None)
+    if bounded is None or not bounded("both"):
+        return sampled
+    low, high = np.asarray(space.low), np.asarray(space.high)  # type: ignore[attr-defined]
+    middle = (low.astype(np.float64) / 2 + high.astype(np.float64) / 2).astype(low.dtype)
+    return st.one_of(st.sampled_from([middle, low, high]).map(np.copy), sampled)
+
+
+def actions(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
+    """Members of an action space; every action of a small discrete one.
+
+    Args:
+        space: any Gymnasium space.
+
+    Returns:
+        A strategy of actions.
+
+    Example:
+        >>> import gymnasium
+        >>> actions(gymnasium.spaces.Discrete(2)).example() in (0, 1)  # doctest: +SKIP
+        True
+    """
+    import gymnasium
+
+    if isinstance(space, gymnasium.spaces.Discrete):
+        first = int(space.start)
+        return st.integers(first, first + int(space.n) - 1)
+    return observations(space)
+
+
+def _sample(space: gymnasium.Space[Any], seed: int) -> Any:
+    space.seed(seed)
+    return space.sample()
+
+
+def networks(
+    rho_in: Representation, rho_out: Representation, *, max_depth: int = 3, max_channels: int = 4
+) -> st.SearchStrategy[nn.Module]:
+    """Equivariant networks from rho_in to rho_out with random weights, biases included.
+
+    Inputs are (batch, 1, rho_in.dim), outputs (batch, 1, rho_out.dim); hidden layers carry the regular representation.
+
+    Args:
+        rho_in: the representation on the input.
+        rho_out: the representation on the output, of the same group.
+        max_depth: largest number of hidden layers.
+        max_channels: largest number of channels.
+
+    Returns:
+        A strategy of `symcheck.nn.EquivariantSequential`s.
+
+    Example:
+        >>> C2 = catalog.cyclic(2)
+        >>> rho = constructors.regular(C2)
+        >>> type(networks(rho, rho).example()).__name__  # doctest: +SKIP
+        'EquivariantSequential'
+    """
+
+    def build(widths: list[int], activation: str, seed: int) -> nn.Module:
+        import torch
+
+        from symcheck.nn.linear import BasisLinear
+        from symcheck.nn.nonlinearity import PointwiseNonlinearity
+        from symcheck.nn.sequential import EquivariantSequential
+
+        layers: list[nn.Module] = []
+        rho, channels = rho_in, 1
+        for width in widths:
+            hidden = constructors.regular(rho_in.group)
+            layers.append(BasisLinear(rho, hidden, channels, width))
+            layers.append(PointwiseNonlinearity(hidden, activation))
+            rho, channels = hidden, width
+        layers.append(BasisLinear(rho, rho_out, channels, 1))
+        net = EquivariantSequential(*layers)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter.normal_(generator=generator)
+        return net
+
+    widths = st.lists(st.integers(1, max_channels), max_size=max_depth)
+    return st.builds(build, widths, st.sampled_from(["relu", "tanh", "gelu"]), st.integers(0, 2**32 - 1))
