@@ -8,6 +8,7 @@ deployed network, casts included, is judged apart, against its own rounding.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -101,14 +102,17 @@ def float64_default() -> Iterator[None]:
         torch.set_default_dtype(found)
 
 
-def copied(net: nn.Module) -> nn.Module:
-    """A deep copy, gradients left behind.
+def copied(net: nn.Module, *, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
+    """A deep copy on a device, its floating parameters and buffers in a dtype if one is given.
 
     Raises:
         TargetError: the network cannot be copied.
     """
     try:
-        return copy.deepcopy(net)
+        with warnings.catch_warnings():  # torch's own copying warns of its own internals
+            warnings.simplefilter("ignore", FutureWarning)
+            warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
+            return copy.deepcopy(net).to(device=device, dtype=dtype)
     except Exception as error:
         raise TargetError(
             f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
@@ -119,7 +123,7 @@ def copied(net: nn.Module) -> nn.Module:
 
 def in_float64(net: nn.Module) -> nn.Module:
     """A deep copy with all floating parameters, buffers and tensor attributes in float64, on the CPU."""
-    double = copied(net).to(device="cpu").double()
+    double = copied(net, device=torch.device("cpu"), dtype=torch.float64)
     for module in double.modules():
         for name, item in list(vars(module).items()):
             if isinstance(item, torch.Tensor):

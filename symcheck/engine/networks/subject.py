@@ -58,8 +58,8 @@ class Subject:
         self.dtype = _deployed_dtype(net, dtype)
         self.device = _device(device)
         self.exact = in_float64(net).train(training)
-        deployed = copied(net).to(self.device).train(training)
-        self.deployed = deployed.to(self.dtype) if dtype is not None else deployed
+        cast = None if dtype is None else self.dtype
+        self.deployed = copied(net, device=self.device, dtype=cast).train(training)
         self.one_by_one = False
         for parameter in self.exact.parameters():
             parameter.requires_grad_(False)
