@@ -23,6 +23,7 @@ from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
 from symcheck.engine.environments.pool import gather
 from symcheck.engine.environments.stepper import Stepper
+from symcheck.engine.environments.tabular import TabularEvidence, table_of
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
@@ -105,6 +106,11 @@ def _seed(seed: int, label: str) -> int:
 def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     method = bench.options.method
     placement = bench.pairs.placement
+    table = table_of(bench.pairs.stepper.env) if method in ("auto", "exact") else None
+    if table is not None:
+        start = getattr(bench.pairs.stepper.base, "initial_state_distrib", None)
+        reason = f"exact: a finite MDP of {len(table)} states whose probabilities are known, enumerated"
+        return Chosen(bench, TabularEvidence(bench, table, start), reason)
     if method == "exact":
         raise OptionError(
             "the exact method needs a finite MDP with known probabilities, which this environment does not show.",

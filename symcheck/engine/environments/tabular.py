@@ -1,0 +1,249 @@
+"""The exact method: every (s, a, g) of a finite MDP whose probabilities are known.
+
+Gymnasium's toy texts keep them as `P[s][a] = [(probability, next state, reward, terminated), ...]`. Both sides are
+compared as laws: outcomes in another order, or split into parts, are the same law. States are restricted to those that
+an episode can visit and act in; what a table says elsewhere is nobody's business.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.placement import Word
+from symcheck.engine.results import Counterexample, PropertyResult
+
+Law = dict[Hashable, float]
+Outcome = tuple[float, int, float, bool]
+
+# Probabilities are written as decimals and added a few at a time: 64 rounding units of 1.
+_TOLERANCE = 64 * float(np.finfo(np.float64).eps)
+_MOST_ACTIONS_PERMUTED = 5
+_TRANSPARENT = {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"}
+
+
+def table_of(env: gym.Env[Any, Any]) -> dict[int, dict[int, list[Outcome]]] | None:
+    """The transition table of an environment, where it has one and no wrapper changes what it says.
+
+    Args:
+        env: with the user's wrappers.
+
+    Returns:
+        `P`, or None.
+    """
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if type(layer).__name__ not in _TRANSPARENT:
+            return None
+        layer = layer.env
+    table = getattr(layer, "P", None)
+    discrete = isinstance(env.observation_space, spaces.Discrete) and isinstance(env.action_space, spaces.Discrete)
+    return table if discrete and isinstance(table, dict) and table else None
+
+
+class TabularEvidence:
+    """Evidence by enumeration.
+
+    Args:
+        bench: the symmetry and the options.
+        table: `P`.
+        start: probability of each start state, shape (states,); None where it is not known.
+    """
+
+    method = "exact"
+
+    def __init__(self, bench: Workbench, table: dict[int, dict[int, list[Outcome]]], start: Any) -> None:
+        self.bench = bench
+        self._table = table
+        self._start = None if start is None else np.asarray(start, dtype=np.float64)
+        self._visited = sorted(self._reachable())
+
+    def _reachable(self) -> set[int]:
+        seeds = range(len(self._table)) if self._start is None else np.flatnonzero(self._start)
+        seen: set[int] = set()
+        waiting = [int(s) for s in seeds]
+        while waiting:
+            state = waiting.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            for outcomes in self._table[state].values():
+                waiting += [int(s) for p, s, _, ended in outcomes if p > 0 and not ended]
+        return seen
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict on one property; see `Evidence`."""
+        checked = 0
+        violations: list[tuple[Word, int, int]] = []
+        worst = 0.0
+        for word, state, action in self._cases():
+            checked += 1
+            gap = self._gap(part, word, state, action, None)
+            worst = max(worst, gap)
+            if not gap <= _TOLERANCE:
+                violations.append((word, state, action))
+        result = PropertyResult(
+            name,
+            "failed" if violations else "proved",
+            self.method,
+            checked=checked,
+            violations=len(violations),
+            max_residual=worst,
+            tolerance=_TOLERANCE,
+            unit=f"total variation; {UNITS[part]}",
+            detail=f"all {checked} (s, a, g) of the {len(self._visited)} states that an episode visits, enumerated.",
+        )
+        return self._failed(result, part, violations) if violations else result
+
+    def _cases(self) -> Iterator[tuple[Word, int, int]]:
+        for word in self.bench.words:
+            for state in self._visited:
+                for action in self._table[state]:
+                    yield word, state, action
+
+    def _gap(self, part: Part, word: Word, state: int, action: int, act: Callable[[int], int] | None) -> float:
+        expected, actual = self._laws(part, word, state, action, act)
+        return total_variation(expected, actual)
+
+    def _laws(
+        self, part: Part, word: Word, state: int, action: int, act: Callable[[int], int] | None
+    ) -> tuple[Law, Law]:
+        bound = self.bench.pairs.bound
+        image = int(bound.observation(word, np.int64(state)))
+        moved = int(bound.action(word, np.int64(action), np.int64(state))) if act is None else act(action)
+        keep: dict[Part, Callable[[int, float, bool, bool], Hashable]] = {
+            "reward": lambda s, r, ended, left: round(float(r), 12),
+            "termination": lambda s, r, ended, left: bool(ended),
+            "transition": lambda s, r, ended, left: int(bound.observation(word, np.int64(s))) if left else int(s),
+            "observation": lambda s, r, ended, left: 0,
+        }
+        sides = []
+        for at, chosen, left in ((state, action, True), (image, moved, False)):
+            law: Law = defaultdict(float)
+            for probability, following, reward, ended in self._table[at][chosen]:
+                law[keep[part](following, reward, ended, left)] += float(probability)
+            sides.append(dict(law))
+        return sides[0], sides[1]
+
+    def _failed(self, result: PropertyResult, part: Part, violations: list[tuple[Word, int, int]]) -> PropertyResult:
+        bound = self.bench.pairs.bound
+        word, state, action = violations[0]
+        expected, actual = self._laws(part, word, state, action, None)
+        example = Counterexample(
+            group_element=bound.label(word),
+            observation=state,
+            state=None,
+            action=action,
+            expected=_listed(expected),
+            actual=_listed(actual),
+            residual=total_variation(expected, actual),
+            where=f"law of the {_SAID[part]}, as (value, probability)",
+            image_observation=int(bound.observation(word, np.int64(state))),
+            image_action=int(bound.action(word, np.int64(action), np.int64(state))),
+        )
+        causes = [*self._corrections(word), f"it breaks for {len(violations)} of {result.checked} (s, a, g)"]
+        return dataclasses.replace(result, counterexample=example, causes=tuple(causes))
+
+    def _corrections(self, word: Word) -> list[str]:
+        """Action maps under which all equations hold."""
+        actions = sorted(self._table[self._visited[0]])
+        if len(actions) > _MOST_ACTIONS_PERMUTED:
+            return []
+        found = []
+        parts: tuple[Part, ...] = ("transition", "reward", "termination")
+        for images in itertools.permutations(actions):
+            act = dict(zip(actions, images, strict=True)).__getitem__
+            cases = [(s, a) for s in self._visited for a in self._table[s]]
+            if all(self._gap(part, word, s, a, act) <= _TOLERANCE for s, a in cases for part in parts):
+                found.append(
+                    "K = identity would pass: with the actions unchanged all equations hold"
+                    if list(images) == actions
+                    else f"with the action map {list(images)} all equations hold"
+                )
+        return found[:2]
+
+    def judge_start(self, name: str) -> PropertyResult:
+        """The verdict on the start distribution, compared probability by probability."""
+        bound = self.bench.pairs.bound
+        if self._start is None:
+            return PropertyResult(
+                name, "undecided", self.method, checked=0, detail="the start distribution is not known."
+            )
+        gaps = {}
+        for word in self.bench.words:
+            images = [int(bound.observation(word, np.int64(s))) for s in range(len(self._start))]
+            mapped = np.zeros_like(self._start)
+            np.add.at(mapped, images, self._start)
+            gaps[word] = np.abs(mapped - self._start)
+        worst = max(float(gap.max()) for gap in gaps.values())
+        result = PropertyResult(
+            name,
+            "proved" if worst <= _TOLERANCE else "failed",
+            self.method,
+            checked=len(self._start) * len(gaps),
+            violations=sum(int((gap > _TOLERANCE).sum()) for gap in gaps.values()),
+            max_residual=worst,
+            tolerance=_TOLERANCE,
+            unit="difference of probabilities",
+            detail=f"the probabilities of all {len(self._start)} states, compared.",
+        )
+        if worst <= _TOLERANCE:
+            return result
+        return self._start_failed(result, gaps, self._start)
+
+    def _start_failed(self, result: PropertyResult, gaps: dict[Word, Any], start: Any) -> PropertyResult:
+        bound = self.bench.pairs.bound
+        word = max(gaps, key=lambda one: float(gaps[one].max()))
+        state = int(np.argmax(gaps[word] * (start > 0)))
+        image = int(bound.observation(word, np.int64(state)))
+        example = Counterexample(
+            group_element=bound.label(word),
+            observation=state,
+            state=None,
+            action=None,
+            expected=float(start[state]),
+            actual=float(start[image]),
+            residual=float(gaps[word].max()),
+            where=f"probability of starting in {state} and in its image {image}",
+            image_observation=image,
+        )
+        cause = "the start distribution is not symmetric; the dynamics are judged on their own"
+        return dataclasses.replace(result, counterexample=example, causes=(cause,))
+
+
+_SAID: dict[Part, str] = {
+    "reward": "reward",
+    "transition": "next state",
+    "termination": "end",
+    "observation": "observation",
+}
+
+
+def total_variation(one: Law, other: Law) -> float:
+    """Half the sum of absolute differences of two laws.
+
+    Args:
+        one: value to probability.
+        other: the same.
+
+    Returns:
+        Between 0 and 1.
+
+    Example:
+        >>> total_variation({0: 0.5, 1: 0.5}, {1: 1.0})
+        0.5
+    """
+    return 0.5 * sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in {*one, *other})
+
+
+def _listed(law: Law) -> list[list[Any]]:
+    return [[value, probability] for value, probability in sorted(law.items(), key=lambda item: str(item[0]))]
