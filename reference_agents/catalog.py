@@ -48,6 +48,21 @@ class NetworkPlan:
 
 
 @dataclass(frozen=True)
+class Sweep:
+    """What the paper trained on a task.
+
+    Attributes:
+        networks: which.
+        learning_rates: each of them at each of these.
+        seeds: how many.
+    """
+
+    networks: tuple[str, ...]
+    learning_rates: tuple[float, ...]
+    seeds: int
+
+
+@dataclass(frozen=True)
 class Task:
     """Something to learn.
 
@@ -59,6 +74,7 @@ class Task:
         algorithm: what trains it by default.
         observation_shape: of one observation: a vector's length, or (channels, height, width).
         actions: how many there are.
+        sweep: what the paper trained.
         networks: name to plan.
         summary: one line for `reference-agents list`.
     """
@@ -70,6 +86,7 @@ class Task:
     algorithm: str
     observation_shape: tuple[int, ...]
     actions: int
+    sweep: Sweep
     networks: Mapping[str, NetworkPlan] = field(default_factory=dict)
     summary: str = ""
 
@@ -109,11 +126,18 @@ _GRID_NETWORKS = _plans(
 
 TASKS: dict[str, Task] = {
     "cartpole": Task(
-        "cartpole", "CartPole-v1", "cartpole/mirror", 475.0, "ppo", (4,), 2, _CARTPOLE_NETWORKS,
+        "cartpole", "CartPole-v1", "cartpole/mirror", 475.0, "ppo", (4,), 2,
+        Sweep(
+            ("equivariant", "nullspace", "random", "mlp", "mlp-wide"),
+            (0.01, 0.05, 0.001, 0.005, 0.0001, 0.0003, 0.0005), 25,
+        ),
+        _CARTPOLE_NETWORKS,
         "balance a pole on a cart; mirrored states and swapped actions are alike",
     ),
     "gridworld": Task(
-        "gridworld", "symcheck/PredatorPrey-v0", "predator-prey/rot90", 0.70, "a2c", (1, 21, 21), 5, _GRID_NETWORKS,
+        "gridworld", "symcheck/PredatorPrey-v0", "predator-prey/rot90", 0.70, "a2c", (1, 21, 21), 5,
+        Sweep(("equivariant", "nullspace", "random", "cnn"), (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3), 20),
+        _GRID_NETWORKS,
         "catch a prey on a torus, seen from above; quarter turns of the image and of the moves are alike",
     ),
 }  # fmt: skip

@@ -40,10 +40,10 @@ def sample_actions(logits: torch.Tensor, uniforms: npt.NDArray[np.float64]) -> A
     return actions
 
 
-def evaluate(
+def play(
     policy: Policy, make_environment: MakeEnvironment, seeds: Sequence[int], *, episodes: int, index: int
 ) -> npt.NDArray[np.float64]:
-    """The mean return of each run over `episodes` episodes.
+    """The return of each of `episodes` episodes of each run.
 
     Args:
         policy: observations (runs, environments, ...) to logits (runs, environments, actions).
@@ -53,7 +53,7 @@ def evaluate(
         index: the evaluation's number; each has streams of its own, so that evaluations do not depend on one another.
 
     Returns:
-        Mean returns, shape (runs,).
+        Returns, shape (runs, episodes).
     """
     environment = make_environment(seeds, episodes, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
     streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, (episodes,), index=index)
@@ -65,5 +65,4 @@ def evaluate(
         returns += np.where(running, step.reward, 0.0)
         running &= ~(step.terminated | step.truncated)
         observation = step.observation
-    means: npt.NDArray[np.float64] = returns.mean(1)
-    return means
+    return returns

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.catalog import NetworkPlan, Task
-from reference_agents.evaluation import evaluate
+from reference_agents.evaluation import play
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.rollout import Collector
 from reference_agents.networks.actor_critic import ActorCritic
@@ -158,13 +158,13 @@ def _evaluate(training: Training, seeds: Sequence[int], device: torch.device, *,
     def policy(observations: npt.NDArray[np.float32]) -> torch.Tensor:
         return network.forward(torch.from_numpy(observations).to(device))[0]
 
-    returns = evaluate(
+    returns = play(
         policy,
         environment_class(training.job.task),
         seeds,
         episodes=settings.evaluation_episodes,
         index=len(training.env_steps),
-    )
+    ).mean(1)
     returns[list(training.stopped)] = math.nan
     training.env_steps.append(env_steps)
     training.returns.append(returns)

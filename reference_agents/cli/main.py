@@ -46,9 +46,48 @@ def train(
     """Train all seeds of one network at all learning rates, as one program."""
     from reference_agents.cli.train import Request, run_training
 
-    rates = None if learning_rate is None else tuple(part.strip() for part in learning_rate.split(","))
-    request = Request(task, network, seeds, rates, steps, preset, device, out, quiet, _command_line())
+    request = Request(task, network, seeds, _words(learning_rate), steps, preset, device, out, quiet, _command_line())
     _exit_with(lambda: run_training(request))
+
+
+@app.command("sweep")
+def sweep(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="What to learn; see `reference-agents list`.")],
+    preset: Annotated[str, typer.Option("--preset", help="paper or tuned.")] = "paper",
+    networks: Annotated[
+        str | None, typer.Option("--network", metavar="A,B,...", help="Which networks; the paper's where left out.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="How many seeds; the paper's number where left out.")
+    ] = None,
+    learning_rate: Annotated[
+        str | None, typer.Option("--learning-rate", metavar="X,Y,...", help="The paper's grid where left out.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Environment steps of each run.")] = None,
+    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")] = Path("runs"),
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Train every network of a task at every learning rate with every seed, one network after the other."""
+    from reference_agents.cli.sweep import SweepRequest, run_sweep
+
+    request = SweepRequest(
+        task, _words(networks), seeds, _words(learning_rate), steps, preset, device, out, quiet, _command_line()
+    )
+    _exit_with(lambda: run_sweep(request))
+
+
+@app.command("evaluate")
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    episodes: Annotated[int, typer.Option("--episodes", help="How many episodes of each network.")] = 100,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action, not a sampled one.")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Of the episodes.")] = 0,
+) -> None:
+    """Play episodes with every trained network of a run."""
+    from reference_agents.cli.evaluate import evaluate_run
+
+    _exit_with(lambda: evaluate_run(run, episodes=episodes, greedy=greedy, seed=seed))
 
 
 @app.command("report")
@@ -57,6 +96,17 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder 
     from reference_agents.cli.report import write_report
 
     _exit_with(lambda: write_report(folder))
+
+
+@app.command("compare")
+def compare(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs of one task.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("compare.html"),
+) -> None:
+    """Write one page that draws the runs of several folders together."""
+    from reference_agents.cli.report import write_comparison
+
+    _exit_with(lambda: write_comparison(folders, out))
 
 
 @app.command("list")
@@ -78,6 +128,10 @@ def _exit_with(command: Callable[[], int]) -> None:
         typer.echo("interrupted before anything was finished", err=True)
         raise typer.Exit(INTERRUPTED) from error
     raise typer.Exit(code)
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(","))
 
 
 def _command_line() -> str:

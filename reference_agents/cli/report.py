@@ -29,20 +29,41 @@ def write_report(folder: Path) -> int:
         TargetError: where there is no run.
         OptionError: where the page cannot be written.
     """
-    console = Console()
     found = [(path, load(path)) for path in find_runs(folder)]
     tasks = sorted({record.task for _, record in found})
     for task in tasks:
         target = folder / ("report.html" if len(tasks) == 1 else f"report-{task}.html")
-        page = render_curves(build_model([(path, record) for path, record in found if record.task == task]))
-        try:
-            write_file(target, page.encode())
-        except OSError as error:
-            raise OptionError(
-                f"expected a folder that can be written to, got {str(folder)!r} ({error.strerror}).", where="DIR"
-            ) from error
-        console.print(f"wrote {target}", highlight=False, soft_wrap=True)
+        _write(target, build_model([(path, record) for path, record in found if record.task == task]), where="DIR")
     return 0
+
+
+def write_comparison(folders: Sequence[Path], target: Path) -> int:
+    """Read the runs of several folders, all of one task, and write one page; 0.
+
+    Raises:
+        TargetError: where a folder holds no run.
+        OptionError: where the runs are of several tasks, or the page cannot be written.
+    """
+    found = {path.resolve(): load(path) for folder in folders for path in find_runs(folder)}
+    tasks = sorted({record.task for record in found.values()})
+    if len(tasks) > 1:
+        raise OptionError(
+            f"expected runs of one task, got runs of {' and '.join(tasks)}.",
+            where="DIR",
+            remedy="Compare task by task.",
+        )
+    _write(target, build_model(list(found.items())), where="--out")
+    return 0
+
+
+def _write(target: Path, model: CurveModel, *, where: str) -> None:
+    try:
+        write_file(target, render_curves(model).encode())
+    except OSError as error:
+        raise OptionError(
+            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where=where
+        ) from error
+    Console().print(f"wrote {target}", highlight=False, soft_wrap=True)
 
 
 def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:

@@ -224,3 +224,64 @@ def test_the_grid_world_trains_from_the_same_command(tmp_path: Path) -> None:
     logits, value = load_network(tmp_path / "gridworld-equivariant")(torch.zeros(2, 1, 21, 21))
     assert logits.shape == (2, 5)
     assert value.shape == (2, 1)
+
+
+def test_a_sweep_trains_every_network_it_is_given_into_one_folder(tmp_path: Path) -> None:
+    code, _ = _run("sweep", "cartpole", "--network", "mlp,equivariant", "--learning-rate", "0.01,0.001", *SHORT,
+                   "--out", tmp_path)  # fmt: skip
+    assert code == 0
+    saved = [record.load(path) for path in record.find_runs(tmp_path)]
+    assert [(one.network, len(one.runs)) for one in saved] == [("equivariant", 4), ("mlp", 4)]
+
+
+def test_a_sweep_with_one_unknown_network_trains_none(tmp_path: Path) -> None:
+    code, output = _run("sweep", "cartpole", "--network", "mlp,cnn", *SHORT, "--out", tmp_path / "runs")
+    assert code == 2
+    assert "has no network 'cnn'" in " ".join(output.split())
+    assert not (tmp_path / "runs").exists()
+
+
+def test_evaluating_a_run_plays_every_network_and_is_reproducible(runs: Path) -> None:
+    code, output = _run("evaluate", runs / "cartpole-mlp", "--episodes", "3")
+    assert code == 0
+    assert len([line for line in output.splitlines() if line.startswith("0.0")]) == 4
+    assert _run("evaluate", runs / "cartpole-mlp", "--episodes", "3")[1] == output
+    assert _run("evaluate", runs / "cartpole-mlp", "--episodes", "3", "--greedy")[1] != output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--episodes", "0"], "--episodes: expected a number of episodes"), (["--seed", "-1"], "--seed: expected a seed")],
+)
+def test_an_evaluation_that_cannot_be_made_exits_2(runs: Path, arguments: list[str], message: str) -> None:
+    code, output = _run("evaluate", runs / "cartpole-mlp", *arguments)
+    assert code == 2
+    assert message in " ".join(output.split())
+
+
+def test_evaluating_what_is_not_a_run_exits_2(tmp_path: Path) -> None:
+    code, output = _run("evaluate", tmp_path)
+    assert code == 2
+    assert "RUN: expected a run folder" in " ".join(output.split())
+
+
+def test_comparing_folders_draws_their_runs_on_one_page(runs: Path, tmp_path: Path) -> None:
+    assert _run("train", "cartpole", "--network", "mlp-wide", *SHORT, "--out", tmp_path)[0] == 0
+    assert _run("compare", runs, tmp_path, "--out", tmp_path / "page.html")[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "mlp-wide" in page
+    assert "0.001" in page
+    code, output = _run("compare", runs, tmp_path, "--out", tmp_path / "missing" / "page.html")
+    assert code == 2
+    assert "--out: expected a file that can be written" in " ".join(output.split())
+
+
+def test_runs_of_two_tasks_get_a_page_each_and_cannot_be_compared(tmp_path: Path) -> None:
+    for task, network in (("cartpole", "mlp"), ("gridworld", "cnn")):
+        arguments = ("--network", network, "--preset", "tuned", "--seeds", "1", "--steps", "80")
+        assert _run("train", task, *arguments, "--out", tmp_path)[0] == 0
+    assert _run("report", tmp_path)[0] == 0
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == ["report-cartpole.html", "report-gridworld.html"]
+    code, output = _run("compare", tmp_path, "--out", tmp_path / "page.html")
+    assert code == 2
+    assert "expected runs of one task, got runs of cartpole and gridworld" in " ".join(output.split())
