@@ -75,6 +75,7 @@ class CartPoleVector:
 
     observation_shape: tuple[int, ...] = (4,)
     actions: int = 2
+    distinct_observations: Observations | None = None
 
     def __init__(
         self, seeds: Sequence[int], environments: int, *, purpose: Purpose = Purpose.ENVIRONMENT, index: int = 0
@@ -102,6 +103,10 @@ class CartPoleVector:
         self.states = np.where(ended[..., None], self._start_states(), following)
         self.elapsed[ended] = 0
         return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
+
+    def codes(self) -> npt.NDArray[np.int64]:
+        """There is no table of observations."""
+        raise NotImplementedError("CartPole has infinitely many observations")
 
     def _start_states(self) -> States:
         return (2.0 * self._starts.next() - 1.0) * START_RANGE

@@ -44,6 +44,7 @@ class PredatorPreyVector:
     ) -> None:
         self._streams = UniformStreams(seeds, purpose, (environments, 6), index=index)
         self._images = images().astype(np.float32)
+        self.distinct_observations: Observations | None = self._images.reshape(-1, *self.observation_shape)
         self.displacements: npt.NDArray[np.int64] = np.zeros((len(seeds), environments, 2), dtype=np.int64)
         self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
 
@@ -72,6 +73,11 @@ class PredatorPreyVector:
         observation = self._draw(self.displacements) if ended.any() else final
         reward = np.where(terminated, CATCH_REWARD, STEP_REWARD).astype(np.float32)
         return Step(observation, final, reward, terminated, truncated)
+
+    def codes(self) -> npt.NDArray[np.int64]:
+        """The number of each environment's displacement, row by row, shape (runs, environments)."""
+        codes: npt.NDArray[np.int64] = (self.displacements + REACH) @ np.array([SIZE, 1])
+        return codes
 
     def _draw(self, displacements: npt.NDArray[np.int64]) -> Observations:
         drawn: Observations = self._images[displacements[..., 0] + REACH, displacements[..., 1] + REACH]

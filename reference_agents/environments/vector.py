@@ -35,10 +35,21 @@ class Step:
 
 
 class VectorEnvironment(Protocol):
-    """All environments of all runs, with one random stream per run; ended episodes restart within the same step."""
+    """All environments of all runs, with one random stream per run; ended episodes restart within the same step.
+
+    Attributes:
+        observation_shape: of one observation.
+        actions: how many there are.
+        distinct_observations: every observation there is, shape (n, *observation_shape), where they are few enough to
+            tabulate a policy; None otherwise.
+    """
 
     observation_shape: tuple[int, ...]
     actions: int
+    distinct_observations: Observations | None
+
+    def codes(self) -> npt.NDArray[np.int64]:
+        """Which of the distinct observations each environment shows, shape (runs, environments)."""
 
     def reset(self) -> Observations:
         """Start every episode afresh; observations of shape (runs, environments, *observation_shape)."""

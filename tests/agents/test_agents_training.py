@@ -100,6 +100,7 @@ class IdentityEnvironment:
 
     observation_shape = (4,)
     actions = 2
+    distinct_observations = None
 
     def __init__(self, seeds, environments, *, purpose=Purpose.ENVIRONMENT, index=0):  # type: ignore[no-untyped-def]
         self._streams = UniformStreams(seeds, purpose, (environments,), index=index)
@@ -131,6 +132,7 @@ class CountingEnvironment:
 
     observation_shape = (4,)
     actions = 2
+    distinct_observations = None
     limit = 3
 
     def __init__(self, seeds, environments):  # type: ignore[no-untyped-def]

@@ -1,0 +1,78 @@
+"""The vectorised grid world against the Gymnasium environment, and policies tabulated over its observations."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from reference_agents import evaluation
+from reference_agents.catalog import find_network, find_task
+from reference_agents.environments.predator_prey import PredatorPreyVector
+from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.networks.build import build_plan
+from symcheck.envs.predator_prey import MOVES, PREY_MOVES, PredatorPreyEnv, draw, wrap
+
+TASK = find_task("gridworld")
+
+
+def test_every_step_is_one_that_the_scalar_environment_could_take() -> None:
+    vector = PredatorPreyVector([0, 1], 8)
+    vector.reset()
+    rng = np.random.default_rng(0)
+    prey_moved = 0
+    for _ in range(300):
+        before, actions = vector.displacements.copy(), rng.integers(0, 5, (2, 8))
+        step = vector.step(actions)
+        for index in np.ndindex(2, 8):
+            moved = wrap(before[index] + MOVES[actions[index]])
+            possible = [wrap(moved - prey) for prey in MOVES]
+            found = [k for k, end in enumerate(possible) if np.array_equal(step.final_observation[index], draw(end))]
+            assert len(found) == 1
+            prey_moved += found[0] > 0
+            caught = not possible[found[0]].any()
+            assert bool(step.terminated[index]) is caught
+            assert step.reward[index] == np.float32(1.0 if caught else -0.1)
+            assert np.array_equal(step.observation[index], draw(vector.displacements[index]))
+    # five standard deviations of a frequency of 4,800 draws
+    assert abs(prey_moved / 4800 - PREY_MOVES) < 5 * np.sqrt(PREY_MOVES * (1 - PREY_MOVES) / 4800)
+
+
+def test_greedy_pursuit_scores_what_the_scalar_environment_gives_it() -> None:
+    def pursue(displacement: np.ndarray) -> int:
+        return int(np.argmin([np.abs(wrap(displacement + move)).sum() for move in MOVES]))
+
+    env, returns = PredatorPreyEnv(), []
+    for episode in range(400):
+        env.reset(seed=episode)
+        total, terminated = 0.0, False
+        while not terminated:
+            _, reward, terminated, _, _ = env.step(np.int64(pursue(env.get_state())))
+            total += reward
+        returns.append(total)
+    table = torch.full((49, 5), -torch.inf)
+    for code in range(49):
+        table[code, pursue(np.array([code // 7 - 3, code % 7 - 3]))] = 0.0
+    vectorised = evaluation.play(
+        lambda observations: table.unsqueeze(0), PredatorPreyVector, [0], episodes=400, index=0
+    )
+    # two means of 400 returns of standard deviation 0.2: five standard errors of their difference
+    assert abs(np.mean(returns) - vectorised.mean()) < 5 * np.sqrt(2) * np.std(returns) / 20
+
+
+def test_starts_are_uniform_over_displacements() -> None:
+    codes = np.concatenate([PredatorPreyVector([seed], 100).reset() for seed in range(100)], axis=1)
+    pictures, counts = np.unique(codes.reshape(10_000, -1), axis=0, return_counts=True)
+    assert len(pictures) == 49
+    # chi-square with 48 degrees of freedom: mean 48, standard deviation 9.8; five of them
+    assert ((counts - 10_000 / 49) ** 2 / (10_000 / 49)).sum() < 48 + 5 * 9.8
+
+
+def test_a_tabulated_policy_plays_the_very_episodes_of_the_policy_itself(monkeypatch) -> None:
+    network = ActorCritic(build_plan(TASK, find_network(TASK, "cnn")), [0, 1], torch.device("cpu"))
+
+    def policy(observations: np.ndarray) -> torch.Tensor:
+        return network.forward(torch.from_numpy(observations))[0]
+
+    tabulated = evaluation.play(policy, PredatorPreyVector, [0, 1], episodes=5, index=0)
+    monkeypatch.setattr(evaluation, "_tabulated", lambda policy, environment, runs: policy)
+    assert np.array_equal(evaluation.play(policy, PredatorPreyVector, [0, 1], episodes=5, index=0), tabulated)
