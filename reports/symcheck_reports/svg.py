@@ -65,7 +65,16 @@ def segment(x: float, y: float, *, to_x: float | None = None, to_y: float | None
     return element("path", d=Markup(f"M{coordinate(x)} {coordinate(y)}{end}"), class_=class_)
 
 
-def figure(children: Iterable[str], *, name: str, title: str, description: str, width: float, height: float) -> Markup:
+def figure(
+    children: Iterable[str],
+    *,
+    name: str,
+    title: str,
+    description: str,
+    width: float,
+    height: float,
+    pixels: float | None = None,
+) -> Markup:
     """An `svg` element that scales with its column and is named for people who do not see it.
 
     Args:
@@ -75,6 +84,7 @@ def figure(children: Iterable[str], *, name: str, title: str, description: str, 
         description: what it shows, in a sentence or two.
         width: user units across.
         height: user units down.
+        pixels: per user unit, for a figure of fixed size; None fits it to its column.
     """
     return element(
         "svg",
@@ -82,7 +92,9 @@ def figure(children: Iterable[str], *, name: str, title: str, description: str, 
         element("desc", description, id=f"{name}-desc"),
         *children,
         viewBox=Markup(f"0 0 {coordinate(width)} {coordinate(height)}"),
-        class_="figure",
+        width=None if pixels is None else pixels * width,
+        height=None if pixels is None else pixels * height,
+        class_="figure" if pixels is None else "fixed",
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
     )

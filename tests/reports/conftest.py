@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck_reports.basis_model import BasisLayer, BasisModel
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 
 VERSIONS = {"symcheck": "0.1.0", "gymnasium": "1.4.0", "numpy": "2.4.6", "python": "3.11.2"}
@@ -350,6 +351,25 @@ def curve_model() -> CurveModel:
         versions={"symcheck": "0.1.0"},
         duration_s=75.0,
         notes=("Preset paper.",),
+    )
+
+
+@pytest.fixture
+def basis_model() -> BasisModel:
+    """Three layers: signed matrices, filters in tiles, and one without a free weight."""
+    signed = [[[1.0, 0, 0, 0], [-1.0, 0, 0, 0]], [[0, 0.25, 0, 0], [0, -0.25, 0, 0]]]
+    corner = [[float(i % 3 == 0 and j == 0) for j in range(3)] for i in range(12)]
+    return BasisModel(
+        "cart-pole mirror",
+        "C2",
+        2,
+        [
+            BasisLayer("observation -> hidden", "signed", "regular", (2, 4), 4, 8, 1, 2, "exact: rank 4", signed),
+            BasisLayer("image -> hidden", "trivial", "regular", (4, 1, 3, 3), 9, 36, 1, 4, "exact: rank 9", [corner]),
+            BasisLayer("observation -> value", "signed", "trivial", (1, 4), 0, 4, 1, 1, "exact: rank 0"),
+        ],
+        command="symcheck basis cartpole/mirror",
+        versions=[("symcheck", "0.1.0")],
     )
 
 

@@ -21,6 +21,8 @@ import pytest
 
 from symcheck.engine.results import RunResult
 from symcheck_reports import html
+from symcheck_reports.basis_model import BasisModel
+from symcheck_reports.basis_page import render_basis
 from symcheck_reports.curve_model import CurveModel
 from symcheck_reports.curves import render_curves
 
@@ -28,7 +30,7 @@ NPM = shutil.which("npm")
 AXE_VERSION = "4.14.1"
 BROWSER = os.environ.get("SYMCHECK_BROWSER") or shutil.which("chromium")
 pytestmark = pytest.mark.slow
-PAGES = ("passing_run", "failing_run", "failing_network", "hostile_run", "several_runs", "curve_model")
+PAGES = ("passing_run", "failing_run", "failing_network", "hostile_run", "several_runs", "curve_model", "basis_model")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
@@ -123,6 +125,12 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
 
+def _rendered(value: RunResult | list[RunResult] | CurveModel | BasisModel) -> str:
+    if isinstance(value, CurveModel):
+        return render_curves(value)
+    return render_basis(value) if isinstance(value, BasisModel) else html.render_run(value)
+
+
 if BROWSER is not None:
 
     @pytest.fixture(scope="module")
@@ -139,11 +147,8 @@ if BROWSER is not None:
 
     @pytest.fixture(params=PAGES)
     def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-        value: RunResult | list[RunResult] | CurveModel = request.getfixturevalue(request.param)
         path = tmp_path / f"{request.param}.html"
-        path.write_text(
-            render_curves(value) if isinstance(value, CurveModel) else html.render_run(value), encoding="utf-8"
-        )
+        path.write_text(_rendered(request.getfixturevalue(request.param)), encoding="utf-8")
         return path
 
     def test_a_page_opens_without_a_console_message_or_a_request(desktop: Browser, page: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 
 from symcheck.engine.results import Counterexample, RunResult
 from symcheck_reports import html, words
+from symcheck_reports.basis_model import BasisModel
+from symcheck_reports.basis_page import render_basis
 from symcheck_reports.curve_model import CurveModel
 from symcheck_reports.curves import render_curves
 from symcheck_reports.templating import formula
@@ -56,11 +58,23 @@ class Page(HTMLParser):
         return [str(attributes[attribute]) for _, attributes in self.elements if attribute in attributes]
 
 
-@pytest.fixture(params=["passing_run", "failing_run", "failing_network", "hostile_run", "several_runs", "curve_model"])
+@pytest.fixture(
+    params=[
+        "passing_run",
+        "failing_run",
+        "failing_network",
+        "hostile_run",
+        "several_runs",
+        "curve_model",
+        "basis_model",
+    ]
+)
 def page_text(request: pytest.FixtureRequest) -> str:
     """Every kind of page."""
     value = request.getfixturevalue(request.param)
-    return render_curves(value) if isinstance(value, CurveModel) else html.render_run(value)
+    if isinstance(value, CurveModel):
+        return render_curves(value)
+    return render_basis(value) if isinstance(value, BasisModel) else html.render_run(value)
 
 
 def test_every_page_is_well_formed(page_text: str) -> None:

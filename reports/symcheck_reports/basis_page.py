@@ -1,0 +1,135 @@
+"""The page of `symcheck basis`: how many weights a symmetry leaves free in each layer, and what the filters look like.
+
+Basis matrices are drawn as Hinton diagrams: a square per weight, its side growing with the weight's size, filled where
+the weight is positive and hollow where it is negative, so that sign needs no colour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from symcheck_reports import svg
+from symcheck_reports.basis_model import BasisLayer, BasisModel
+from symcheck_reports.formatting import count, one_line, plural
+from symcheck_reports.templating import PageHead, Section, document, section
+
+# A picture of more cells is a grey patch; the matrices themselves are one call away.
+MAX_CELLS = 2500
+MAX_PICTURES = 12
+_CELL = 10.0
+
+
+def render_basis(model: BasisModel) -> str:
+    """The page.
+
+    Args:
+        model: the layers with their ranks and pictures.
+
+    Returns:
+        A complete HTML document; it requests nothing.
+
+    Raises:
+        ValueError: when `model` has no layer.
+
+    Example:
+        >>> layer = BasisLayer("in -> out", "signed", "regular", (2, 4), 4, 8, 1, 2, "exact", [[[1, 0], [0, -1]]])
+        >>> "4 free weights where a dense layer has 8" in render_basis(BasisModel("mirror", "C2", 2, [layer]))
+        True
+    """
+    if not model.layers:
+        raise ValueError("expected at least one layer, got none")
+    head = PageHead("Intertwiner bases", _sentence(model), _lead(model), facts=_facts(model))
+    sections = [_table(model), _filters(model), _again(model)]
+    return document(head, [built for built in sections if built is not None])
+
+
+def _sentence(model: BasisModel) -> str:
+    first = model.layers[0]
+    free = plural(first.rank, "free weight")
+    name = one_line(first.name.replace("->", "→"), 60)
+    return f"{one_line(model.symmetry, 80)}: {name} has {free} where a dense layer has {count(first.dense)}."
+
+
+def _lead(model: BasisModel) -> str:
+    empty = ", ".join(layer.name.replace("->", "→") for layer in model.layers if layer.rank == 0)
+    if not empty:
+        return "Numbers are per pair of an input and an output channel."
+    return f"No weight is free in {one_line(empty, 200)}: only the zero layer commutes with the group there."
+
+
+def _facts(model: BasisModel) -> list[tuple[str, str]]:
+    return [("symmetry", model.symmetry), ("group", f"{model.group} (order {count(model.order)})")]
+
+
+def _table(model: BasisModel) -> Section:
+    rows = [(layer, _sharing(layer), " × ".join(str(side) for side in layer.shape)) for layer in model.layers]
+    return section("basis", "basis", "What the symmetry leaves free", rows=rows)
+
+
+def _sharing(layer: BasisLayer) -> str:
+    return f"{layer.dense / layer.rank:.3g}" if layer.rank else "–"
+
+
+def _filters(model: BasisModel) -> Section | None:
+    drawn = []
+    for index, layer in enumerate(model.layers):
+        pictures = [p for p in layer.pictures[:MAX_PICTURES] if p and 0 < len(p) * len(p[0]) <= MAX_CELLS]
+        figures = [
+            hinton(picture, f"basis-{index}-{place}", f"Basis matrix {place + 1} of {layer.name}", layer.shape[2:])
+            for place, picture in enumerate(pictures)
+        ]
+        if figures:
+            drawn.append((layer, figures))
+    return section("basis_filters", "filters", "The basis, drawn", drawn=drawn) if drawn else None
+
+
+def _again(model: BasisModel) -> Section | None:
+    versions = ", ".join(f"{name} {version}" for name, version in model.versions)
+    if not (model.command or versions):
+        return None
+    return section("basis_again", "again", "Run it again", command=model.command, versions=versions)
+
+
+def hinton(matrix: Sequence[Sequence[float]], name: str, title: str, tile: Sequence[int] = ()) -> Markup:
+    """A matrix as squares: side by size of the weight, filled for positive, hollow for negative.
+
+    Args:
+        matrix: numbers between -1 and 1, shape (height, width); what is not finite is drawn as 0.
+        name: an id that is unique on the page.
+        title: what it is.
+        tile: height and width of the filters that the matrix is laid out of; lines are drawn between them.
+    """
+    height, width = len(matrix), len(matrix[0])
+    filled: list[str] = []
+    hollow: list[str] = []
+    for i, row in enumerate(matrix):
+        for j, weight in enumerate(row):
+            if weight and math.isfinite(weight):
+                (filled if weight > 0 else hollow).append(_square(i, j, min(abs(float(weight)), 1.0)))
+    frame = svg.element("rect", width=width * _CELL, height=height * _CELL, class_="frame")
+    parts = [frame, *_lines(height, width, tile), svg.element("path", d=Markup("".join(filled)), class_="plus")]
+    parts.append(svg.element("path", d=Markup("".join(hollow)), class_="minus"))
+    description = f"{height} by {width}: {len(filled)} positive and {len(hollow)} negative weights, the others are 0."
+    return svg.figure(
+        parts, name=name, title=title, description=description, width=width * _CELL, height=height * _CELL, pixels=1.4
+    )
+
+
+def _lines(height: int, width: int, tile: Sequence[int]) -> list[Markup]:
+    """The borders between the filters of a convolution."""
+    if len(tile) != 2 or 0 in tile:
+        return []
+    across = [svg.segment(0, y * _CELL, to_x=width * _CELL, class_="axis") for y in range(tile[0], height, tile[0])]
+    down = [svg.segment(x * _CELL, 0, to_y=height * _CELL, class_="axis") for x in range(tile[1], width, tile[1])]
+    return [*across, *down]
+
+
+def _square(row: int, column: int, size: float) -> str:
+    """A centred square whose area grows with the weight."""
+    side = max(2.0, (_CELL - 2.5) * math.sqrt(size))
+    x, y = column * _CELL + (_CELL - side) / 2, row * _CELL + (_CELL - side) / 2
+    length = svg.coordinate(side)
+    return f"M{svg.coordinate(x)} {svg.coordinate(y)}h{length}v{length}h-{length}z"
