@@ -8,7 +8,7 @@ import io
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -96,7 +96,7 @@ def test_networks_stay_equivariant_after_steps_saving_loading_copying_and_export
 
 
 def test_the_law_notices_one_wrong_weight() -> None:
-    @law
+    @settings(law, max_examples=10, phases=[Phase.generate])
     @given(cases())
     def check(drawn: Drawn) -> None:
         rho_in, rho_out, net, seed = drawn

@@ -31,7 +31,7 @@ def algorithm1(
     count = samples or 2 * size + 5
     drawn = np.random.default_rng(seed).normal(size=(count, rho_out.dim, rho_in.dim))
     stacked = symmetrize(drawn, rho_in, rho_out).reshape(count, size)
-    _, singular, right = np.linalg.svd(stacked, full_matrices=True)
+    _, singular, right = np.linalg.svd(stacked, full_matrices=count < size)
     # Averages of unit normals are of size 1; what should vanish is rounding, 100 ulp of the largest (1e8 for shears).
     rank = int((singular > max(1e-9, 2e-14 * float(singular[0]))).sum())
     return right[:rank], right[rank:]
