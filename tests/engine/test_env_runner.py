@@ -20,6 +20,7 @@ from symcheck.engine.events import Event, Progress, PropertyFinished, PropertySt
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs import atlas
+from symcheck.envs.state_access import register_state_access
 from symcheck.errors import OptionError, SpecError, SymcheckError, TargetError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
@@ -246,3 +247,60 @@ def test_a_run_result_is_json_with_every_field() -> None:
     result = run(symmetry=WRONG)
     data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert set(data) >= {field.name for field in dataclasses.fields(RunResult)}
+
+
+class Room(gym.Env[Any, Any]):
+    """A corridor of five cells; states outside are refused."""
+
+    observation_space = spaces.Discrete(5)
+    action_space = spaces.Discrete(2)
+    x = 2
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.x = 2
+        return self.x, {}
+
+    def step(self, action: Any) -> Any:
+        if self.x not in range(5):
+            raise ValueError("no such cell")
+        self.x = min(max(self.x + (1 if action else -1), 0), 4)
+        return self.x, 0.0, False, False, {}
+
+
+register_state_access(Room, set=lambda env, state: setattr(env, "x", int(state)))
+
+
+def test_a_map_that_leaves_the_states_is_refused_with_the_state() -> None:
+    off_by_one = Symmetry("flip", catalog.cyclic(2), [lambda s: 5 - s], [[1, 0]])
+    with pytest.raises(SpecError, match="leaves the space of states: the image of 0 is 5, observation = 5 is above 4"):
+        run(Room, off_by_one)
+
+
+def test_cells_of_a_corridor_are_compared_as_whole_numbers() -> None:
+    result = run(Room, Symmetry("flip", catalog.cyclic(2), [[4, 3, 2, 1, 0]], [[1, 0]]))
+    assert result.verdict == "passed"
+
+
+class SlipperyRoom(Room):
+    """Pushes fail with a probability that may differ between the two sides."""
+
+    slip = (0.2, 0.2)
+
+    def step(self, action: Any) -> Any:
+        if self.np_random.random() < self.slip[int(action)]:
+            return self.x, 0.0, False, False, {}
+        return super().step(action)
+
+
+class UnevenRoom(SlipperyRoom):
+    slip = (0.2, 0.26)
+
+
+def test_laws_over_a_few_states_are_compared_cell_by_cell() -> None:
+    flip = Symmetry("flip", catalog.cyclic(2), [[4, 3, 2, 1, 0]], [[1, 0]])
+    even, uneven = run(SlipperyRoom, flip, samples=5000), run(UnevenRoom, flip, samples=5000)
+    assert even.verdict == "passed"
+    failed = {one.name: one for one in uneven.properties}["transition_invariance"]
+    assert (failed.verdict, failed.method) == ("failed", "distribution")
+    assert "where" in failed.detail

@@ -145,7 +145,7 @@ def _distribution(bench: Workbench, control: Control) -> Chosen:
     everything: frozenset[Part] = frozenset(("reward", "transition", "termination"))
     stochastic = control.behaviour == "stochastic"
     repeating = control.repeating if stochastic else everything - {"transition"}
-    _share_alpha(bench, statistical_parts=len(everything - repeating))
+    _share_alpha(bench, statistical_parts=len(everything))  # what seemed to repeat may still turn out random
     source = bench.pairs.placement.access.source
     bench.caution = control.caution
     reason = f"distribution: the state can be set ({source}) and {control.text}"

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.pool import Pool
 from symcheck.engine.environments.stepper import Step, Stepper
@@ -70,8 +69,8 @@ def identity_control(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> 
     agree, noise = _agreement(stepper, first, second)
     if not agree:
         return _not_repeating(stepper, states, actions, rng)
-    caution = _reaching(stepper, pool, rng)
-    text = f"identity control passed: {len(states)} pairs (s, a), set and stepped twice, gave the same outcome"
+    caution, remark = _reaching(stepper, pool, rng)
+    text = f"identity control passed: {len(states)} pairs (s, a), set and stepped twice, gave the same outcome{remark}"
     return Control("deterministic", text, caution, noise)
 
 
@@ -164,30 +163,41 @@ def _global_generators() -> Iterator[None]:
         random.setstate(python_state)
 
 
-def _reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> str:
-    visits = [pool.visits[i] for i in rng.permutation(len(pool.visits))[:_REPEATED]]
-    if not visits:
-        return ""
+def _reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> tuple[str, str]:
+    """(caution, remark): what setting a state loses of a state that was reached.
+
+    Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). What has caught up one
+    step later is no hidden state, and is only remarked.
+    """
+    inside = [i for i, visit in enumerate(pool.visits[:-1]) if not (visit.step.terminated or visit.step.truncated)]
+    picked = [inside[i] for i in rng.permutation(len(inside))[:_REPEATED]]
+    if not picked:
+        return "", ""
+    first, second = [], []
+    for i in picked:
+        stepper.poke(pool.visits[i].situation.state)
+        first.append(_mismatch(stepper, pool.visits[i].step, stepper.step(pool.visits[i].action)))
+        second.append(_mismatch(stepper, pool.visits[i + 1].step, stepper.step(pool.visits[i + 1].action)))
+    lost, late = [where for where in first if where], [where for where in second if where]
+    if len(late) > _MAY_DIFFER * len(picked):
+        return (
+            f"{len(late)} of {len(picked)} states behave differently when they are set than when a rollout reaches "
+            f"them (first in {late[0]}): hidden state that state access does not restore; register get and set for it"
+        ), ""
+    if len(lost) > _MAY_DIFFER * len(picked):
+        return "", f"; {lost[0]} differs on the first step after a state is set, on both sides alike, and not later"
+    return "", ""
+
+
+def _mismatch(stepper: Stepper, reached: Step, again: Step) -> str:
+    """Where two steps differ beyond what rounding of the state explains; "" where they do not."""
     coordinates = stepper.codec.coordinates
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
-    differing = 0
-    example = ""
-    for visit in visits:
-        step = stepper.outcome(visit.situation.state, visit.action)
-        gap = coordinates.residual(visit.step.flat, step.flat)
-        scale = 1.0 + np.nan_to_num(np.abs(visit.step.flat), posinf=0.0, neginf=0.0)
-        reward = abs(step.reward - visit.step.reward) > allowed * (1 + abs(step.reward))
-        if (~(gap <= allowed * scale)).any() or reward or step.terminated != visit.step.terminated:
-            differing += 1
-            example = example or _worst(coordinates.names, gap, reward)
-    if differing <= _MAY_DIFFER * len(visits):
-        return ""
-    return (
-        f"{differing} of {len(visits)} states behave differently when they are set than when a rollout reaches them "
-        f"(first in {example}): hidden state that state access does not restore; register get and set for all of it"
-    )
-
-
-def _worst(names: tuple[str, ...], gap: Vector, reward: bool) -> str:
-    return names[int(np.argmax(gap))] if gap.max() > 0 else "reward" if reward else "terminated"
+    gap = coordinates.residual(reached.flat, again.flat)
+    scale = 1.0 + np.nan_to_num(np.abs(reached.flat), posinf=0.0, neginf=0.0)
+    if (~(gap <= allowed * scale)).any():
+        return coordinates.names[int(np.argmax(gap))]
+    if abs(again.reward - reached.reward) > allowed * (1 + abs(again.reward)):
+        return "reward"
+    return "" if again.terminated == reached.terminated else "terminated"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -221,10 +221,12 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
     if isinstance(space, spaces.Box):
         return _box_coordinates(space, name)
     if isinstance(space, spaces.Discrete):
-        return scalar_coordinate(name, epsilon=0.0)
+        first = np.array([float(space.start)])
+        return replace(scalar_coordinate(name, epsilon=0.0), low=first, high=first + float(space.n) - 1)
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
-        shape = space.shape
-        return _named(shape, name, np.zeros(int(np.prod(shape))))
+        size = int(np.prod(space.shape))
+        tops = np.ones(size) if isinstance(space, spaces.MultiBinary) else np.ravel(space.nvec).astype(np.float64) - 1
+        return replace(_named(space.shape, name, np.zeros(size)), low=np.zeros(size), high=tops)
     raise TargetError(
         f"{type(space).__name__} spaces cannot be compared yet: {space}.",
         where=f"{name} space",

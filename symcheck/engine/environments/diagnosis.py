@@ -18,8 +18,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from symcheck.engine.environments.coordinates import Vector
-from symcheck.engine.environments.edges import Tie, outside
-from symcheck.engine.environments.pairs import Case, Measurement, Pairs, Part
+from symcheck.engine.environments.edges import Tie
+from symcheck.engine.environments.pairs import Case, Measurement, Pairs, Part, outside
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.stepper import Steps
 from symcheck.symmetry.bound import BoundSymmetry
@@ -369,7 +369,7 @@ def _region(evidence: PairedEvidence, part: Part, confirmed: list[int]) -> list[
     if not confirmed:
         return []
     found = []
-    leaving = [outside(measured.cases[row].image, pairs) for row in confirmed]
+    leaving = [outside(measured.cases[row].image, pairs.stepper.codec) for row in confirmed]
     if sum(map(bool, leaving)) * 2 > len(leaving):
         found.append(f"the image of the state is outside the observation space: {next(filter(None, leaving))}")
     rest = [row for row, text in zip(confirmed, leaving, strict=True) if not text]

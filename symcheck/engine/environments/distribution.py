@@ -13,19 +13,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.coordinates import Vector, scalar_coordinate
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Comparison, Measurement, Part
+from symcheck.engine.environments.stepper import shown
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _WIDEST = 64  # coordinates that are tested; of more (images) the first that vary are taken
-_MOST_WEIGHTS = 24
+_MOST_CELLS = 64  # distinct (s, a) that are told apart one by one
+_MOST_VALUES = 24  # of a whole-number coordinate, told apart one by one
+_FEWEST_ON_A_SIDE = 20
+_REPEATS = 16  # of a violation where dynamics are random: 4^-16 times 10,000 pairs is 2e-6
 _RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
 
 
@@ -41,7 +46,7 @@ class DistributionEvidence:
 
     def __init__(self, bench: Workbench, repeating: frozenset[Part]) -> None:
         self.bench = bench
-        self.paired = PairedEvidence(bench)
+        self.paired = PairedEvidence(bench, repeats=_REPEATS)
         self._repeating = repeating
 
     def judge(self, name: str, part: Part) -> PropertyResult:
@@ -53,14 +58,14 @@ class DistributionEvidence:
         return self._compare(name, part, self.paired.measured)
 
     def _compare(self, name: str, part: Part, measured: Measurement) -> PropertyResult:
-        comparison = observed_part(self.bench, self.paired.pairs.comparison(part, measured))
+        comparison = indicators(observed_part(self.bench, self.paired.pairs.comparison(part, measured)))
         words = [case.word for case in measured.cases]
         rng = self.bench.rng(f"swaps of {part}")
-        covariates, names = image_covariates(self.bench, measured)
+        covariates = image_covariates(self.bench, measured)
         tests = {}
         for word in dict.fromkeys(words):
             rows = np.array([i for i, other in enumerate(words) if other == word])
-            tests[word] = _test(comparison, covariates[rows], names, rows, self.bench.level, rng)
+            tests[word] = _test(comparison, covariates.rows(rows), rows, self.bench.level, rng)
         word = min(tests, key=lambda one: tests[one].p_value)
         test = tests[word]
         result = PropertyResult(
@@ -150,13 +155,47 @@ def restricted(comparison: Comparison, columns: Sequence[int]) -> Comparison:
     return Comparison(comparison.part, coordinates, comparison.expected[:, picked], comparison.actual[:, picked])
 
 
-def image_covariates(bench: Workbench, measured: Measurement) -> tuple[Vector, list[str]]:
-    """(g s, g a) of every case, standardised, with names; discrete actions as indicators."""
-    pairs = bench.pairs
-    states = pairs.stepper.codec.flatten_batch([case.image.obs for case in measured.cases])
-    actions, action_names = action_columns(bench, [case.image_action for case in measured.cases])
-    names = [f"image {name}" for name in pairs.stepper.codec.coordinates.names] + action_names
-    return standardised(np.concatenate([states, actions], axis=1)), names
+@dataclasses.dataclass(frozen=True)
+class Covariates:
+    """What the members of a pair share: (g s, g a), as columns.
+
+    Attributes:
+        design: for the regression, shape (n, columns).
+        sides: for regions, shape (n, more): coordinates, actions and, where there are few, single (s, a).
+        names: of the sides.
+    """
+
+    design: Vector
+    sides: Vector
+    names: list[str]
+
+    def rows(self, rows: Vector) -> Covariates:
+        """Some of the pairs."""
+        return Covariates(self.design[rows], self.sides[rows], self.names)
+
+
+def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
+    """(g s, g a) of every case; a handful of distinct ones are told apart one by one."""
+    codec = bench.pairs.stepper.codec
+    states = codec.flatten_batch([case.image.obs for case in measured.cases])
+    image_actions = [case.image_action for case in measured.cases]
+    flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
+    actions, action_names = action_columns(bench, image_actions)
+    sides = standardised(np.concatenate([states, actions], axis=1))
+    names = [f"image {name}" for name in codec.coordinates.names] + action_names
+    cells, owner, count = np.unique(
+        np.concatenate([states, flat_actions], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    if len(cells) > _MOST_CELLS or count.min() < 2:
+        return Covariates(sides, sides, names)
+    split = states.shape[1]
+    one_each = (owner.reshape(-1, 1) == np.arange(len(cells))).astype(np.float64)
+    cell_names = [f"s = {shown(_plain(row[:split]))}, a = {shown(_plain(row[split:]))}" for row in cells]
+    return Covariates(one_each, np.concatenate([sides, one_each], axis=1), [*names, *cell_names])
+
+
+def _plain(row: Vector) -> Any:
+    return float(row[0]) if row.size == 1 else row
 
 
 def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Vector, list[str]]:
@@ -197,15 +236,14 @@ def fitted(design: Vector, targets: Vector) -> Vector:
 
 def _test(
     comparison: Comparison,
-    covariates: Vector,
-    names: list[str],
+    covariates: Covariates,
     rows: Vector,
     level: float,
     rng: np.random.Generator,
 ) -> SwapTest:
     expected, actual = comparison.expected[rows], comparison.actual[rows]
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
-    common = fitted(polynomial(covariates), (expected + actual) / 2)
+    common = fitted(polynomial(covariates.design), (expected + actual) / 2)
     scale = np.nanmax(np.where(np.isfinite(expected), np.abs(expected), 0.0), axis=0, initial=0.0)
     epsilon = np.maximum(comparison.coordinates.epsilon, np.finfo(np.float64).eps)
     shift_free = [np.where(np.isfinite(side), side - common, side) for side in (expected, actual)]
@@ -216,21 +254,47 @@ def _test(
         level=level,
         rng=rng,
         tie=_TIE * epsilon * np.maximum(scale, 1.0),
-        weights=_weights(covariates, names),
+        weights=_weights(covariates.sides, covariates.names),
     )
     shift = float(np.mean(np.nan_to_num(actual - expected, posinf=0.0, neginf=0.0)[:, test.coordinate]))
     return dataclasses.replace(test, shift=shift)
 
 
-def _weights(covariates: Vector, names: list[str]) -> list[tuple[str, Vector]]:
-    """+1 above and -1 below the median of each covariate: where the two sides may differ with opposite signs."""
+def _weights(sides: Vector, names: list[str]) -> list[tuple[str, Vector]]:
+    """High against low values of each covariate, centred: where the two sides may differ with opposite signs."""
     found = []
-    for j, name in enumerate(names[:_MOST_WEIGHTS]):
-        column = covariates[:, j]
+    for j, name in enumerate(names[: 2 * _MOST_CELLS]):
+        column = sides[:, j]
         middle = float(np.median(column))
         # Indicators have their median at one of two values: split them in the middle.
         cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2
-        weight = np.where(column > cut, 1.0, -1.0)
-        if abs(float(weight.mean())) < 0.98:
-            found.append((f"against the side of {name}", weight))
+        high = (column > cut).astype(np.float64)
+        if _FEWEST_ON_A_SIDE <= high.sum() <= len(high) - _FEWEST_ON_A_SIDE:
+            found.append((f"where {name}" if "=" in name else f"where {name} is high, against low", high - high.mean()))
     return found
+
+
+def indicators(comparison: Comparison) -> Comparison:
+    """Beside each whole-number coordinate with a few values one indicator a value: their order may mean nothing."""
+    columns: list[Vector] = []
+    names: list[str] = []
+    both = np.concatenate([comparison.expected, comparison.actual])
+    for j, name in enumerate(comparison.coordinates.names):
+        column = both[:, j]
+        values = np.unique(column[~np.isnan(column)])
+        columns.append(column)
+        names.append(name)
+        if comparison.coordinates.epsilon[j] == 0 and 2 < len(values) <= _MOST_VALUES:
+            columns += [(column == value).astype(np.float64) for value in values]
+            names += [f"[{name} = {value:g}]" for value in values]
+    if names == list(comparison.coordinates.names):
+        return comparison
+    stacked = np.stack(columns, axis=1)
+    half = len(comparison.expected)
+    plain = scalar_coordinate("", epsilon=0.0)
+    coordinates = dataclasses.replace(
+        plain,
+        names=tuple(names),
+        **{field: np.repeat(getattr(plain, field), len(names)) for field in ("epsilon", "period", "low", "high")},
+    )
+    return Comparison(comparison.part, coordinates, stacked[:half], stacked[half:])

@@ -14,7 +14,6 @@ import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs
-from symcheck.engine.environments.placement import Situation
 from symcheck.symmetry.bound import BoundSymmetry
 from symcheck.symmetry.entries import AffineEntry, IdentityEntry
 
@@ -141,24 +140,3 @@ def _exact(bound: BoundSymmetry) -> bool:
         isinstance(entry, IdentityEntry) or (isinstance(entry, AffineEntry) and entry.is_signed_permutation)
         for entry in entries
     )
-
-
-def outside(situation: Situation, pairs: Pairs) -> str:
-    """Where the observation of a situation leaves the bounds of its space, in words; "" where it does not.
-
-    Args:
-        situation: usually an image.
-        pairs: knows the space.
-
-    Returns:
-        For instance "observation[0] = -1.55 is below -1.2".
-    """
-    coordinates = pairs.stepper.codec.coordinates
-    flat = pairs.stepper.codec.flatten(situation.obs)
-    slack = 1e-5 * np.maximum(1.0, np.abs(flat))  # bounds are declared in float32: 1e-5 is 80 of its units
-    for j in range(flat.size):
-        if flat[j] < coordinates.low[j] - slack[j]:
-            return f"{coordinates.names[j]} = {flat[j]:.6g} is below {coordinates.low[j]:.6g}"
-        if flat[j] > coordinates.high[j] + slack[j]:
-            return f"{coordinates.names[j]} = {flat[j]:.6g} is above {coordinates.high[j]:.6g}"
-    return ""

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector
-from symcheck.engine.environments.edges import outside
-from symcheck.engine.environments.pairs import Case, Pairs
+from symcheck.engine.environments.pairs import Case, Pairs, outside
 
 _MOST_TRIALS = 400
 _SIMPLE = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0.1, -0.1)
@@ -71,7 +70,7 @@ def _candidates(pairs: Pairs, case: Case) -> Iterator[Case]:
         return
     for state in _simpler_vectors(np.array(case.situation.state, dtype=np.float64)):
         situation = None if access.ended(state) else pairs.placement.at(state, case.situation.origin)
-        if situation is not None and not outside(situation, pairs):
+        if situation is not None and not outside(situation, pairs.stepper.codec):
             yield pairs.case(case.word, situation, case.action)
 
 

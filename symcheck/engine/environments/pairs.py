@@ -25,8 +25,8 @@ from symcheck.engine.environments.coordinates import (
     vector_coordinates,
 )
 from symcheck.engine.environments.placement import Placement, Situation, Word
-from symcheck.engine.environments.stepper import Stepper, Steps, shown
-from symcheck.errors import SpecError
+from symcheck.engine.environments.stepper import Step, Stepper, Steps, shown, stacked
+from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.bound import BoundSymmetry
 
 Part = Literal["observation", "reward", "transition", "termination"]
@@ -124,10 +124,29 @@ class Pairs:
             )
 
     def measure(self, cases: Sequence[Case]) -> Measurement:
-        """Step both sides of every case."""
+        """Step both sides of every case.
+
+        Raises:
+            SpecError: the environment refuses the image of a state, and the image is outside the space.
+            TargetError: the environment raises otherwise.
+        """
         left = self.stepper.outcomes([c.situation.state for c in cases], [c.action for c in cases])
-        right = self.stepper.outcomes([c.image.state for c in cases], [c.image_action for c in cases])
+        right = stacked([self._image_step(case) for case in cases])
         return Measurement(list(cases), left, right)
+
+    def _image_step(self, case: Case) -> Step:
+        try:
+            return self.stepper.outcome(case.image.state, case.image_action)
+        except TargetError as error:
+            where = outside(case.image, self.stepper.codec)
+            if not where:
+                raise
+            raise SpecError(
+                f"the observation map leaves the space of states: the image of {shown(case.situation.obs)} is "
+                f"{shown(case.image.obs)}, {where}, and the environment refuses it ({error.problem})",
+                where="observation",
+                remedy="The image of every state must be a state.",
+            ) from error
 
     def comparison(self, part: Part, measured: Measurement) -> Comparison:
         """Line up what the claim expects with what was seen."""
@@ -193,6 +212,27 @@ class Pairs:
             ordered.append(parts[word][filled[word]])
             filled[word] += 1
         return np.stack(ordered)
+
+
+def outside(situation: Situation, codec: SpaceCodec) -> str:
+    """Where the observation of a situation leaves the bounds of its space, in words; "" where it does not.
+
+    Args:
+        situation: usually an image.
+        codec: of the observation space.
+
+    Returns:
+        For instance "observation[0] = -1.55 is below -1.2".
+    """
+    coordinates = codec.coordinates
+    flat = codec.flatten(situation.obs)
+    slack = 1e-5 * np.maximum(1.0, np.abs(flat))  # bounds are declared in float32: 1e-5 is 80 of its units
+    for j in range(flat.size):
+        if flat[j] < coordinates.low[j] - slack[j]:
+            return f"{coordinates.names[j]} = {flat[j]:.6g} is below {coordinates.low[j]:.6g}"
+        if flat[j] > coordinates.high[j] + slack[j]:
+            return f"{coordinates.names[j]} = {flat[j]:.6g} is above {coordinates.high[j]:.6g}"
+    return ""
 
 
 def joined(parts: list[Measurement]) -> Measurement | None:
