@@ -336,7 +336,8 @@ def _input_table(example: Counterexample, symbol: str) -> NumberTable:
     """The input and its image, entry by entry: observation, action, internal state."""
     rows: list[tuple[str, ...]] = []
     pairs = ((symbol, example.observation, example.image_observation), ("a", example.action, example.image_action))
-    for name, value, image in (*pairs, ("state", example.state, None)):
+    state = example.state if words.has_state_of_its_own(example) else None
+    for name, value, image in (*pairs, ("state", state, None)):
         if value is None:
             continue
         images = dict(leaves(to_json_value(image))) if image is not None else {}

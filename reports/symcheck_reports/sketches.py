@@ -173,20 +173,23 @@ def _acrobot_push(state: Sequence[float], action: float) -> list[Markup]:
 
 
 def _hill(x: float) -> tuple[float, float]:
-    return 12 + (x + 1.2) / 1.8 * 196, 138 - 105 * (0.45 * math.sin(3 * x) + 0.55)
+    """Where the road is at position x; wide enough to show states that a map moves beyond the wall at -1.2."""
+    return 8 + (x + 1.75) / 2.4 * 204, 138 - 105 * (0.45 * math.sin(3 * x) + 0.55)
 
 
 def _mountain_car(state: Sequence[float]) -> list[Markup]:
-    """Observation (position, velocity); the goal is at 0.5."""
-    x, y = _hill(min(max(state[0], -1.2), 0.6))
+    """Observation (position, velocity); the wall is at -1.2, the goal at 0.5."""
+    x, y = _hill(state[0])
     goal_x, goal_y = _hill(0.5)
-    road = [_hill(-1.2 + 0.03 * step) for step in range(61)]
+    wall_x, wall_y = _hill(-1.2)
+    road = [_hill(-1.75 + 0.03 * step) for step in range(81)]
     flag = [(goal_x, goal_y), (goal_x, goal_y - 26), (goal_x - 12, goal_y - 21), (goal_x, goal_y - 16)]
-    return [_stroke(road, "body thin-road"), _stroke(flag), _dot(x, y - 7, 7)]
+    wall = svg.segment(wall_x, wall_y + 8, to_y=wall_y - 34, class_="axis")
+    return [_stroke(road, "body thin-road"), wall, _stroke(flag), _dot(x, y - 7, 7)]
 
 
 def _mountain_push(state: Sequence[float], action: float) -> list[Markup]:
-    x, y = _hill(min(max(state[0], -1.2), 0.6))
+    x, y = _hill(state[0])
     sign = math.copysign(1, action - 1) if action != 1 else 0
     return _arrow(x + sign * 11, y - 7, sign * 24)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symcheck.engine.results import PropertyResult, RunResult, Verdict
-from symcheck_reports.formatting import compact, count, number, one_line, percent, plural, scientific, seconds
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, to_json_value
+from symcheck_reports.formatting import compact, count, leaves, number, one_line, percent, plural, scientific, seconds
 
 # Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
 _OUTCOME_DIGITS = 9
@@ -241,11 +241,19 @@ def place_sentence(result: PropertyResult) -> str:
     if example.observation is not None:
         symbol = "x" if is_network_property(result.name) else "s"
         parts.append(f"{symbol} = {compact(example.observation)}")
-    if example.state is not None:
+    if has_state_of_its_own(example):
         parts.append(f"state = {compact(example.state)}")
     if example.action is not None:
         parts.append(f"a = {compact(example.action)}")
     return ", ".join(parts)
+
+
+def has_state_of_its_own(example: Counterexample) -> bool:
+    """Whether the state says more than the observation: other entries, or other values at six digits."""
+    if example.state is None:
+        return False
+    said = [[number(entry) for _, entry in leaves(to_json_value(v))] for v in (example.state, example.observation)]
+    return said[0] != said[1]
 
 
 def expectation(result: PropertyResult) -> str:

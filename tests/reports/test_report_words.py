@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from symcheck.engine.results import PropertyResult, RunResult, Verdict
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict
 from symcheck_reports import words
 
 
@@ -138,3 +138,21 @@ def test_dataclasses_stay_as_they_were_after_rendering(failing_run: RunResult) -
     for result in failing_run.properties:
         words.property_lines(result, failing_run)
     assert failing_run == before
+
+
+@pytest.mark.parametrize(
+    ("state", "observation", "is_said"),
+    [
+        (None, [0.5], False),
+        ([0.5], [0.5], False),
+        ([0.2], [0.20000000298], False),  # the observation is the state in float32
+        ([1.0, 0.0], [0.540302, 0.841471, 0.0], True),
+        ([0.5], [0.25], True),
+    ],
+)
+def test_a_state_that_the_observation_shows_already_is_not_repeated(
+    state: list[float] | None, observation: list[float], is_said: bool
+) -> None:
+    example = Counterexample("g", observation, state, None, None, None, 1.0, "x")
+    failure = PropertyResult("transition_invariance", "failed", "paired", 1, 1, counterexample=example)
+    assert ("state = " in words.place_sentence(failure)) == is_said
