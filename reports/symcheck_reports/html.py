@@ -7,6 +7,7 @@ passes beyond the budget are counted and left to the JSON report, and the page s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from markupsafe import Markup, escape
@@ -51,17 +52,52 @@ def render_run(results: Sequence[RunResult] | RunResult) -> str:
     return _single(runs[0]) if len(runs) == 1 else _several(runs)
 
 
+def render_counterexamples(run: RunResult, name: str | None = None) -> str:
+    """A page of nothing but the counterexamples: state and image drawn side by side, expected and measured.
+
+    Args:
+        run: the run.
+        name: the property to show; None shows all that failed with an input.
+
+    Returns:
+        A complete HTML document.
+
+    Raises:
+        ValueError: when there is no such counterexample.
+    """
+    chosen = [p for p in run.properties if p.counterexample is not None and name in (None, p.name)]
+    if not chosen:
+        given = "a run without any" if name is None else repr(name)
+        raise ValueError(f"expected a property with a counterexample, got {given}")
+    view = run_view(dataclasses.replace(run, properties=tuple(chosen)))
+    head = PageHead(_eyebrow(run.kind), words.verdict_sentence(run), verdict=run.verdict)
+    sections = [built for module in (claim, counterexamples) if (built := module.build(view)) is not None]
+    return document(head, sections)
+
+
 def notebook(results: Sequence[RunResult] | RunResult, height: int = 720) -> str:
     """The page inside a frame, for `_repr_html_`: its style does not touch the notebook's.
 
     Args:
         results: the runs.
         height: of the frame, in pixels.
+
+    Returns:
+        One `iframe` element.
     """
-    page = escape(render_run(results))
+    return frame(render_run(results), height)
+
+
+def frame(page: str, height: int = 720) -> str:
+    """Any page of ours inside a frame that only its own script may run in.
+
+    Args:
+        page: a complete HTML document.
+        height: of the frame, in pixels.
+    """
     return (
         f'<iframe title="symcheck report" sandbox="allow-scripts" width="100%" height="{int(height)}" '
-        f'style="border:0" srcdoc="{page}"></iframe>'
+        f'style="border:0" srcdoc="{escape(page)}"></iframe>'
     )
 
 

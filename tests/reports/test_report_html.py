@@ -293,3 +293,18 @@ def test_formulas_are_set_without_trusting_their_text(text: str, markup: str) ->
 @pytest.mark.parametrize("name", ["passing_run", "failing_run", "failing_network"])
 def test_pages_are_as_agreed(name: str, request: pytest.FixtureRequest, gold: Callable[[str, str], None]) -> None:
     gold(f"{name}.html", html.render_run(request.getfixturevalue(name)))
+
+
+def test_a_page_can_hold_nothing_but_the_counterexamples(failing_network: RunResult, passing_run: RunResult) -> None:
+    page = Page(html.render_counterexamples(failing_network))
+    assert "network_equivariance fails" in page.text
+    assert "Layer by layer" not in page.text
+    with pytest.raises(ValueError, match="got a run without any"):
+        html.render_counterexamples(passing_run)
+    with pytest.raises(ValueError, match="reward_invariance"):
+        html.render_counterexamples(failing_network, "reward_invariance")
+
+
+def test_a_part_of_a_run_does_not_change_its_verdict(failing_run: RunResult) -> None:
+    text = html.render_counterexamples(failing_run, "transition_invariance")
+    assert words.verdict_sentence(failing_run) in html_text.unescape(text)
