@@ -67,11 +67,13 @@ def replay(
         raise SymcheckError(f"no property of environments is called {property_name!r}.", where="replay")
     if counterexample_dict.get("observation") is None:
         chosen = choose(make_env, symmetry, options, target, ignore, None)
-        return entry.check(EnvContext(chosen))
+        return entry.check(EnvContext(chosen.bench, chosen))
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
     chosen = choose(make_env, symmetry, small, target, ignore, None)
     if not isinstance(chosen.evidence, PairedEvidence) and property_name != "group_axioms":
-        return entry.check(EnvContext(chosen))  # enumerated, or compared as laws: the whole comparison is the evidence
+        return entry.check(
+            EnvContext(chosen.bench, chosen)
+        )  # enumerated, or compared as laws: the whole comparison is the evidence
     word = _word(chosen, str(counterexample_dict.get("group_element", "")))
     situation, action = _input(chosen, counterexample_dict)
     if property_name == "group_axioms":

@@ -13,14 +13,13 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 
 from symcheck.engine import registry
-from symcheck.engine.environments.axioms import judge_axioms
-from symcheck.engine.environments.choice import Chosen, choose
+from symcheck.engine.environments.axioms import judge_axioms, only_data
+from symcheck.engine.environments.choice import Chosen, choose_method, prepare
 from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.start import judge_start
@@ -31,23 +30,37 @@ from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry
 
+# After an interrupt these are still judged, on the pairs that were finished.
+_JUDGED_AT_ONCE = frozenset(("reward_invariance", "transition_invariance", "termination_invariance"))
 _EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
 
 
-@dataclass
 class EnvContext:
     """What a property of environments is given.
 
-    Attributes:
-        chosen: the method, its evidence and the reason for it.
+    States are gathered and the method is chosen when a property first needs evidence: what data alone decides is
+    decided before the environment is stepped.
+
+    Args:
+        bench: the environment under test, the symmetry and the options.
+        chosen: the method, where it is chosen already.
     """
 
-    chosen: Chosen
+    def __init__(self, bench: Workbench, chosen: Chosen | None = None) -> None:
+        self.bench = bench
+        self._chosen = chosen
 
     @property
-    def bench(self) -> Workbench:
-        """The environment under test, its states and the options."""
-        return self.chosen.bench
+    def chosen(self) -> Chosen:
+        """The method, its evidence and the reason for it."""
+        if self._chosen is None:
+            self._chosen = choose_method(self.bench)
+        return self._chosen
+
+    @property
+    def reason(self) -> str:
+        """Why the method was chosen; says so where none was."""
+        return self._chosen.reason if self._chosen is not None else "interrupted before a method was chosen"
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict of the chosen method on one equation."""
@@ -55,6 +68,8 @@ class EnvContext:
 
     def judge_axioms(self, name: str) -> PropertyResult:
         """The verdict on the group action; where it fails, with whether the equations hold all the same."""
+        if not only_data(self.bench):
+            _ = self.chosen  # callables are checked on sampled states, which the choice gathers
         result = judge_axioms(name, self.bench)
         if result.verdict != "failed":
             return result
@@ -71,7 +86,8 @@ class EnvContext:
 
     def judge_start(self, name: str) -> PropertyResult:
         """The verdict on the start distribution."""
-        own = getattr(self.chosen.evidence, "judge_start", None)
+        evidence = self.chosen.evidence
+        own = getattr(evidence, "judge_start", None)
         return own(name) if own is not None else judge_start(name, self.bench)
 
     @property
@@ -137,7 +153,7 @@ def run_env(
     with warnings.catch_warnings():
         # Gymnasium warns about observations outside their space and the like; states set on purpose may be there.
         warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
-        results, chosen, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
+        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
     result = RunResult(
         kind="env",
         target=target,
@@ -149,8 +165,8 @@ def run_env(
         duration_s=time.monotonic() - started,
         versions=_versions(),
         command=command,
-        claim=chosen.bench.pairs.bound.claim if chosen is not None else {},
-        method_reason=chosen.reason if chosen is not None else "interrupted before a method was chosen",
+        claim=context.bench.pairs.bound.claim if context is not None else {},
+        method_reason=context.reason if context is not None else "interrupted before a method was chosen",
         interrupted=interrupted,
     )
     listener(RunFinished(result))
@@ -165,25 +181,24 @@ def _run(
     listener: Emit,
     entries: Iterable[Property],
     started: float,
-) -> tuple[list[PropertyResult], Chosen | None, bool]:
+) -> tuple[list[PropertyResult], EnvContext | None, bool]:
     results: list[PropertyResult] = []
-    chosen: Chosen | None = None
-    names = tuple(entry.name for entry in entries)
-    listener(RunStarted("env", target, symmetry.name, names))
+    context: EnvContext | None = None
+    listener(RunStarted("env", target, symmetry.name, tuple(entry.name for entry in entries)))
     try:
         deadline = None if options.max_time is None else started + options.max_time
-        chosen = choose(make_env, symmetry, options, target, listener, deadline)
-        context = EnvContext(chosen)
+        context = EnvContext(prepare(make_env, symmetry, options, target, listener, deadline))
         entries = [entry for entry in entries if entry.applies(context)]
         for entry in entries:
             listener(PropertyStarted(entry.name))
-            results.append(entry.check(context))
+            stopped = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
+            results.append(_interrupted(entry.name) if stopped else entry.check(context))
             listener(PropertyFinished(results[-1]))
     except KeyboardInterrupt:
         done = {result.name for result in results}
         results += [_interrupted(entry.name) for entry in entries if entry.name not in done]
-        return results, chosen, True
-    return results, chosen, False
+        return results, context, True
+    return results, context, context.bench.interrupted
 
 
 def _interrupted(name: str) -> PropertyResult:

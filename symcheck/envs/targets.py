@@ -15,6 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from symcheck.envs import predator_prey
 from symcheck.errors import TargetError, suggestion
 from symcheck.loading import is_reference, load_attribute
 
@@ -77,6 +78,9 @@ def _named(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
 
 
 def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    if env_id.startswith("symcheck/"):
+        predator_prey.register()
+
     def make() -> gym.Env[Any, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # out-of-date versions and the like: the user asked for this id

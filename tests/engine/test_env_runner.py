@@ -304,3 +304,28 @@ def test_laws_over_a_few_states_are_compared_cell_by_cell() -> None:
     failed = {one.name: one for one in uneven.properties}["transition_invariance"]
     assert (failed.verdict, failed.method) == ("failed", "distribution")
     assert "where" in failed.detail
+
+
+def test_pairs_finished_before_an_interrupt_are_judged() -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, Progress) and event.what == "stepping both sides" and event.done >= 1000:
+            raise KeyboardInterrupt
+
+    sound, broken = run(emit=interrupt, samples=5000), run(symmetry=WRONG, emit=interrupt, samples=5000)
+    for result in (sound, broken):
+        assert result.interrupted
+        assert result.properties[0].verdict == "proved"
+        assert {one.name: one.verdict for one in result.properties}["initial_invariance"] == "undecided"
+    verdicts = {one.name: one for one in sound.properties}
+    assert "interrupted after 1000 pairs" in verdicts["transition_invariance"].detail
+    assert {one.name: one.verdict for one in broken.properties}["transition_invariance"] == "failed"
+    assert (sound.verdict, broken.verdict) == ("undecided", "failed")
+
+
+def test_relations_of_data_are_proved_before_the_environment_is_explored() -> None:
+    def interrupt(event: Event) -> None:
+        if isinstance(event, PropertyFinished) and event.result.name == "group_axioms":
+            raise KeyboardInterrupt
+
+    result = run(emit=interrupt)
+    assert [one.verdict for one in result.properties] == ["proved", *["undecided"] * 4]

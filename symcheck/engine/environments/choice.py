@@ -21,7 +21,7 @@ from symcheck.engine.environments.evidence import Evidence, Workbench
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
-from symcheck.engine.environments.pool import gather
+from symcheck.engine.environments.pool import Pool, gather
 from symcheck.engine.environments.stepper import Stepper
 from symcheck.engine.environments.tabular import TabularEvidence, table_of
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
@@ -68,7 +68,19 @@ def choose(
     emit: Emit,
     deadline: float | None,
 ) -> Chosen:
-    """Set everything up and choose.
+    """Set everything up and choose: `prepare`, then `choose_method`."""
+    return choose_method(prepare(make_env, symmetry, options, label, emit, deadline))
+
+
+def prepare(
+    make_env: Callable[[], gym.Env[Any, Any]],
+    symmetry: Symmetry,
+    options: EnvOptions,
+    label: str,
+    emit: Emit,
+    deadline: float | None,
+) -> Workbench:
+    """Build the environment, bind the symmetry and find out how states are set; next to nothing is stepped.
 
     Args:
         make_env: builds the environment.
@@ -79,23 +91,37 @@ def choose(
         deadline: monotonic time after which nothing new is begun; None for no limit.
 
     Returns:
-        The chosen method, ready to judge.
+        The workbench, with an empty pool.
 
     Raises:
-        OptionError: the method asked for does not apply to this environment.
         SpecError: the symmetry does not fit the spaces.
         TargetError: the environment cannot be used.
     """
     env = make_env()
     bound = symmetry.bind(env.observation_space, env.action_space)
-    rng = np.random.default_rng([options.seed, 1])
     env.action_space.seed(options.seed)
     stepper = Stepper(env, find_state_access(env.unwrapped), label, seed=_seed(options.seed, label))
-    placement = Placement(stepper, bound, rng)
+    placement = Placement(stepper, bound, np.random.default_rng([options.seed, 0]))
     pairs = Pairs(stepper, placement, bound)
-    pool = gather(stepper, placement, options.samples, rng)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
-    bench = Workbench(pairs, pool, options, emit, deadline, words, level=options.alpha)
+    return Workbench(pairs, Pool(), options, emit, deadline, words, level=options.alpha)
+
+
+def choose_method(bench: Workbench) -> Chosen:
+    """Gather states, let the environment agree with itself, and pick the method.
+
+    Args:
+        bench: prepared; its pool is filled here.
+
+    Returns:
+        The chosen method, ready to judge.
+
+    Raises:
+        OptionError: the method asked for does not apply to this environment.
+        TargetError: the environment cannot be used.
+    """
+    rng = np.random.default_rng([bench.options.seed, 1])
+    bench.pool = gather(bench.pairs.stepper, bench.pairs.placement, bench.options.samples, rng)
     return _chosen(bench, rng)
 
 

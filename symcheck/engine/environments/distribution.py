@@ -21,13 +21,14 @@ from symcheck.engine.environments.coordinates import Vector, scalar_coordinate
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Comparison, Measurement, Part
-from symcheck.engine.environments.stepper import shown
+from symcheck.engine.environments.stepper import numeric, shown
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
-_WIDEST = 64  # coordinates that are tested; of more (images) the first that vary are taken
-_MOST_CELLS = 64  # distinct (s, a) that are told apart one by one
+_WIDEST = 32  # coordinates that are tested; of more (images) some that vary are taken
+_MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
+_MOST_NAMED = 64  # and tested one by one
 _MOST_VALUES = 24  # of a whole-number coordinate, told apart one by one
 _FEWEST_ON_A_SIDE = 20
 _REPEATS = 16  # of a violation where dynamics are random: 4^-16 times 10,000 pairs is 2e-6
@@ -83,8 +84,9 @@ class DistributionEvidence:
         if test.p_value <= self.bench.level:
             rows = np.array([i for i, other in enumerate(words) if other == word])
             return self._failed(result, part, comparison, rows, test, self.bench.pairs.bound.label(word))
-        if len(words) < self.bench.options.samples // 2:
-            why = "Undecided: the time budget ran out; allow more with --max-time."
+        if self.bench.interrupted or len(words) < self.bench.options.samples // 2:
+            ran_out = "the time budget ran out; allow more with --max-time"
+            why = f"Undecided: {'interrupted' if self.bench.interrupted else ran_out}."
             return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
         bound = {
             "kind": "mean_shift",
@@ -126,16 +128,17 @@ class DistributionEvidence:
 
 
 def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
-    """A comparison without internal states, angles as cosine and sine, and of images only some that vary."""
-    dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else 1
-    if comparison.part == "observation":
-        dim = comparison.coordinates.dim
-    columns = list(range(min(dim, comparison.coordinates.dim)))
+    """What laws are compared on: internal states where known, some observed coordinates, angles as cosine and sine."""
+    total = comparison.coordinates.dim
+    shown_dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else total
+    columns, inner = list(range(min(shown_dim, total))), list(range(min(shown_dim, total), total))
     if len(columns) > _WIDEST:
         pooled = np.concatenate([comparison.expected, comparison.actual])
         varying = [j for j in columns if np.ptp(np.nan_to_num(pooled[:, j])) > 0]
-        columns = varying[:: max(1, len(varying) // _WIDEST)][:_WIDEST] or [0]
-    picked = restricted(comparison, columns)
+        columns = varying[:: max(1, -(-len(varying) // _WIDEST))] or [0]
+    elif bench.pairs.placement.kind == "observation":
+        inner = []  # the same numbers again, with more digits
+    picked = restricted(comparison, [*inner, *columns])
     coordinates, (expected, actual) = picked.coordinates.unrolled([picked.expected, picked.actual])
     return Comparison(picked.part, coordinates, expected, actual)
 
@@ -176,13 +179,12 @@ class Covariates:
 
 def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     """(g s, g a) of every case; a handful of distinct ones are told apart one by one."""
-    codec = bench.pairs.stepper.codec
-    states = codec.flatten_batch([case.image.obs for case in measured.cases])
+    states, state_names = _image_states(bench, measured)
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
     actions, action_names = action_columns(bench, image_actions)
     sides = standardised(np.concatenate([states, actions], axis=1))
-    names = [f"image {name}" for name in codec.coordinates.names] + action_names
+    names = [f"image {name}" for name in state_names] + action_names
     cells, owner, count = np.unique(
         np.concatenate([states, flat_actions], axis=1), axis=0, return_inverse=True, return_counts=True
     )
@@ -190,8 +192,21 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
         return Covariates(sides, sides, names)
     split = states.shape[1]
     one_each = (owner.reshape(-1, 1) == np.arange(len(cells))).astype(np.float64)
+    if len(cells) > _MOST_NAMED:
+        return Covariates(one_each, sides, names)
     cell_names = [f"s = {shown(_plain(row[:split]))}, a = {shown(_plain(row[split:]))}" for row in cells]
     return Covariates(one_each, np.concatenate([sides, one_each], axis=1), [*names, *cell_names])
+
+
+def _image_states(bench: Workbench, measured: Measurement) -> tuple[Vector, list[str]]:
+    """Internal states of the images where they are numbers, else their observations."""
+    vectors = [numeric(case.image.state) for case in measured.cases]
+    readable = [vector for vector in vectors if vector is not None]
+    codec = bench.pairs.stepper.codec
+    if bench.pairs.placement.kind == "map" and len(readable) == len(vectors):
+        return np.stack(readable), [f"state[{i}]" for i in range(readable[0].size)]
+    flat = codec.flatten_batch([case.image.obs for case in measured.cases])
+    return flat, list(codec.coordinates.names)
 
 
 def _plain(row: Vector) -> Any:
@@ -263,7 +278,7 @@ def _test(
 def _weights(sides: Vector, names: list[str]) -> list[tuple[str, Vector]]:
     """High against low values of each covariate, centred: where the two sides may differ with opposite signs."""
     found = []
-    for j, name in enumerate(names[: 2 * _MOST_CELLS]):
+    for j, name in enumerate(names[: 2 * _MOST_NAMED]):
         column = sides[:, j]
         middle = float(np.median(column))
         # Indicators have their median at one of two values: split them in the middle.

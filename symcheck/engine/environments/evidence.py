@@ -54,6 +54,8 @@ class Workbench:
         level: the significance level of one statistical test, after the budget of the run was divided.
         caution: why a pass may not be believed ("hidden state ..."); "" where nothing is known against it.
         diagnose: whether likely causes are looked for.
+        noise: largest difference between repeated steps, per part.
+        interrupted: the user interrupted while evidence was gathered; what was gathered is judged.
     """
 
     pairs: Pairs
@@ -66,6 +68,7 @@ class Workbench:
     caution: str = ""
     diagnose: bool = True
     noise: dict[Part, float] = field(default_factory=dict)
+    interrupted: bool = False
 
     def rng(self, stream: str) -> np.random.Generator:
         """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""

@@ -64,15 +64,20 @@ class PairedEvidence:
         cases = self._cases()
         report = self.bench.progress("stepping both sides")
         parts: list[Measurement] = []
-        for start in range(0, len(cases), _BATCH):
-            if not self.bench.in_time():
-                break
-            parts.append(self.pairs.measure(cases[start : start + _BATCH]))
-            report(min(start + _BATCH, len(cases)), len(cases))
+        try:
+            for start in range(0, len(cases), _BATCH):
+                if not self.bench.in_time():
+                    break
+                parts.append(self.pairs.measure(cases[start : start + _BATCH]))
+                report(min(start + _BATCH, len(cases)), len(cases))
+        except KeyboardInterrupt:
+            if not parts:
+                raise
+            self.bench.interrupted, self.bench.diagnose = True, False  # judge what there is, and be quick
         whole = joined(parts)
         if whole is None:
             whole = self.pairs.measure(cases[:1])
-        if self.bench.in_time():
+        if self.bench.in_time() and not self.bench.interrupted:
             edges = threshold_cases(self.pairs, whole, self.bench.rng("edges"))
             if edges:
                 whole = joined([whole, self.pairs.measure(edges)]) or whole
@@ -265,6 +270,8 @@ class PairedEvidence:
             return _undecided(
                 result, "too many pairs sit within one unit in the last place of a jump to be judged; sample elsewhere"
             )
+        if self.bench.interrupted:
+            return _undecided(result, f"interrupted after {result.checked} pairs")
         if result.checked < min(_FEWEST, self.bench.options.samples):
             return _undecided(result, "the time budget ran out; allow more with --max-time")
         if self.bench.caution:

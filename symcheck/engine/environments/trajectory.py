@@ -134,7 +134,7 @@ class TrajectoryEvidence:
             name,
             "passed",
             self.method,
-            checked=steps,
+            checked=episodes,
             unit=UNITS[part],
             detail=(
                 f"{episodes} episodes ({steps} transitions, at most {_LONGEST} an episode) of the uniform policy, half "

@@ -203,7 +203,7 @@ FAULTS = [
 
 def pushed_by(s: np.ndarray, force: float) -> Step:
     v = 0.9 * s[1] + 0.3 * float(force)
-    return np.array([s[0] + 0.1 * v, v]), -float(s[0] + 0.1 * v) ** 2, False
+    return np.array([s[0] + 0.1 * v, v]), -(float(s[0] + 0.1 * v) ** 2), False
 
 
 def run(env: Callable[[], gym.Env[Any, Any]], symmetry: Symmetry, **options: Any) -> RunResult:

@@ -17,6 +17,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs import atlas
 from symcheck.envs.state_access import register_state_access
+from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -205,7 +206,7 @@ def test_a_symmetric_environment_passes(env: type[gym.Env[Any, Any]], symmetry: 
 def test_the_atlas_says_what_verification_finds(name: str) -> None:
     entry = atlas.entry(name)
     for env_id in entry.environments[:1]:
-        result = run(lambda env_id=env_id: gym.make(env_id, disable_env_checker=True), entry.symmetry(), samples=3000)
+        result = run(resolve_environment(env_id).make, entry.symmetry(), samples=3000)
         assert result.verdict == entry.verdict
 
 
