@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -95,13 +95,27 @@ class IntertwinerBasis(abc.ABC):
     def coefficients(self, weight: npt.ArrayLike) -> Array:
         """The coefficients of the orthogonal projection of a weight: (..., *shape) -> (..., rank)."""
 
-    @abc.abstractmethod
-    def project(self, weight: npt.ArrayLike) -> Array:
+    def project(self, weight: Any) -> Any:
         """The projection of a weight onto the span, (..., *shape) to the same.
 
         For `equivariant` the Reynolds operator 1/|G| sum over g of rho_out(g)^-1 W rho_in(g); for `nullspace` the
         orthogonal projection onto the complement; for `random` the identity.
+
+        Args:
+            weight: an array or tensor (..., *shape), in the order (out, in).
+
+        Returns:
+            Float64 for arrays; a tensor of the same dtype and device for tensors.
+
+        Raises:
+            SymcheckError: another shape.
         """
+        projected = self._project(weight)
+        return weight.new_tensor(projected) if hasattr(weight, "new_tensor") else projected
+
+    @abc.abstractmethod
+    def _project(self, weight: npt.ArrayLike) -> Array:
+        """The projection in float64."""
 
     @cached_property
     def fingerprint(self) -> bytes:

@@ -103,7 +103,7 @@ class DenseBasis(IntertwinerBasis):
         """The coefficients of the orthogonal projection: (..., *shape) -> (..., rank)."""
         return self._flat(weight)[0] @ self.rows.T
 
-    def project(self, weight: npt.ArrayLike) -> Array:
+    def _project(self, weight: npt.ArrayLike) -> Array:
         """The projection onto the span: the Reynolds operator for `equivariant` bases."""
         flat, lead = self._flat(weight)
         return self.projector(flat.reshape(-1, self.size)).reshape(*lead, *self.shape)

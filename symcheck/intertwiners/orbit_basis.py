@@ -56,7 +56,7 @@ class OrbitBasis(IntertwinerBasis):
         means = np.array(sums).reshape(len(rows), -1)[:, : self.rank] / np.maximum(self.squared_norms, 1)
         return means.reshape(*lead, self.rank)
 
-    def project(self, weight: npt.ArrayLike) -> Array:
+    def _project(self, weight: npt.ArrayLike) -> Array:
         """The Reynolds operator: every entry becomes the signed mean over its orbit."""
         return self.combine(self.coefficients(weight))
 
@@ -128,10 +128,10 @@ class OrbitComplementBasis(IntertwinerBasis):
         flat, _ = self._flat(weight)
         return flat @ self.matrices().reshape(self.rank, self.size).T / self.squared_norms
 
-    def project(self, weight: npt.ArrayLike) -> Array:
+    def _project(self, weight: npt.ArrayLike) -> Array:
         """What the Reynolds operator removes: W - S(W)."""
         flat, lead = self._flat(weight)
-        return flat.reshape(*lead, *self.shape) - self.equivariant.project(weight)
+        return flat.reshape(*lead, *self.shape) - self.equivariant._project(weight)
 
     def _arrangement(self) -> bytes:
         return self.equivariant.fingerprint

@@ -157,8 +157,6 @@ class BasisLayer(EquivariantModule):
         parameter = None if biases is None else nn.Parameter(torch.zeros(biases.coefficient_shape))
         self.register_parameter("bias_coefficients", parameter)
         self._refresh()
-        marks = weights.basis.fingerprint + (b"" if biases is None else biases.basis.fingerprint)
-        self.register_buffer("fingerprint", torch.tensor(list(marks), dtype=torch.uint8))
         self._kept: Kept | None = None
         self.reset_parameters()
 
@@ -174,6 +172,9 @@ class BasisLayer(EquivariantModule):
 
     def _refresh(self) -> None:
         """Makes the constant tensors from the float64 bases, in the coefficients' dtype and place."""
+        marks = self._weights.basis.fingerprint + (b"" if self._biases is None else self._biases.basis.fingerprint)
+        mark = torch.tensor(list(marks), dtype=torch.uint8, device=self.coefficients.device)
+        self.register_buffer("fingerprint", mark)
         for name, expansion in (("weight", self._weights), ("bias", self._biases)):
             gather, factors = (None, None) if expansion is None else expansion.buffers()
             device, dtype = self.coefficients.device, self.coefficients.dtype
@@ -182,11 +183,10 @@ class BasisLayer(EquivariantModule):
             self.register_buffer(f"{name}_factors", factors, persistent=False)
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> BasisLayer:
-        """Moves and casts; basis rows are cast from float64 again, so that `.double()` is exact."""
+        """Moves and casts; constants are made again from the float64 bases, so that `.double()` is exact."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._kept = None
-        factors = self.weight_factors
-        if factors is not None and factors.numel() and not factors.is_meta:
+        if not self.coefficients.is_meta:
             self._refresh()
         return self
 

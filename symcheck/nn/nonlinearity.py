@@ -6,6 +6,7 @@ all. What works everywhere: scaling a vector by a function of its length (norm),
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -39,6 +40,7 @@ NAMED: dict[str, type[nn.Module]] = {
     "identity": nn.Identity,
 }
 """Functions of one entry at a time."""
+Activation = str | nn.Module | type[nn.Module] | Callable[[Tensor], Tensor]
 ODD = (nn.Tanh, nn.Softsign, nn.Tanhshrink, nn.Softshrink, nn.Hardshrink, nn.Identity)
 """Those with f(-x) = -f(x)."""
 ALTERNATIVES = (
@@ -106,7 +108,7 @@ class PointwiseNonlinearity(EquivariantModule):
 
     Args:
         rho: the representation on the component axis.
-        activation: a name ("relu", "tanh", ...) or a pointwise torch module.
+        activation: a name ("relu", "tanh", ...), a torch function (`torch.relu`) or a pointwise torch module.
 
     Raises:
         SymcheckError: unknown, not pointwise, or it does not commute with rho.
@@ -117,8 +119,13 @@ class PointwiseNonlinearity(EquivariantModule):
         [0.0, 2.0]
     """
 
-    def __init__(self, rho: Representation, activation: str | nn.Module = "relu") -> None:
+    def __init__(self, rho: Representation, activation: Activation = "relu") -> None:
         super().__init__()
+        if not isinstance(rho, Representation):
+            raise SymcheckError(
+                f"expected a representation first, got {type(rho).__name__}.",
+                where="PointwiseNonlinearity(rho, activation)",
+            )
         self.rho = rho
         self.activation = named_activation(activation)
         check_commutes(rho, self.activation, where="PointwiseNonlinearity")
@@ -137,14 +144,22 @@ class PointwiseNonlinearity(EquivariantModule):
         return self.activation
 
 
-def named_activation(activation: str | nn.Module) -> nn.Module:
-    """A torch activation from its name, or the module given.
+def named_activation(activation: Activation) -> nn.Module:
+    """A torch activation from its name, its function or its class; or the module given.
 
     Raises:
         SymcheckError: an unknown name.
+
+    Example:
+        >>> named_activation(torch.tanh), named_activation(nn.ReLU)
+        (Tanh(), ReLU())
     """
     if isinstance(activation, nn.Module):
         return activation
+    if isinstance(activation, type):
+        return activation()
+    if callable(activation):
+        activation = str(getattr(activation, "__name__", activation))
     if activation not in NAMED:
         remedy = suggestion(str(activation), NAMED)
         raise SymcheckError(f"no activation is called {activation!r}.", where="activation", remedy=remedy)

@@ -371,6 +371,27 @@ def test_export_sees_images() -> None:
     assert all(torch.equal(a, b) for a, b in zip(exported(x), net(x), strict=True))
 
 
+def test_storage_without_values_is_filled_with_constants_again() -> None:
+    layer = BasisLinear(MATRIX3, reps.regular(C3), 2, 2)
+    shell = copy.deepcopy(layer).to("meta").to_empty(device="cpu")
+    shell.load_state_dict(layer.state_dict())
+    x = torch.randn(3, 2, 2)
+    assert torch.equal(shell(x), layer(x))
+    image = BasisConv2d(reps.regular(C4), reps.regular(C4), 1, 2, 3, spatial=ROT90)
+    shell_image = copy.deepcopy(image).to_empty(device="cpu")
+    shell_image.load_state_dict(image.state_dict())
+    y = torch.randn(1, 1, 4, 5, 5)
+    assert torch.equal(shell_image(y), image(y))
+
+
+def test_a_projected_tensor_stays_a_tensor() -> None:
+    basis = BasisLinear(reps.regular(C4), COMPASS, 1, 1).basis
+    weight = torch.randn(3, 5, 4)
+    projected = basis.project(weight)
+    assert projected.dtype == torch.float32
+    np.testing.assert_allclose(projected.numpy(), basis.project(weight.numpy()), rtol=1e-6)
+
+
 def test_a_compiled_network_follows_its_coefficients() -> None:
     net = cart_pole()
     compiled = torch.compile(net, backend="eager", fullgraph=True)
