@@ -157,7 +157,7 @@ def named_activation(activation: Activation) -> nn.Module:
     if isinstance(activation, nn.Module):
         return activation
     if isinstance(activation, type):
-        return activation()
+        return cast(nn.Module, activation())
     if callable(activation):
         activation = str(getattr(activation, "__name__", activation))
     if activation not in NAMED:
