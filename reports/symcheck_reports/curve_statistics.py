@@ -126,7 +126,8 @@ def first_reach(env_steps: Sequence[int] | NDArray[np.int64], returns: Sequence[
         >>> first_reach([500, 1000, 1500], [20.0, 480.0, 300.0], 475)
         1000.0
     """
-    return next((float(s) for s, r in zip(env_steps, returns, strict=True) if r >= threshold), math.inf)
+    reached = (float(s) for s, r in zip(env_steps, returns, strict=True) if math.isfinite(r) and r >= threshold)
+    return next(reached, math.inf)
 
 
 def steps_to_threshold(network: NetworkCurves, threshold: float) -> NDArray[np.float64]:

@@ -189,13 +189,13 @@ def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) ->
 
     Example:
         >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
-        'at most 0.03% of the checks could violate it (99% confidence; region: rollouts)'
+        'at most 0.03% of such checks could violate it (99% confidence; region: rollouts)'
     """
     if not bound or bound.get("value") is None:
         return ""
     value, kind = bound["value"], str(bound.get("kind", "effect"))
     if kind == "violation_fraction" and isinstance(value, int | float):
-        lead = f"at most {percent(float(value))} of the checks could violate it"
+        lead = f"at most {percent(float(value))} of such checks could violate it"
     else:
         size = scientific(float(value)) if isinstance(value, int | float) else one_line(str(value), 80)
         lead = f"{one_line(kind, 80).replace('_', ' ')} at most {size}"

@@ -18,6 +18,8 @@ from rich.console import Console
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
 from symcheck_reports import html, junit, markdown, terminal
 from symcheck_reports import json as json_report
+from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
+from symcheck_reports.curves import render_curves
 
 NUMBERS = st.one_of(st.integers(-5, 5), st.floats(), st.booleans(), st.floats(width=32).map(np.float32))
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -131,3 +133,39 @@ def test_every_result_is_valid_json_of_the_published_schema(runs: list[RunResult
 @given(RUNS)
 def test_every_page_says_its_verdict(run: RunResult) -> None:
     assert f'<span class="verdict is-{run.verdict}">{run.verdict}</span>' in html.render_run(run)
+
+
+@st.composite
+def _seed_curves(draw: st.DrawFn) -> SeedCurve:
+    steps = sorted(draw(st.sets(st.integers(0, 10**9), max_size=5)))
+    returns = [draw(st.one_of(st.sampled_from([np.nan, np.inf, -np.inf]), st.floats(-1e9, 1e9))) for _ in steps]
+    return SeedCurve(draw(st.integers(0, 5)), steps, returns)
+
+
+CURVE_MODELS = st.builds(
+    CurveModel,
+    task=st.text(max_size=8),
+    networks=st.lists(
+        st.builds(
+            NetworkCurves,
+            name=st.sampled_from(["equivariant", "mlp", "<b>"]),
+            learning_rate=st.sampled_from([0.0, 1e-3, 1e-2]),
+            curves=st.lists(_seed_curves(), max_size=3),
+            verdict=st.sampled_from([None, "proved", "failed"]),
+            failed_runs=st.lists(st.builds(FailedRun, seed=st.integers(0, 5), reason=st.text(max_size=5)), max_size=2),
+            chosen=st.booleans(),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    threshold=st.one_of(st.none(), st.floats(-500, 500)),
+    settings=st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CURVE_MODELS)
+def test_every_set_of_curves_makes_a_page(model: CurveModel) -> None:
+    page = render_curves(model)
+    page.encode("utf-8")
+    HTMLParser().feed(page)

@@ -85,7 +85,7 @@ def test_the_summary_counts_the_worst_first(several_runs: list[RunResult]) -> No
             {"kind": "sup_cdf_distance", "value": 0.05, "confidence": 0.9},
             "sup cdf distance at most 5.0e-02 (90% confidence)",
         ),
-        ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of the checks could violate it"),
+        ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of such checks could violate it"),
         ({"kind": "output_residual", "value": "Infinity"}, "output residual at most Infinity"),
     ],
 )

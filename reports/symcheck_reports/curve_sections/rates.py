@@ -22,7 +22,8 @@ def build(view: CurveView) -> Section | None:
     styles = {n.network.name: n.drawn.style for n in view.networks}
     series = []
     for index, (name, found) in enumerate(by_name.items()):
-        points = [_point(n, view.floor) for n in sorted(found, key=lambda n: n.learning_rate) if len(n.curves)]
+        spreads = [(n.learning_rate, _spread(n, view.floor)) for n in sorted(found, key=lambda n: n.learning_rate)]
+        points = [(rate, *spread) for rate, spread in spreads if spread is not None and rate > 0]
         series.append((name, styles.get(name, curve_figures.style(index)), points))
     drawn = [entry for entry in series if entry[2]]
     if not drawn:
@@ -39,18 +40,22 @@ def build(view: CurveView) -> Section | None:
     )
 
 
-def _point(network: NetworkCurves, floor: float) -> tuple[float, float, float, float]:
-    low, median, high = np.quantile(statistics.mean_return(network, floor), (0.25, 0.5, 0.75))
-    return network.learning_rate, float(low), float(median), float(high)
+def _spread(network: NetworkCurves, floor: float) -> tuple[float, float, float] | None:
+    """25%, 50% and 75% quantile of the mean return over runs; None where no run was evaluated."""
+    scores = statistics.mean_return(network, floor)
+    if not len(scores):
+        return None
+    low, median, high = np.quantile(scores, (0.25, 0.5, 0.75))
+    return float(low), float(median), float(high)
 
 
 def _row(network: NetworkCurves, view: CurveView) -> tuple[str, str, str, str, str, bool]:
-    low, median, high = (
-        (number(v, 4) for v in _point(network, view.floor)[1:]) if len(network.curves) else ("–", "–", "–")
-    )
-    reached = "–"
+    spread = _spread(network, view.floor)
+    written, reached = "–", "–"
+    if spread is not None:
+        low, median, high = (number(value, 4) for value in spread)
+        written = f"{median} ({low} to {high})"
     if view.model.threshold is not None and len(network.curves):
         steps = statistics.median_steps(statistics.steps_to_threshold(network, view.model.threshold))
         reached = steps_text(steps.value, view.last_step)
-    spread = f"{median} ({low} to {high})"
-    return network.name, f"{network.learning_rate:g}", str(len(network.curves)), spread, reached, network.chosen
+    return network.name, f"{network.learning_rate:g}", str(len(network.curves)), written, reached, network.chosen
