@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,17 +29,19 @@ class RunCommand:
     options: Mapping[str, str]
 
 
-def options_that_differ(options: Any, defaults: Any) -> dict[str, Any]:
+def options_that_differ(options: Any, defaults: Any, *, leave_out: Collection[str] = ()) -> dict[str, Any]:
     """The fields of an options dataclass that differ from their defaults, by command-line name.
 
     Args:
         options: a dataclass instance.
         defaults: another of the same class.
+        leave_out: fields that no command line has.
 
     Returns:
         {"max-time": 3.0, ...}, in the order of the fields.
     """
-    pairs = ((f.name, getattr(options, f.name), getattr(defaults, f.name)) for f in dataclasses.fields(options))
+    names = [f.name for f in dataclasses.fields(options) if f.name not in leave_out]
+    pairs = ((name, getattr(options, name), getattr(defaults, name)) for name in names)
     return {name.replace("_", "-"): value for name, value, default in pairs if value != default}
 
 

@@ -140,7 +140,9 @@ class Report:
             raise SymmetryFailedError(self)
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        from symcheck_reports import html
+
+        return html.notebook(self.results)
 
 
 def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:

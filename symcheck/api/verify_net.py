@@ -114,8 +114,7 @@ def _options(env: Any, **fields: Any) -> NetOptions:
 
 def _command(net: object, spec: str | None, extra: Mapping[str, Any], options: NetOptions) -> str:
     """The command line that repeats the run; "" where an object built in Python is part of it."""
-    own = options_that_differ(options, NetOptions())
-    own.pop("observations", None)
+    own = options_that_differ(options, NetOptions(), leave_out=["observations"])
     if extra["env"] is not None:
         own.pop("input-shape", None)
     in_words = all(isinstance(word, str) for word in own.get("outputs", ()))

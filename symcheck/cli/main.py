@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from symcheck.cli import atlas, doctor, replay, verify_env, verify_net
+from symcheck.cli import atlas, basis, doctor, replay, report, verify_env, verify_net
 from symcheck.cli.exit_codes import ExitCode
 
 app = typer.Typer(
@@ -24,7 +24,9 @@ app = typer.Typer(
 app.command("verify-env")(verify_env.command)
 app.command("verify-net")(verify_net.command)
 app.command("replay")(replay.command)
+app.command("report")(report.command)
 app.command("atlas")(atlas.command)
+app.command("basis")(basis.command)
 app.command("doctor")(doctor.command)
 
 

@@ -1,0 +1,71 @@
+"""`symcheck basis`: ranks and certificates of the layers that a symmetry allows."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from symcheck.cli import options
+from symcheck.cli.exit_codes import reports_mistakes
+
+if TYPE_CHECKING:
+    from symcheck.intertwiners.summary import LayerRow
+    from symcheck.symmetry.symmetry import Symmetry
+
+
+@reports_mistakes
+def command(
+    spec: Annotated[str, typer.Argument(help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.")],
+    html: options.Html = None,
+) -> None:
+    """Print the layers that a symmetry allows: free weights against dense ones, and how each rank was verified.
+
+    Example: symcheck basis cartpole/mirror --html basis.html
+    """
+    from symcheck.api.bases import layers_of
+    from symcheck.api.report import check_writable, write_text
+    from symcheck.api.specs import resolve_symmetry
+
+    if html is not None:
+        check_writable(html, "--html")
+    symmetry = resolve_symmetry(spec, where="SPEC").symmetry
+    rows = layers_of(symmetry)
+    _print(symmetry, rows)
+    if html is not None:
+        write_text(html, _page(symmetry, rows, shlex.join(["symcheck", "basis", spec])))
+        typer.echo(f"written: {html}")
+
+
+def _print(symmetry: Symmetry, rows: list[LayerRow]) -> None:
+    typer.echo(f"{symmetry.name} ({symmetry.group.name}, order {symmetry.group.order})\n")
+    typer.echo(f"{'layer':<24}{'weights':>16}{'biases':>12}   certificate")
+    for row in rows:
+        weights, biases = f"{row.rank} of {row.dense}", f"{row.bias_rank} of {row.dense_bias}"
+        checked = f"{row.certificate.kind}, rank as {row.certificate.predicted_by} predict"
+        typer.echo(f"{row.name:<24}{weights:>16}{biases:>12}   {checked}")
+    typer.echo("\nFree weights of a dense layer's, per pair of channels (biases: per channel). 0 is a legal answer.")
+
+
+def _page(symmetry: Symmetry, rows: list[LayerRow], line: str) -> str:
+    from symcheck.intertwiners.summary import pictures
+    from symcheck_reports.basis_model import BasisLayer, BasisModel
+    from symcheck_reports.basis_page import render_basis
+
+    layers = [
+        BasisLayer(
+            name=row.name,
+            source=row.source,
+            target=row.target,
+            shape=row.shape,
+            rank=row.rank,
+            dense=row.dense,
+            bias_rank=row.bias_rank,
+            dense_bias=row.dense_bias,
+            certificate=str(row.certificate),
+            pictures=[picture.tolist() for picture in pictures(row.basis)],
+        )
+        for row in rows
+    ]
+    return render_basis(BasisModel(symmetry.name, symmetry.group.name, symmetry.group.order, layers, command=line))

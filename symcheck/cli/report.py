@@ -1,0 +1,29 @@
+"""`symcheck report`: an index page over a folder of reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from symcheck.cli.exit_codes import reports_mistakes
+from symcheck.errors import TargetError
+
+
+@reports_mistakes
+def command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with JSON reports.")]) -> None:
+    """Write DIR/index.html: every verdict found below DIR in one table, each linked to its page."""
+    from symcheck.api.report import write_text
+    from symcheck_reports import index
+
+    if not folder.is_dir():
+        raise TargetError(f"expected a folder, got {folder}.", where="DIR", remedy="Check the path.")
+    found = index.read_folder(folder)
+    if not found.entries and not found.unreadable:
+        raise TargetError(
+            f"expected JSON reports below {folder}, found none.",
+            where="DIR",
+            remedy=f"Write one: symcheck verify-env CartPole-v1 --json {folder}/cartpole.json",
+        )
+    typer.echo(f"written: {write_text(folder / index.INDEX_NAME, index.render_index(found))}")

@@ -1,0 +1,151 @@
+"""The smaller commands, and verify-net as a user types it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from symcheck.cli.main import app
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cartpole_networks.py"
+
+
+def run(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def properties(path: Path) -> dict[str, dict]:
+    return {item["name"]: item for item in json.loads(path.read_text())["properties"]}
+
+
+def test_an_equivariant_network_is_proved(folder):
+    code, output = run("verify-net", f"{EXAMPLES}:equivariant", "--symmetry", "cartpole/mirror", "--json", "r.json")
+    assert code == 0, output
+    assert json.loads((folder / "r.json").read_text())["verdict"] == "proved"
+
+
+def test_observations_of_an_environment_are_tested_too(folder):
+    words = ["--symmetry", "cartpole/mirror", "--env", "CartPole-v1", "--outputs", "action,invariant"]
+    code, output = run("verify-net", f"{EXAMPLES}:equivariant", *words)
+    assert code == 0, output
+
+
+def test_a_plain_network_fails_with_a_small_counterexample_that_replays(folder):
+    words = ["--symmetry", "cartpole/mirror", "--json", "r.json"]
+    code, output = run("verify-net", f"{EXAMPLES}:mlp", *words)
+    assert code == 1, output
+    found = properties(folder / "r.json")
+    example = found["network_equivariance"]["counterexample"]
+    assert sum(value != 0 for value in example["observation"]) <= 1
+    assert example["reproduce"] == "symcheck replay r.json"
+    code, again = run("replay", "r.json")
+    assert code == 1, again
+    assert "network_equivariance" in again
+
+
+def test_one_hidden_weight_off_by_a_millionth_fails_in_its_layer(folder):
+    code, _ = run("verify-net", f"{EXAMPLES}:one_weight_off", "--symmetry", "cartpole/mirror", "--json", "r.json")
+    assert code == 1
+    certificate = properties(folder / "r.json")["layer_certificate"]
+    assert certificate["verdict"] == "failed"
+    assert certificate["location"] == "body.2.1"
+
+
+BAD = {
+    "no file": (["nowhere.py:make"], ["nowhere.py"]),
+    "no name": (["nets.py:nothing"], ["does not define", "nothing"]),
+    "not a module": (["nets.py:number"], ["number"]),
+    "output fits nothing": (["nets.py:seven"], ["7", "2"]),
+    "input shape": (["nets.py:wide"], ["5", "4"]),
+    "shape option": (["nets.py:good", "--input-shape", "4,x"], ["--input-shape"]),
+    "no symmetry": (["nets.py:good", "--symmetry", "cartpole/miror"], ["cartpole/mirror"]),
+    "samples": (["nets.py:good", "--samples", "0"], ["--samples"]),
+    "dtype": (["nets.py:good", "--dtype", "float31"], ["--dtype", "float32"]),
+    "device": (["nets.py:good", "--device", "tpu0"], ["--device", "tpu0"]),
+    "report folder": (["nets.py:good", "--html", "nowhere/r.html"], ["--html", "mkdir"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_used_exits_2_with_one_message(folder, case):
+    (folder / "nets.py").write_text(
+        "from torch import nn\nnumber = 3\n"
+        "def good(): return nn.Linear(4, 2)\ndef seven(): return nn.Linear(4, 7)\ndef wide(): return nn.Linear(5, 2)\n"
+    )
+    words, expected = BAD[case]
+    if "--symmetry" not in words:
+        words = [*words, "--symmetry", "cartpole/mirror"]
+    code, output = run("verify-net", *words, "--json", "r.json")
+    assert code == 2, output
+    assert output.count("symcheck: ") == 1, output
+    for text in expected:
+        assert text in output
+    assert not (folder / "r.json").exists()
+
+
+def test_basis_prints_ranks_and_draws_them(folder):
+    code, output = run("basis", "cartpole/mirror", "--html", "b.html")
+    assert code == 0, output
+    assert "observation -> hidden" in output
+    assert (folder / "b.html").stat().st_size > 0
+
+
+def test_basis_of_an_image_symmetry_lists_filters(folder):
+    (folder / "turn.toml").write_text(
+        'name = "turn"\ngroup = "cyclic(4)"\nobservation = ["rot90"]\naction = [[0, 2, 3, 4, 1]]\n'
+    )
+    code, output = run("basis", "turn.toml")
+    assert code == 0, output
+    row = next(line.split() for line in output.splitlines() if "image -> hidden, 7 x 7" in line)
+    assert row[6:9] == ["49", "of", "196"]
+
+
+def test_basis_refuses_an_affine_claim(folder):
+    code, output = run("basis", "mountaincar/valley")
+    assert code == 2
+    assert "offset" in output
+
+
+def test_the_atlas_prints_entries_and_refuses_unknown_ids():
+    code, output = run("atlas", "CartPole-v1")
+    assert code == 0
+    assert "cartpole/mirror" in output
+    assert run("atlas", "CartPol-v1")[0] == 2
+
+
+def test_doctor_lists_versions_and_install_lines():
+    code, output = run("doctor")
+    assert code == 0
+    assert "gymnasium" in output
+
+
+def test_an_index_links_the_reports_of_a_folder(folder):
+    run("verify-env", "CartPole-v1", "--samples", "100", "--quiet", "--json", "cartpole.json")
+    code, output = run("report", str(folder))
+    assert code == 0, output
+    assert "cartpole.json" in (folder / "index.html").read_text()
+    (folder / "empty").mkdir()
+    assert run("report", "empty")[0] == 2
+    assert run("report", "nowhere")[0] == 2
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other"}', '{"schema": "symcheck/1", "properties": []}'])
+def test_replaying_what_is_no_report_exits_2(folder, text):
+    (folder / "r.json").write_text(text)
+    code, output = run("replay", "r.json")
+    assert code == 2, output
+    assert output.count("symcheck: ") == 1
+
+
+def test_replaying_a_missing_file_exits_2(folder):
+    assert run("replay", "none.json")[0] == 2

@@ -1,0 +1,91 @@
+"""The Python interface, the assertions and the pytest plugin."""
+
+import gymnasium as gym
+import pytest
+from torch import nn
+
+import symcheck as sc
+from symcheck.api.report import Report, SymmetryFailedError
+
+C2 = sc.groups.cyclic(2)
+MIRROR = sc.Symmetry("mirror", C2, observation=[[-1, -1, -1, -1]], action=[[1, 0]])
+NO_ACTION = sc.Symmetry("no action map", C2, observation=[[-1, -1, -1, -1]], action=[[0, 1]])
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", gym.make("CartPole-v1"), lambda: gym.make("CartPole-v1")])
+def test_an_id_an_instance_and_a_factory_all_work(env):
+    report = sc.verify_env(env, MIRROR, samples=300)
+    assert report.verdict == "passed"
+    assert report["group_axioms"].verdict == "proved"
+
+
+def test_a_wrapper_that_clips_one_side_is_part_of_what_is_verified():
+    class OneSided(gym.ActionWrapper):
+        def action(self, action):
+            return 1 if self.env.unwrapped.state[0] > 0 else action
+
+    report = sc.verify_env(lambda: OneSided(gym.make("CartPole-v1")), MIRROR, samples=300)
+    assert report["transition_invariance"].verdict == "failed"
+
+
+def test_a_report_saves_and_shows_itself(tmp_path):
+    report = sc.verify_env("CartPole-v1", NO_ACTION, samples=300)
+    assert report.verdict == "failed"
+    assert report.to_dict()["verdict"] == "failed"
+    assert report.save_html(tmp_path / "r.html").read_text()
+    assert "transition_invariance" in report.save_json(tmp_path / "r.json").read_text()
+    assert "iframe" in report._repr_html_()
+    with pytest.raises(SymmetryFailedError, match="transition_invariance FAILED"):
+        report.raise_if_failed()
+    with pytest.raises(sc.errors.SymcheckError, match="no folder"):
+        report.save_html(tmp_path / "nowhere" / "r.html")
+    with pytest.raises(KeyError, match="checked were"):
+        report["no such property"]
+
+
+def test_a_report_needs_a_result():
+    with pytest.raises(sc.errors.SymcheckError, match="nothing was tested"):
+        Report([])
+
+
+def test_assertions_pass_and_fail_as_they_should():
+    assert sc.testing.assert_env_symmetric("CartPole-v1", MIRROR, samples=300).verdict == "passed"
+    with pytest.raises(AssertionError, match="transition_invariance"):
+        sc.testing.assert_env_symmetric("CartPole-v1", NO_ACTION, samples=300)
+    with pytest.raises(AssertionError, match="network_equivariance"):
+        sc.testing.assert_net_equivariant(nn.Linear(4, 2), MIRROR)
+
+
+def test_nothing_to_check_is_an_error_that_gives_the_three_ways():
+    with pytest.raises(sc.errors.SpecError, match="three ways"):
+        sc.verify_env("MountainCarContinuous-v0")
+
+
+def test_public_names_are_there():
+    for name in sc.__all__:
+        assert getattr(sc, name) is not None
+    with pytest.raises(AttributeError, match="no attribute"):
+        _ = sc.nothing
+
+
+def test_the_plugin_adds_a_section_and_a_page(pytester):
+    pytester.makepyfile(
+        """
+        import symcheck as sc
+
+        def test_mirror():
+            claim = sc.Symmetry("m", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[0, 1]])
+            sc.testing.assert_env_symmetric("CartPole-v1", claim, samples=100)
+        """
+    )
+    result = pytester.runpytest_subprocess("--symcheck-html", "page.html")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*= symcheck =*", "*transition_invariance FAILED*", "*written: *page.html"])
+    assert (pytester.path / "page.html").exists()
+
+
+def test_the_plugin_refuses_a_page_in_no_folder(pytester):
+    result = pytester.runpytest_subprocess("--symcheck-html", "nowhere/page.html")
+    assert result.ret == 4
