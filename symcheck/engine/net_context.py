@@ -12,18 +12,18 @@ from torch import nn
 
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.net_options import DEFAULT_SAMPLES, NetOptions
-from symcheck.engine.networks.ascent import ascended
+from symcheck.engine.networks.ascent import activated, ascended
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.counterexamples import counterexample_of
 from symcheck.engine.networks.diagnosis import causes
 from symcheck.engine.networks.location import first_nonfinite_module
 from symcheck.engine.networks.measuring import Measured, measure
-from symcheck.engine.networks.proof import Proof, prove
+from symcheck.engine.networks.proof import Proof, prove, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.shapes import input_shape
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray
-from symcheck.engine.networks.verdicts import Decision, decide
+from symcheck.engine.networks.verdicts import EXACT, Decision, decide
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
@@ -101,7 +101,16 @@ class NetContext:
         if self._worth_climbing(found):
             uphill = ascended(self.subject, self.inputs, self.outputs, _starts(found, groups))
             measure(self.subject, self.inputs, self.outputs, uphill, deadline=deadline, tick=tick, into=found)
+        if self._fault_is_silent(found):
+            for units in units_at_fault(self.proof):
+                awake = activated(self.subject, self.inputs, units, rng)
+                measure(self.subject, self.inputs, self.outputs, awake, deadline=deadline, tick=tick, into=found)
         return found
+
+    def _fault_is_silent(self, found: Measured) -> bool:
+        """Whether a layer is at fault although no output shows it so far."""
+        at_fault = self.proof is not None and self.proof.level == "failed"
+        return at_fault and found.nonfinite is None and found.relative <= EXACT
 
     def _samples(self) -> int:
         """As asked; else 10,000 pairs, fewer for large inputs, whose passes cost more (256 at least)."""

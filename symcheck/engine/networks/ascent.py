@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -43,6 +44,74 @@ def ascended(subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim
     return found
 
 
+Unit: TypeAlias = tuple[str, int]
+"""A module's name, and which of its outputs (or channels)."""
+
+
+def activated(subject: Subject, inputs: InputClaim, units: Sequence[Unit], rng: np.random.Generator) -> list[Family]:
+    """Inputs that make given units active together, as far as a climb can: a fault in silent units shows nowhere else.
+
+    Args:
+        subject: the network.
+        inputs: how inputs move.
+        units: to be active at once; those in no module are left out.
+        rng: where to start.
+
+    Returns:
+        Families of every step of the climbs, from small and large starts.
+    """
+    modules = dict(subject.exact.named_modules())
+    known = [(modules[layer], unit) for layer, unit in units if layer in modules]
+    found: list[Family] = []
+    for scale in (1.0, 30.0) if known else ():
+        try:
+            steps = _climb_units(subject, known, scale * rng.normal(size=(STARTS, *inputs.shape)))
+        except Exception:  # no gradient reaches the input
+            return found
+        steps = steps[np.isfinite(steps).reshape(len(steps), -1).all(axis=1)]
+        if len(steps):
+            found.append(Family("inputs that activate the units at fault", steps))
+    return found
+
+
+def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]], starts: FloatArray) -> FloatArray:
+    outputs: dict[torch.nn.Module, torch.Tensor] = {}
+
+    def keep(module: torch.nn.Module, _inputs: Any, output: torch.Tensor) -> None:
+        outputs[module] = output
+
+    handles = [module.register_forward_hook(keep) for module, _ in units]
+    x = torch.from_numpy(np.array(starts))
+    steps = [starts]
+    try:
+        for _ in range(2 * STEPS):
+            x = x.detach().requires_grad_(True)
+            with torch.enable_grad(), float64_default(), Float64Mode():
+                subject.exact(x)
+                least = torch.stack([_activation(outputs[module], unit) for module, unit in units]).amin(0)
+                (gradient,) = torch.autograd.grad(least.sum(), x)
+            x = _stepped(x, gradient)
+            steps.append(np.array(x.detach().numpy()))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return np.concatenate(steps)
+
+
+def _activation(output: torch.Tensor, unit: int) -> torch.Tensor:
+    """Of one unit, or of a channel at its most active place; shape (n,)."""
+    spatial = output.ndim >= 4 and unit < output.shape[1]
+    active: torch.Tensor = output[:, unit].flatten(1).amax(1) if spatial else output.flatten(1)[:, unit]
+    return active
+
+
+def _stepped(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """A step of a quarter of the input's norm uphill."""
+    norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a vanished gradient moves nothing
+    step = 0.25 * x.detach().flatten(1).norm(dim=1).clamp_min(1.0)
+    return x.detach() + (step / norm).reshape(-1, *[1] * (x.ndim - 1)) * gradient
+
+
 def _climb(
     subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray, generator: int
 ) -> FloatArray:
@@ -60,9 +129,7 @@ def _climb(
             if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
                 return starts[:0]
             (gradient,) = torch.autograd.grad(loss, x)
-        norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a vanished gradient moves nothing
-        step = 0.25 * x.detach().flatten(1).norm(dim=1).clamp_min(1.0)
-        x = (x.detach() + (step / norm).reshape(-1, *[1] * (x.ndim - 1)) * gradient).clamp(-limit, limit)
+        x = _stepped(x, gradient).clamp(-limit, limit)
     return np.asarray(x.detach().numpy())
 
 

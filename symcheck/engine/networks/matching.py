@@ -18,6 +18,8 @@ ULPS = 4.0
 """Float32 units in the last place that count as rounding, whatever the dtype: the published level for weights."""
 SPREAD = 0.5
 """Fraction of a layer's entries that must differ for small absolute differences to count as rounding."""
+LISTED = 8
+"""Rows with wrong entries that a judgement lists."""
 LARGEST_ASSIGNMENT = 4096
 """Rows left over after exact matching beyond which no assignment is searched (its cost is cubic)."""
 CLOSE = 0.1
@@ -65,13 +67,19 @@ def match_rows(moved: FloatArray, rows: FloatArray, *, signs: bool = True) -> Ma
     sign = np.ones(n, dtype=np.int64)
     table = {row.tobytes(): i for i, row in enumerate(rows + 0.0)}
     left = _match_exactly(moved + 0.0, table, index, sign, 1, list(range(n)))
-    if signs and left:
+    if not left:
+        return Match(SignedPermutation(index, sign), index >= 0)
+    if len(left) <= n // 2:
+        # most units are permuted without signs: so are the others, unless they cannot be
+        unsigned = index.copy()
+        close = _assign(moved, rows, unsigned, sign.copy(), np.array(left), signs=False)
+        if close.all() or not signs:
+            return Match(SignedPermutation(unsigned, sign), close)
+    if signs:
         left = _match_exactly(0.0 - moved, table, index, sign, -1, left)
-    close = index >= 0
-    if left:
-        if len(left) > LARGEST_ASSIGNMENT:
-            return None
-        close = _assign(moved, rows, index, sign, np.array(left), signs)
+    if len(left) > LARGEST_ASSIGNMENT:
+        return None
+    close = _assign(moved, rows, index, sign, np.array(left, dtype=np.int64), signs=signs)
     return Match(SignedPermutation(index, sign), close)
 
 
@@ -89,7 +97,7 @@ def _match_exactly(
 
 
 def _assign(
-    moved: FloatArray, rows: FloatArray, index: IntArray, sign: IntArray, left: IntArray, signs: bool
+    moved: FloatArray, rows: FloatArray, index: IntArray, sign: IntArray, left: IntArray, *, signs: bool
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     from scipy.optimize import linear_sum_assignment
 
@@ -132,7 +140,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
         'failed'
     """
     if left.size == 0:
-        return Judgement("exact", 0.0, 0.0, 0.0, (0, 0), (0.0, 0.0))
+        return Judgement("exact", 0.0, 0.0, 0.0, (0, 0), (0.0, 0.0), (), ())
     difference = np.abs(left - right)
     larger = np.maximum(np.abs(left), np.abs(right))
     beyond = difference > noise
@@ -149,8 +157,11 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     else:
         level = "failed"
     place = (int(worst[0]), int(worst[1]) if len(worst) > 1 else 0)
+    off = beyond & (ulps > ULPS)
+    wrong = tuple(int(row) for row in np.flatnonzero(off.any(axis=1))[:LISTED])
+    columns = tuple(int(column) for column in np.flatnonzero(off.any(axis=0))[:LISTED])
     values = (float(right[worst]), float(left[worst]))
-    return Judgement(level, residual, float(ulps.max()), relative, place, values)
+    return Judgement(level, residual, float(ulps.max()), relative, place, values, wrong, columns)
 
 
 def ulp32(values: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.matching import judge
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import float64_default
-from symcheck.engine.networks.rules_linear import moved_rows, own_rows
+from symcheck.engine.networks.rules_linear import moved_rows, name_inputs, own_rows
 from symcheck.engine.networks.tracing import Recorder, Tracer, module_names
 from symcheck.engine.networks.values import (
     AffineMap,
@@ -64,6 +64,23 @@ class Proof:
     def first_failure(self) -> LayerRecord | None:
         """The first layer that is not certified."""
         return next((record for record in self.records if record.level == "failed"), None)
+
+
+def units_at_fault(proof: Proof | None) -> list[list[tuple[str, int]]]:
+    """Sets of units, as (layer, unit), that must be active at once for the first fault to show.
+
+    A wrong weight shows where its own unit is active and its input is not zero: the input is a unit of the nearest
+    layer before that has as many outputs as this one has inputs.
+    """
+    failure = None if proof is None else proof.first_failure
+    if proof is None or failure is None:
+        return []
+    own = [[(failure.name, unit)] for unit in failure.units[:2]] or [[]]
+    earlier = proof.records[: proof.records.index(failure)]
+    before = next((r for r in reversed(earlier) if failure.inputs and r.sizes[1] == failure.sizes[0]), None)
+    if before is not None:
+        own = [[*units, (before.name, j)] for units in own for j in failure.inputs[:2]]
+    return [units for units in own if units]
 
 
 def prove(
@@ -183,6 +200,7 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
     record = pending.record
     if worst is not None:
         record.take(worst)
+        name_inputs(pending, worst)
         row, column = worst.place
         record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
         record.cause = "" if worst.level != "failed" else f"{claim.path} does not move as its {claim.role} claim says"

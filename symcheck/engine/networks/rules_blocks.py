@@ -12,8 +12,8 @@ import torch
 
 from symcheck.engine.networks.rules_movement import regrouped
 from symcheck.engine.networks.rules_pointwise import scaled, tracked, unsigned
-from symcheck.engine.networks.tracing import Call, NotUnderstoodError, as_array, rule
-from symcheck.engine.networks.values import FloatArray, IntArray, Interval, Keyed, LayerRecord, Opaque, Tracked, Value
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
+from symcheck.engine.networks.values import IntArray, Interval, Keyed, LayerRecord, Opaque, Tracked, Value
 
 LINEAR = ("mean", "sum", "nanmean", "nansum")
 SIGNLESS = ("amax", "amin", "max", "min", "logsumexp", "median", "prod", "std", "var")
@@ -209,6 +209,18 @@ def batch_norm(
     return scaled(call, value, entries[0], entries[1], call.owner(weight, running_mean), "batch_norm")
 
 
-def numbers_of(tensor: torch.Tensor) -> FloatArray:
-    """The tensor's numbers, flattened, float64."""
-    return as_array(tensor).reshape(-1)
+@rule("aten.batch_norm")
+def exported_batch_norm(
+    call: Call,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *_: Any,
+) -> Value:
+    """Batch normalisation as exported graphs write it: affine parameters before statistics."""
+    return batch_norm(call, x, mean, var, weight, bias, training, momentum, eps)

@@ -124,13 +124,13 @@ def matched(call: Call, pending: Pending) -> Value:
         first = _first(cls, len(unique))
         match = match_rows(moved[first], unique)
         if match is None or not match.found:
-            _fill(pending.record, _judged(moved[first], unique, match, noise), pending, matched=False)
+            _fill(pending, _judged(moved[first], unique, match, noise), first, matched=False)
             return pending
         images.append(match.permutation)
         judgements.append(_judged(moved[first], unique, match, noise))
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
-    _fill(pending.record, worst, pending, matched=True)
+    _fill(pending, worst, _first(cls, len(unique)), matched=True)
     pending.record.representation = result.text()
     result.interval = _bounds(pending, unique, _first(cls, len(unique)), images)
     return result
@@ -152,20 +152,29 @@ def _first(cls: IntArray, count: int) -> IntArray:
 def _judged(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
     if match is None:
         size = float(np.abs(rows).max(initial=0.0))
-        return Judgement("failed", size, float("inf"), 1.0, (0, 0), (0.0, size))
+        return Judgement("failed", size, float("inf"), 1.0, (0, 0), (0.0, size), (), ())
     image = match.permutation
     return judge(moved[image.index], image.sign[:, None] * rows, noise)
 
 
-def _fill(record: LayerRecord, judgement: Judgement, pending: Pending, *, matched: bool) -> None:
-    record.take(judgement)
+def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: bool) -> None:
+    record = pending.record
+    record.take(judgement, units)
+    name_inputs(pending, judgement)
     record.level = judgement.level if matched else "failed"
     record.matched = matched
     row, column = judgement.place
     what = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
-    record.place = f"unit {row}, {what}"
+    record.place = f"unit {units[row]}, {what}"
     if not matched:
         record.cause = "its units are not permuted by the symmetry: no order of rows of [W L, b] gives [W, b]"
+
+
+def name_inputs(pending: Pending, judgement: Judgement) -> None:
+    """Say in the record which of the layer's inputs carry a wrong weight, and the layer's sizes."""
+    outputs, inputs = pending.weight.shape
+    pending.record.inputs = tuple(column for column in judgement.columns if column < inputs)
+    pending.record.sizes = (inputs, outputs)
 
 
 def _bounds(pending: Pending, rows: FloatArray, first: IntArray, images: list[SignedPermutation]) -> Interval | None:

@@ -287,9 +287,11 @@ def _match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split]
         if not match.found:
             record.matched = False
     worst = max(judgements, key=lambda j: j.rank)
-    record.take(worst)
+    record.take(worst, first)
+    record.inputs = tuple(sorted({c // W[0, 0].size for c in worst.columns if c < W[0].size}))
+    record.sizes = (W.shape[1], len(W))
     record.level = worst.level if record.matched else "failed"
-    record.place = f"filter {worst.place[0]}, entry {worst.place[1]}"
+    record.place = f"filter {first[worst.place[0]]}, entry {worst.place[1]}"
     if not record.matched:
         record.cause = "its filters are not permuted by the symmetry"
         raise NotUnderstoodError(f"no permutation of the filters of {record.name} carries the symmetry", record)

@@ -67,6 +67,7 @@ def _vector_makers() -> Sequence[tuple[str, Draw]]:
         ("normal at scale 1", lambda rng, s: rng.normal(size=s)),
         ("normal at scale 0.1", lambda rng, s: 0.1 * rng.normal(size=s)),
         ("normal at scale 10", lambda rng, s: 10.0 * rng.normal(size=s)),
+        ("normal at scale 100", lambda rng, s: 100.0 * rng.normal(size=s)),
     ]
 
 

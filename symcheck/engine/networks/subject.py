@@ -62,7 +62,7 @@ class Subject:
         self.deployed = copied(net, device=self.device, dtype=cast).train(training)
         self.one_by_one = False
         for parameter in self.exact.parameters():
-            parameter.requires_grad_(False)
+            parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
 
     def run(self, inputs: npt.NDArray[Any], *, exact: bool) -> dict[str, FloatArray]:
         """All outputs on stacked inputs.

@@ -23,47 +23,21 @@ from torch.utils._pytree import tree_flatten
 from symcheck.engine.networks.precision import RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
 from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, Value
 
-METADATA = frozenset(
-    [
-        "shape",
-        "size",
-        "dim",
-        "ndim",
-        "dtype",
-        "device",
-        "numel",
-        "nelement",
-        "stride",
-        "is_contiguous",
-        "requires_grad",
-        "is_cuda",
-        "is_floating_point",
-        "is_complex",
-        "layout",
-        "is_sparse",
-        "is_leaf",
-        "element_size",
-        "__len__",
-        "get_device",
-        "grad_fn",
-        "names",
-        "is_quantized",
-        "is_meta",
-        "is_mps",
-        "is_nested",
-        "grad",
-        "__hash__",
-        "ndimension",
-        "storage_offset",
-        "__repr__",
-        "requires_grad_",
-        "retain_grad",
-        "_version",
-        "__format__",
-        "is_signed",
-        "is_mkldnn",
-    ]
+_METADATA_NAMES = (
+    "__format__ __hash__ __len__ __repr__ _version device dim dtype element_size get_device grad grad_fn "
+    "is_complex is_contiguous is_cuda is_floating_point is_leaf is_meta is_mkldnn is_mps is_nested is_quantized "
+    "is_signed is_sparse layout names ndim ndimension nelement numel requires_grad requires_grad_ retain_grad "
+    "shape size storage_offset stride sym_size "
 )
+METADATA = frozenset(_METADATA_NAMES.split())
+_SAME_SIGNATURE_NAMES = (
+    "abs adaptive_avg_pool2d adaptive_max_pool2d add addmm amax avg_pool2d cat chunk clone contiguous conv1d "
+    "conv2d detach div dropout elu expand flatten gelu group_norm hardtanh layer_norm leaky_relu linear "
+    "log_softmax matmul max_pool2d mean mm mul neg permute relu reshape select sigmoid silu softmax softplus "
+    "split squeeze stack sub sum sym_size t tanh transpose unsqueeze view "
+)
+SAME_SIGNATURE = frozenset(_SAME_SIGNATURE_NAMES.split())
+"""Operators of exported graphs that take their arguments as the torch function of the same name does."""
 _HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 _OUTERMOST = str(Path(__file__).with_name("proof.py"))
 
@@ -180,7 +154,7 @@ class Tracer(Float64Mode):
         """What is known of a tensor; None: a constant."""
         if id(tensor) in self._known:
             return self._known[id(tensor)][1]
-        return Opaque("a tensor of unknown origin", self.stack[-1] if self.stack else "")
+        return Opaque("a tensor of unknown origin", (self.stack[-1] if self.stack else "") or "forward")
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -332,7 +306,10 @@ def caller() -> str:
 
 
 def _name(func: Callable[..., Any]) -> str:
-    """The function's name; for attributes such as `x.T`, the attribute's."""
+    """The function's name; for attributes such as `x.T`, the attribute's; for operators of exported graphs, theirs."""
+    if isinstance(func, torch._ops.OpOverload):
+        name = str(func._schema.name).removeprefix("aten::")
+        return name if name in SAME_SIGNATURE else f"aten.{name}"
     name = getattr(func, "__name__", str(func))
     if name in ("__get__", "__set__"):
         attribute = getattr(getattr(func, "__self__", None), "__name__", name)

@@ -97,6 +97,8 @@ class Judgement:
         relative: residual over the largest weight.
         place: (row, column) of the worst entry.
         values: what that entry should be, and is.
+        rows: the first rows with an entry that is more than rounded.
+        columns: the first columns with one.
     """
 
     level: Level
@@ -105,6 +107,8 @@ class Judgement:
     relative: float
     place: tuple[int, int]
     values: tuple[float, float]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -130,6 +134,9 @@ class LayerRecord:
         bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if not known.
         matched: whether a permutation was found, so that the layers after it were judged too.
         values: what the worst entry should be, and is; None where residual is None.
+        units: the first units (or channels) with an entry that is more than rounded.
+        inputs: the first of its inputs (or input channels) with one.
+        sizes: how many inputs and outputs (or channels) it has; (0, 0) where that does not matter.
     """
 
     name: str
@@ -145,12 +152,16 @@ class LayerRecord:
     bound: float | None = None
     matched: bool = True
     values: tuple[float, float] | None = None
+    units: tuple[int, ...] = ()
+    inputs: tuple[int, ...] = ()
+    sizes: tuple[int, int] = (0, 0)
 
-    def take(self, judgement: Judgement) -> None:
-        """Write a judgement of the layer's weights into the record."""
+    def take(self, judgement: Judgement, units: IntArray | None = None) -> None:
+        """Write a judgement of the layer's weights into the record; `units` are the units that its rows stand for."""
         self.level = judgement.level
         self.residual, self.ulps, self.relative = judgement.residual, judgement.ulps, judgement.relative
         self.values = judgement.values
+        self.units = tuple(row if units is None else int(units[row]) for row in judgement.rows)
 
 
 @dataclass(eq=False)
