@@ -156,7 +156,7 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
 
 
 def _paired(bench: Workbench, control: Control) -> Chosen:
-    _share_alpha(bench, statistical_parts=0)
+    _share_alpha(bench, statistical_parts=3 if control.caution else 0)
     source = bench.pairs.placement.access.source
     if control.behaviour == "stochastic":
         why = f"{control.text}; pairs of single outcomes cannot be compared. Decide with --method distribution"

@@ -21,6 +21,7 @@ from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.edges import Tie
 from symcheck.engine.environments.pairs import Case, Measurement, Pairs, Part, outside
 from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.probing import MOST_PROBED, linear_map
 from symcheck.engine.environments.stepper import Steps
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _TRIED_ON = 80  # cases on which a correction must hold
 _SECONDS = 1.0  # for all corrections together
 _MOST_ACTIONS_PERMUTED = 4
-_MOST_SIGNS = 32
 
 
 class AlteredSymmetry:
@@ -233,7 +233,7 @@ def _action_signs(
     bound: BoundSymmetry, word: Word, space: spaces.Box, altered: Callable[[Callable[[Any, Any], Any]], AlteredSymmetry]
 ) -> Iterator[tuple[str, AlteredSymmetry]]:
     size = int(np.prod(space.shape))
-    for j in range(min(size, _MOST_SIGNS)):
+    for j in range(min(size, MOST_PROBED)):
         sign = np.ones(size)
         sign[j] = -1
         yield (
@@ -273,7 +273,7 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[str, AlteredSy
         return
     matrix, offset = linear
     rows = np.abs(matrix)
-    if not ((rows > 0).sum(axis=1) == 1).all() or len(matrix) > _MOST_SIGNS:
+    if not ((rows > 0).sum(axis=1) == 1).all() or len(matrix) > MOST_PROBED:
         return
     names = pairs.stepper.codec.coordinates.names
     for j in range(len(matrix)):
@@ -301,42 +301,6 @@ def _affine(matrix: Vector, offset: Vector) -> Callable[[Any], Any]:
         return image.astype(array.dtype)
 
     return apply
-
-
-def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Vector, Vector] | None:
-    """Matrix and offset of a map of vectors, found by probing; None where it is not affine or cannot be probed.
-
-    Args:
-        function: a map of arrays like `example`.
-        example: an array of floats.
-
-    Returns:
-        (matrix, offset), shapes (dim, dim) and (dim,), float64.
-
-    Example:
-        >>> matrix, offset = linear_map(lambda x: 1 - x, np.zeros(2))
-        >>> matrix.tolist(), offset.tolist()
-        ([[-1.0, 0.0], [0.0, -1.0]], [1.0, 1.0])
-    """
-    if not isinstance(example, np.ndarray) or example.size > _MOST_SIGNS:
-        return None
-    size = example.size
-    try:
-        offset = _probed(function, np.zeros(size), example)
-        matrix = np.stack([_probed(function, row, example) - offset for row in np.eye(size)], axis=1)
-        probe = np.arange(1.0, size + 1)
-        image = _probed(function, probe, example)
-    except Exception:  # a user's callable may refuse numbers that are no state
-        return None
-    # float32 callables round to 1e-7 of the probe's size (at most 32).
-    if not np.allclose(matrix @ probe + offset, image, rtol=1e-5, atol=1e-5):
-        return None
-    return np.where(np.abs(matrix) < 1e-6, 0.0, matrix), np.where(np.abs(offset) < 1e-6, 0.0, offset)
-
-
-def _probed(function: Callable[[Any], Any], vector: Vector, example: Any) -> Vector:
-    image = function(vector.astype(example.dtype).reshape(example.shape))
-    return np.asarray(image, dtype=np.float64).reshape(-1)
 
 
 def _reward_term(evidence: PairedEvidence, confirmed: list[int]) -> list[str]:

@@ -21,6 +21,7 @@ from symcheck.engine.environments.coordinates import Vector, scalar_coordinate
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Comparison, Measurement, Part
+from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.stepper import numeric, shown
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -32,7 +33,6 @@ _MOST_NAMED = 64  # and tested one by one
 _MOST_VALUES = 24  # of a whole-number coordinate, told apart one by one
 _FEWEST_ON_A_SIDE = 20
 _REPEATS = 16  # of a violation where dynamics are random: 4^-16 times 10,000 pairs is 2e-6
-_RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
 
 
 class DistributionEvidence:
@@ -211,42 +211,6 @@ def _image_states(bench: Workbench, measured: Measurement) -> tuple[Vector, list
 
 def _plain(row: Vector) -> Any:
     return float(row[0]) if row.size == 1 else row
-
-
-def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Vector, list[str]]:
-    """Actions as columns: one indicator per discrete action, else the flattened vector."""
-    codec = bench.pairs.stepper.action_codec
-    flat = codec.flatten_batch(actions)
-    n = getattr(codec.space, "n", None)
-    if flat.shape[1] == 1 and isinstance(n, int | np.integer) and n <= 18:
-        start = int(getattr(codec.space, "start", 0))
-        indicators = (flat == np.arange(start, start + int(n))[None, :]).astype(np.float64)
-        return indicators[:, 1:], [f"action {start + i}" for i in range(1, int(n))]
-    return flat, list(codec.coordinates.names)
-
-
-def standardised(columns: Vector) -> Vector:
-    """Columns with mean 0 and standard deviation 1; constants and NaN become 0."""
-    finite = np.nan_to_num(columns, nan=0.0, posinf=0.0, neginf=0.0)
-    spread = finite.std(axis=0)
-    return np.asarray((finite - finite.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
-
-
-def polynomial(covariates: Vector) -> Vector:
-    """Constant, linear and (for up to 16 covariates) quadratic terms."""
-    n, k = covariates.shape
-    columns = [np.ones((n, 1)), covariates]
-    if k <= 16:
-        columns += [covariates[:, [i]] * covariates[:, i:] for i in range(k)]
-    return np.concatenate(columns, axis=1)
-
-
-def fitted(design: Vector, targets: Vector) -> Vector:
-    """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless."""
-    gram = design.T @ design
-    ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
-    weights = np.linalg.solve(gram + ridge, design.T @ np.nan_to_num(targets, posinf=0.0, neginf=0.0))
-    return np.asarray(design @ weights, dtype=np.float64)
 
 
 def _test(

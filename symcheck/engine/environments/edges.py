@@ -14,7 +14,8 @@ import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs
-from symcheck.symmetry.bound import BoundSymmetry
+from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.probing import linear_map
 from symcheck.symmetry.entries import AffineEntry, IdentityEntry
 
 _SEARCHES = 14  # thresholds looked for along each coordinate
@@ -100,7 +101,9 @@ class Tie:
     closed_above: bool
 
 
-def one_sided_tie(bound: BoundSymmetry, transition: Comparison, termination: Comparison, rows: list[int]) -> Tie | None:
+def one_sided_tie(
+    pairs: Pairs, word: Word, transition: Comparison, termination: Comparison, rows: list[int]
+) -> Tie | None:
     """Whether mismatches that a nudge can move are nevertheless a fault: exact ties, always on the same side.
 
     Judged only where rounding is ruled out: the map is a signed permutation, so that images are exact, and the two
@@ -108,7 +111,8 @@ def one_sided_tie(bound: BoundSymmetry, transition: Comparison, termination: Com
     inside the comparison would then fall on either side; here all fall on one.
 
     Args:
-        bound: the symmetry.
+        pairs: knows the symmetry.
+        word: the element that the rows are about.
         transition: next states of both sides, all cases.
         termination: whether both sides ended, all cases.
         rows: cases whose termination differs and that a nudge moves.
@@ -116,7 +120,7 @@ def one_sided_tie(bound: BoundSymmetry, transition: Comparison, termination: Com
     Returns:
         The tie, or None where rounding may explain the mismatches.
     """
-    if not _exact(bound):
+    if not _exact(pairs, word):
         return None
     residual = transition.residual()
     exact = [row for row in rows if not residual[row].any()]
@@ -134,9 +138,18 @@ def one_sided_tie(bound: BoundSymmetry, transition: Comparison, termination: Com
     return None
 
 
-def _exact(bound: BoundSymmetry) -> bool:
-    entries: list[Any] = [*(bound.symmetry.observation), *(bound.symmetry.state or ())]
-    return all(
+def _exact(pairs: Pairs, word: Word) -> bool:
+    """Whether images involve no rounding: the maps are signed permutations, as data or as a callable behaves."""
+    bound = pairs.bound
+    entries: list[Any] = [*bound.symmetry.observation, *(bound.symmetry.state or ())]
+    if all(
         isinstance(entry, IdentityEntry) or (isinstance(entry, AffineEntry) and entry.is_signed_permutation)
         for entry in entries
-    )
+    ):
+        return True
+    if bound.has_state:
+        return False
+    linear = linear_map(lambda obs: bound.observation(word, obs), pairs.stepper.first_obs)
+    if linear is None or linear[1].any():
+        return False
+    return bool((np.isin(linear[0], (-1.0, 0.0, 1.0))).all() and ((linear[0] != 0).sum(axis=1) == 1).all())

@@ -23,6 +23,7 @@ from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pa
 from symcheck.engine.environments.placement import Situation
 from symcheck.engine.environments.pool import draw_actions
 from symcheck.engine.environments.tolerance import Tolerance
+from symcheck.engine.environments.trajectory import TrajectoryEvidence
 from symcheck.engine.results import Counterexample, PropertyResult, Verdict
 from symcheck.engine.statistics import largest_fraction
 
@@ -115,7 +116,7 @@ class PairedEvidence:
         result = self._summary(name, part, comparison, residual, limits, looked)
         if looked.confirmed or tie is not None:
             return self._failed(result, part, comparison, looked, tie)
-        return self._not_failed(result, looked)
+        return self._not_failed(result, part, looked)
 
     def _look_again(self, part: Part, comparison: Comparison, residual: Vector, limits: Vector) -> _Looked:
         over = ~(residual <= limits)
@@ -156,7 +157,12 @@ class PairedEvidence:
         if part != "termination" or looked.confirmed:
             return None
         transition = self.pairs.comparison("transition", self.measured)
-        return one_sided_tie(self.pairs.bound, transition, comparison, looked.rounding)
+        for word in self.bench.words:
+            rows = [row for row in looked.rounding if self.measured.cases[row].word == word]
+            tie = one_sided_tie(self.pairs, word, transition, comparison, rows)
+            if tie is not None:
+                return tie
+        return None
 
     def _summary(
         self, name: str, part: Part, comparison: Comparison, residual: Vector, limits: Vector, looked: _Looked
@@ -218,6 +224,18 @@ class PairedEvidence:
         small = minimise(self.pairs, start, lambda case: self.violates(part, case))
         return small if self.violates(part, small, carefully=True) else start
 
+    @functools.cached_property
+    def _episodes(self) -> TrajectoryEvidence:
+        return TrajectoryEvidence(self.bench)
+
+    def _second_opinion(self, result: PropertyResult, part: Part) -> PropertyResult:
+        """Where setting a state loses some of it, whole episodes may still refute the claim; they cannot save it."""
+        other = self._episodes.judge(result.name, part)
+        if other.verdict == "failed":
+            causes = (*other.causes, f"pairs of set states show no violation, but {self.bench.caution}")
+            return _with(other, causes=causes)
+        return _undecided(result, self.bench.caution)
+
     def violates(self, part: Part, case: Case, *, carefully: bool = False) -> bool:
         """Whether one case violates a property beyond its tolerance.
 
@@ -259,7 +277,7 @@ class PairedEvidence:
         )
         return example, seen
 
-    def _not_failed(self, result: PropertyResult, looked: _Looked) -> PropertyResult:
+    def _not_failed(self, result: PropertyResult, part: Part, looked: _Looked) -> PropertyResult:
         if looked.unrepeatable:
             return _undecided(
                 result,
@@ -275,7 +293,7 @@ class PairedEvidence:
         if result.checked < min(_FEWEST, self.bench.options.samples):
             return _undecided(result, "the time budget ran out; allow more with --max-time")
         if self.bench.caution:
-            return _undecided(result, self.bench.caution)
+            return self._second_opinion(result, part)
         alpha = self.bench.options.alpha
         value = largest_fraction(0, result.checked, alpha)
         bound = {

@@ -113,20 +113,22 @@ class Placement:
         batch = self._bound.observation_batch if self._double else self._bound.state_batch
         return np.asarray(batch(word, states), dtype=np.float64)
 
-    def nudged(self, situation: Situation, rng: np.random.Generator) -> Situation | None:
-        """The situation moved by one unit in the last place in every coordinate, up or down at random.
+    def nudged(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
+        """The situation moved by some units in the last place in every coordinate.
 
         Args:
             situation: where to start from.
-            rng: draws the directions.
+            pattern: seeds which coordinates go up and which go down.
+            up: False reverses the pattern, so that both sides of a threshold are met.
+            units: how many units in the last place.
 
         Returns:
             A neighbour in the precision in which images are made; None where states are not made of floats.
         """
         if self._double or self.kind == "map":
-            state = _next_floats(situation.state, rng)
+            state = _neighbour(situation.state, pattern, up, units)
             return None if state is None else replace(situation, state=state)
-        obs = _next_floats(situation.obs, rng)
+        obs = _neighbour(situation.obs, pattern, up, units)
         return None if obs is None else replace(situation, obs=obs, state=self._state_showing(obs))
 
     def _state_showing(self, obs: Any) -> Any:
@@ -180,10 +182,12 @@ def _as_like(value: Any, example: Any) -> Any:
     return array.astype(example.dtype).reshape(example.shape) if array.size == example.size else array
 
 
-def _next_floats(value: Any, rng: np.random.Generator) -> Any:
+def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
     array = np.asarray(value) if isinstance(value, np.ndarray | Sequence | float) else np.zeros(0, dtype=np.int64)
     if array.dtype.kind != "f":
         return None
-    up = rng.integers(0, 2, size=array.shape).astype(bool)
-    toward = np.where(up, np.inf, -np.inf).astype(array.dtype)
-    return np.nextafter(array, toward)
+    rising = np.random.default_rng(pattern).integers(0, 2, size=array.shape).astype(bool) ^ (not up)
+    toward = np.where(rising, np.inf, -np.inf).astype(array.dtype)
+    for _ in range(units):
+        array = np.nextafter(array, toward)
+    return array

@@ -12,10 +12,11 @@ import math
 import numpy as np
 
 from symcheck.engine.environments.coordinates import Coordinates, Vector
-from symcheck.engine.environments.diagnosis import flattened_order, linear_map
+from symcheck.engine.environments.diagnosis import flattened_order
 from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.pairs import Pairs
 from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.probing import linear_map
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import SwapTest, swap_test
 

@@ -28,7 +28,9 @@ from symcheck.engine.environments.stepper import stacked
 # see benchmarks/README.md. 16 leaves a factor of four, and stays far below the smallest faults worth reporting.
 SAFETY = 16.0
 _NUDGED_CASES = 48  # for the typical nudge of the whole run
-_NUDGES = 6  # per suspicious case: the chance that all six miss a jump on one side is 1/64
+# Nudges of a suspicious case, in units in the last place: SAFETY units is as far as rounding is believed to reach. Each
+# is taken in a random pattern of directions and in the opposite one, so that a threshold is crossed by one of the two.
+_NUDGES = (1, 4, int(SAFETY))
 _TYPICAL_QUANTILE = 0.9  # a tenth of the cases may sit at jumps without loosening everybody's tolerance
 
 
@@ -66,7 +68,7 @@ class Tolerance:
         """Measure how far a nudge typically moves the outcome of these cases."""
         rows = rng.permutation(len(measured.cases))[:_NUDGED_CASES]
         cases = [measured.cases[i] for i in rows]
-        moved = self.nudges(part, cases, rng, times=1)
+        moved = self.nudges(part, cases, rng, sizes=(1,))
         if moved is not None and len(moved):
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
             finite = np.where(np.isfinite(moved), moved, np.nan)
@@ -75,38 +77,44 @@ class Tolerance:
             self._typical[part] = typical
 
     def nudges(
-        self, part: Part, cases: Sequence[Case], rng: np.random.Generator, *, times: int = _NUDGES
+        self, part: Part, cases: Sequence[Case], rng: np.random.Generator, *, sizes: Sequence[int] = _NUDGES
     ) -> Vector | None:
-        """Largest movement of either side's outcome under nudges of the state.
+        """Largest movement of either side's outcome under nudges of the state, per unit in the last place.
+
+        Whole-number outcomes are not divided by the size of the nudge: a flag that flips has flipped.
 
         Args:
             part: the property.
             cases: what to nudge.
             rng: draws the directions.
-            times: nudges per case.
+            sizes: of the nudges, in units in the last place.
 
         Returns:
             Shape (len(cases), dim), or None where states are not made of floats.
         """
         plain = self._pairs.comparison(part, self._pairs.measure(cases))
         largest = np.zeros_like(plain.expected)
-        for _ in range(times):
-            moved = self._nudged(cases, rng)
-            if moved is None:
-                return None
-            other = self._pairs.comparison(part, moved)
-            sides = (
-                plain.coordinates.residual(plain.expected, other.expected),
-                plain.coordinates.residual(plain.actual, other.actual),
-            )
-            largest = np.maximum(largest, np.maximum(*sides))
+        for units in sizes:
+            pattern = int(rng.integers(2**31))
+            for up in (True, False):
+                moved = self._nudged(cases, pattern, up, units)
+                if moved is None:
+                    return None
+                other = self._pairs.comparison(part, moved)
+                sides = (
+                    plain.coordinates.residual(plain.expected, other.expected),
+                    plain.coordinates.residual(plain.actual, other.actual),
+                )
+                scaled = np.maximum(*sides) / np.where(plain.coordinates.epsilon > 0, units, 1)
+                largest = np.maximum(largest, scaled)
         return largest
 
-    def _nudged(self, cases: Sequence[Case], rng: np.random.Generator) -> Measurement | None:
+    def _nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
         stepper, placement = self._pairs.stepper, self._pairs.placement
         left, right, nudged_cases = [], [], []
-        for case in cases:
-            situation, image = placement.nudged(case.situation, rng), placement.nudged(case.image, rng)
+        for i, case in enumerate(cases):
+            situation = placement.nudged(case.situation, pattern=pattern + i, up=up, units=units)
+            image = placement.nudged(case.image, pattern=pattern + i, up=up, units=units)
             if situation is None or image is None:
                 return None
             left.append(stepper.outcome(situation.state, case.action))

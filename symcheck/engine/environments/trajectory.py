@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import Vector
-from symcheck.engine.environments.distribution import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.start import judge_start
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, largest_fraction, normal_scores, sign_flip_test

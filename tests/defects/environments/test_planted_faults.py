@@ -291,3 +291,67 @@ def test_a_threshold_closed_on_one_side_alone_is_found_and_named() -> None:
     assert "only at the threshold: next observation[0] = +2.4" in verdicts["termination_invariance"].causes[0]
     assert verdicts["transition_invariance"].verdict == "passed"
     assert sound.verdict == "passed"
+
+
+class LateWind(gym.Env[np.ndarray, Any]):
+    """A wind that rises after ten steps; setting the observation starts the clock anew."""
+
+    wind = 0.05
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.clock = 0
+        self.s = small_start(self.np_random)
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.clock += 1
+        v = 0.9 * self.s[1] + (0.3 if action else -0.3) + (self.wind if self.clock > 10 else 0.0)
+        self.s = np.array([self.s[0] + 0.1 * v, v])
+        return self.s.copy(), 0.0, False, False, {}
+
+
+def restart(env: LateWind, state: np.ndarray) -> None:
+    env.s, env.clock = np.array(state, dtype=float), 0
+
+
+register_state_access(LateWind, set=restart)
+
+
+def test_a_fault_that_setting_a_state_hides_is_found_in_episodes() -> None:
+    result = run(lambda: gym.wrappers.TimeLimit(LateWind(), 40), MIRROR, samples=4000)
+    failed = {one.name: one for one in result.properties}["transition_invariance"]
+    assert (failed.verdict, failed.method) == ("failed", "trajectory")
+    assert "hidden state" in failed.causes[-1]
+
+
+class Lattice(gym.Env[np.ndarray, Any]):
+    """Half steps on a line in float64, set by callables; ends at +2, and below -2."""
+
+    def __init__(self) -> None:
+        self.observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.x = 0.0
+        return np.array([self.x]), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.x += 0.5 if action else -0.5
+        return np.array([self.x]), 0.0, bool(self.x >= 2 or self.x < -2), False, {}
+
+
+register_state_access(Lattice, set=lambda env, state: setattr(env, "x", float(state[0])))
+
+
+@pytest.mark.parametrize("flip", [[-1], lambda obs: -obs], ids=["data", "callable"])
+def test_a_tie_that_episodes_reach_is_judged_although_a_nudge_moves_it(flip: Any) -> None:
+    result = run(Lattice, Symmetry("flip", catalog.cyclic(2), [flip], [[1, 0]]), samples=2000)
+    verdicts = {one.name: one for one in result.properties}
+    assert verdicts["termination_invariance"].verdict == "failed"
+    assert "next observation[0] = +2 terminates" in verdicts["termination_invariance"].causes[0]
