@@ -6,6 +6,7 @@ the description into stacked layers.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -73,10 +74,11 @@ class Task:
         threshold: the mean return that counts as solved; None where there is none.
         algorithm: what trains it by default.
         observation_shape: of one observation: a vector's length, or (channels, height, width).
-        actions: how many there are.
+        actions: how many there are, or how many coordinates one has.
         sweep: what the paper trained.
         networks: name to plan.
         summary: one line for `reference-agents list`.
+        continuous: whether actions are vectors of real numbers.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Task:
     sweep: Sweep
     networks: Mapping[str, NetworkPlan] = field(default_factory=dict)
     summary: str = ""
+    continuous: bool = False
 
     def channels_in(self, *, dense: bool) -> int:
         """Channels of an observation: one copy of its representation; all of its numbers where layers are dense."""
@@ -124,6 +127,14 @@ _GRID_NETWORKS = _plans(
     NetworkPlan("cnn", "dense", (16, 32, 512), 0.003, "plain convolutional network of 16, 32, 512", _WINDOWS),
 )
 
+
+def _control_networks(rate: float) -> dict[str, NetworkPlan]:
+    """The vector networks, at one learning rate for method and baselines alike."""
+    return {name: dataclasses.replace(plan, learning_rate=rate) for name, plan in _CARTPOLE_NETWORKS.items()}
+
+
+_TUNED_SWEEP = Sweep(("equivariant", "nullspace", "random", "mlp", "mlp-wide"), (0.0003, 0.001, 0.003), 10)
+
 TASKS: dict[str, Task] = {
     "cartpole": Task(
         "cartpole", "CartPole-v1", "cartpole/mirror", 475.0, "ppo", (4,), 2,
@@ -139,6 +150,14 @@ TASKS: dict[str, Task] = {
         Sweep(("equivariant", "nullspace", "random", "cnn"), (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3), 20),
         _GRID_NETWORKS,
         "catch a prey on a torus, seen from above; quarter turns of the image and of the moves are alike",
+    ),
+    "acrobot": Task(
+        "acrobot", "Acrobot-v1", "acrobot/mirror", -100.0, "ppo", (6,), 3, _TUNED_SWEEP, _control_networks(0.001),
+        "swing up two links by the joint between them; reflected states and opposite torques are alike",
+    ),
+    "pendulum": Task(
+        "pendulum", "Pendulum-v1", "pendulum/mirror", -200.0, "ppo", (3,), 1, _TUNED_SWEEP, _control_networks(0.001),
+        "swing up a pendulum by a bounded torque; reflected states and opposite torques are alike", continuous=True,
     ),
 }  # fmt: skip
 

@@ -98,7 +98,7 @@ def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tenso
     with torch.no_grad():
         weight = parameters[f"{plan.name}.weight"].permute(2, 1, 0)
         layer.coefficients.copy_(weight / _norms(layer.basis.squared_norms))
-        if layer.bias_basis is not None and layer.bias_coefficients is not None:
+        if plan.bias_basis is not None and layer.bias_basis is not None and layer.bias_coefficients is not None:
             bias = parameters[f"{plan.name}.bias"].permute(2, 1, 0)
             layer.bias_coefficients.copy_(bias / _norms(layer.bias_basis.squared_norms))
     return layer

@@ -14,55 +14,47 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.environments.vector import Actions, Observations, VectorEnvironment
+from reference_agents.environments.vector import Observations, VectorEnvironment
+from reference_agents.learning.distributions import Distribution
 from reference_agents.randomness import Purpose, UniformStreams
 
 Policy = Callable[[Observations], torch.Tensor]
 MakeEnvironment = Callable[..., VectorEnvironment]
 
 
-def sample_actions(logits: torch.Tensor, uniforms: npt.NDArray[np.float64]) -> Actions:
-    """Draw an action for every environment by inverting the cumulative distribution.
-
-    Args:
-        logits: (runs, environments, actions), on any device.
-        uniforms: numbers in [0, 1), shape (runs, environments).
-
-    Returns:
-        Actions, shape (runs, environments), int64.
-
-    Example:
-        >>> sample_actions(torch.zeros(1, 2, 2), np.array([[0.2, 0.7]])).tolist()
-        [[0, 1]]
-    """
-    cumulative = torch.softmax(logits, dim=-1).cumsum(-1)[..., :-1].cpu().numpy()
-    actions: Actions = (uniforms[..., None] >= cumulative).sum(-1)
-    return actions
-
-
 def play(
-    policy: Policy, make_environment: MakeEnvironment, seeds: Sequence[int], *, episodes: int, index: int
+    policy: Policy,
+    distribution: Distribution,
+    make_environment: MakeEnvironment,
+    seeds: Sequence[int],
+    *,
+    episodes: int,
+    index: int,
+    greedy: bool = False,
 ) -> npt.NDArray[np.float64]:
     """The return of each of `episodes` episodes of each run.
 
     Args:
-        policy: observations (runs, environments, ...) to logits (runs, environments, actions).
+        policy: observations (runs, environments, ...) to numbers (runs, environments, numbers).
+        distribution: how the numbers are read.
         make_environment: called with seeds, episodes, purpose and index.
         seeds: one per run.
         episodes: how many, each on an environment of its own.
         index: the evaluation's number; each has streams of its own, so that evaluations do not depend on one another.
+        greedy: whether the likeliest action is taken instead of a sampled one.
 
     Returns:
         Returns, shape (runs, episodes).
     """
     environment = make_environment(seeds, episodes, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
-    streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, (episodes,), index=index)
+    streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(episodes), index=index)
     observation = environment.reset()
     returns = np.zeros((len(seeds), episodes))
     running = np.ones((len(seeds), episodes), dtype=bool)
     choose = _tabulated(policy, environment, len(seeds))
     while running.any():
-        step = environment.step(sample_actions(choose(observation), streams.next()))
+        numbers, uniforms = choose(observation), streams.next()
+        step = environment.step(distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms))
         returns += np.where(running, step.reward, 0.0)
         running &= ~(step.terminated | step.truncated)
         observation = step.observation
@@ -74,7 +66,7 @@ def _tabulated(policy: Policy, environment: VectorEnvironment, runs: int) -> Pol
     distinct = environment.distinct_observations
     if distinct is None:
         return policy
-    table = policy(np.ascontiguousarray(np.broadcast_to(distinct, (runs, *distinct.shape))))
+    table = policy(np.repeat(distinct[None], runs, axis=0))
 
     def look_up(_: Observations) -> torch.Tensor:
         codes = torch.from_numpy(environment.codes()).to(table.device)

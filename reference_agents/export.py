@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import torch
 
 from reference_agents.networks.layers import Expansion
-from reference_agents.networks.plans import ActorCriticPlan, Basis, ConvPlan, LinearPlan
+from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, Basis, ConvPlan, LinearPlan
 
 
 class PolicyValueNetwork(torch.nn.Module):
     """The plain network: a trunk, a policy head and a value head.
 
-    Units are ordered channel-major: the components of a channel's representation lie next to each other.
+    For continuous actions the policy head gives means, and the buffer `log_deviation` the logarithms of the standard
+    deviations. Units are ordered channel-major: the components of a channel's representation lie next to each other.
 
     Args:
         plan: the layers.
@@ -32,12 +33,20 @@ class PolicyValueNetwork(torch.nn.Module):
                 layers += [torch.nn.AdaptiveMaxPool2d(1), torch.nn.Flatten()]
         self.trunk = torch.nn.Sequential(*layers)
         self.policy = torch.nn.Linear(plan.policy.inputs, plan.policy.outputs)
+        if plan.deviation_basis is not None:
+            self.register_buffer("log_deviation", torch.zeros(plan.policy.outputs))
         self.value = torch.nn.Linear(plan.value.inputs, plan.value.outputs)
 
     def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits (batch, actions) and values (batch, 1) of observations (batch, ...)."""
+        """Logits or means (batch, actions), and values (batch, 1), of observations (batch, ...)."""
         features = self.trunk(observation)
         return self.policy(features), self.value(features)
+
+    def numbers(self, observation: torch.Tensor) -> torch.Tensor:
+        """What a distribution reads: logits; or means, then logarithms of deviations."""
+        policy: torch.Tensor = self(observation)[0]
+        deviation = getattr(self, "log_deviation", None)
+        return policy if deviation is None else torch.cat([policy, deviation.expand_as(policy)], dim=-1)
 
 
 def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> PolicyValueNetwork:
@@ -57,6 +66,8 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
         weight = _weight(layer, parameters)
         bias = _bias(layer.linear, parameters)
         target.load_state_dict({"weight": weight.reshape(target.weight.shape).contiguous(), "bias": bias})
+    if plan.deviation_basis is not None:
+        module.log_deviation = _expand(plan.deviation_basis, parameters[DEVIATION]).flatten()
     return module
 
 

@@ -47,6 +47,17 @@ def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generato
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(purpose), index)))
 
 
+def stream_seeds(seed: int, purpose: Purpose, index: int, count: int) -> list[int]:
+    """Seeds of 32 bits for `count` generators that only take a number, derived from one stream.
+
+    Example:
+        >>> len(set(stream_seeds(0, Purpose.ENVIRONMENT, 0, 16)))
+        16
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(int(purpose), index))
+    return [int(child.generate_state(1)[0]) for child in sequence.spawn(count)]
+
+
 class UniformStreams:
     """Uniform numbers in [0, 1), step by step, for every run from its own stream.
 

@@ -119,7 +119,30 @@ PRESETS: dict[str, dict[str, Settings]] = {
             time_limit_is_terminal=False,
         ),
     },
+    "acrobot": {
+        "tuned": Settings(
+            steps=100_000, horizon=32, gae_lambda=0.95, value_coefficient=0.5, epochs=4, minibatches=8, clip=0.2,
+            evaluation_every=2_000, time_limit_is_terminal=False,
+        ),
+    },
+    "pendulum": {
+        "tuned": Settings(
+            steps=200_000, horizon=64, discount=0.9, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0,
+            epochs=10, minibatches=16, clip=0.2, decorrelation_steps=200, evaluation_every=5_000,
+            time_limit_is_terminal=False,
+        ),
+    },
 }  # fmt: skip
+
+
+def preset_name(task: str, given: str | None) -> str:
+    """The preset meant: the one given, else the paper's where the paper has the task, else ours.
+
+    Example:
+        >>> preset_name("cartpole", None), preset_name("pendulum", None)
+        ('paper', 'tuned')
+    """
+    return given or ("paper" if "paper" in PRESETS.get(task, {}) else "tuned")
 
 
 def preset(task: str, name: str) -> Settings:
@@ -127,7 +150,7 @@ def preset(task: str, name: str) -> Settings:
 
     Args:
         task: the task's name.
-        name: "paper" or "tuned".
+        name: "paper", where the paper has the task, or "tuned".
 
     Returns:
         The preset.

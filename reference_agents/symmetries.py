@@ -1,8 +1,9 @@
-"""The symmetries of the tasks."""
+"""The symmetries of the tasks: from the atlas of known environments, but for the grid world's."""
 
 from __future__ import annotations
 
 from reference_agents.catalog import Task
+from symcheck.envs import atlas
 from symcheck.groups.catalog import cyclic
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -18,12 +19,8 @@ def task_symmetry(task: Task) -> Symmetry:
         >>> task_symmetry(find_task("cartpole")).group.order
         2
     """
-    return _SYMMETRIES[task.symmetry]()
-
-
-def _cartpole_mirror() -> Symmetry:
-    """Left and right exchanged: every component of the state changes its sign, the two pushes change places."""
-    return Symmetry("cartpole/mirror", cyclic(2), observation=[[-1, -1, -1, -1]], action=[[1, 0]])
+    own = _SYMMETRIES.get(task.symmetry)
+    return own() if own is not None else atlas.entry(task.symmetry).symmetry()
 
 
 def _grid_rotation() -> Symmetry:
@@ -31,4 +28,4 @@ def _grid_rotation() -> Symmetry:
     return Symmetry("predator-prey/rot90", cyclic(4), observation=["rot90"], action=[[0, 2, 3, 4, 1]])
 
 
-_SYMMETRIES = {"cartpole/mirror": _cartpole_mirror, "predator-prey/rot90": _grid_rotation}
+_SYMMETRIES = {"predator-prey/rot90": _grid_rotation}

@@ -24,7 +24,7 @@ from reference_agents.learning.rollout import Collector
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
 from reference_agents.settings import Settings
-from reference_agents.vectorised import environment_class
+from reference_agents.vectorised import distribution_of, environment_class
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,9 @@ def _loop(
 ) -> None:
     job, network, settings = training.job, training.network, training.job.settings
     make = environment_class(job.task)
-    learner = Learner(network, [rate for rate, _ in job.runs], seeds, settings)
-    collector = Collector(make(seeds, settings.environments), seeds, settings, device)
+    policy = distribution_of(job.task)
+    learner = Learner(network, [rate for rate, _ in job.runs], seeds, settings, policy)
+    collector = Collector(make(seeds, settings.environments), seeds, settings, policy, device)
     _evaluate(training, seeds, device)
     for update in range(1, settings.updates + 1):
         started = time.perf_counter()
@@ -160,6 +161,7 @@ def _evaluate(training: Training, seeds: Sequence[int], device: torch.device, *,
 
     returns = play(
         policy,
+        distribution_of(training.job.task),
         environment_class(training.job.task),
         seeds,
         episodes=settings.evaluation_episodes,

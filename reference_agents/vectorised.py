@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+
 from reference_agents.catalog import Task
 from reference_agents.environments.cartpole import CartPoleVector
+from reference_agents.environments.gymnasium_vector import GymnasiumVector
 from reference_agents.environments.predator_prey import PredatorPreyVector
 from reference_agents.evaluation import MakeEnvironment
+from reference_agents.learning.distributions import Categorical, Distribution, Gaussian
 
 _ENVIRONMENTS: dict[str, MakeEnvironment] = {"cartpole": CartPoleVector, "gridworld": PredatorPreyVector}
 
 
+def distribution_of(task: Task) -> Distribution:
+    """How the numbers of a policy for this task are read."""
+    return Gaussian(task.actions) if task.continuous else Categorical()
+
+
 def environment_class(task: Task) -> MakeEnvironment:
     """The environment of a task, called with seeds, environments per run and the purpose of its random streams."""
-    return _ENVIRONMENTS[task.name]
+    if task.name in _ENVIRONMENTS:
+        return _ENVIRONMENTS[task.name]
+    return functools.partial(GymnasiumVector, task.environment)

@@ -12,9 +12,10 @@ from rich.table import Table
 from reference_agents.catalog import find_task
 from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import Policy, play
+from reference_agents.export import PolicyValueNetwork
 from reference_agents.loading import load_network
 from reference_agents.record import load
-from reference_agents.vectorised import environment_class
+from reference_agents.vectorised import distribution_of, environment_class
 from symcheck.errors import OptionError
 
 
@@ -30,7 +31,8 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int) -> int
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, got {seed}.", where="--seed")
     record = load(folder)
-    make = environment_class(find_task(record.task))
+    task = find_task(record.task)
+    make = environment_class(task)
     table = Table(
         "learning rate", "seed", "mean return", "standard error", "least", "most", box=None, padding=(0, 2, 0, 0)
     )
@@ -39,7 +41,8 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int) -> int
             table.add_row(f"{run.learning_rate:g}", str(run.seed), "diverged")
             continue
         network = load_network(folder, learning_rate=run.learning_rate, seed=run.seed)
-        returns = play(_policy(network, greedy=greedy), make, [seed], episodes=episodes, index=0)[0]
+        policy = distribution_of(task)
+        returns = play(_policy(network), policy, make, [seed], episodes=episodes, index=0, greedy=greedy)[0]
         error = returns.std(ddof=1) / np.sqrt(episodes) if episodes > 1 else np.nan
         numbers = (returns.mean(), error, returns.min(), returns.max())
         table.add_row(f"{run.learning_rate:g}", str(run.seed), *(f"{number:.2f}" for number in numbers))
@@ -50,12 +53,10 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int) -> int
     return 0
 
 
-def _policy(network: torch.nn.Module, *, greedy: bool) -> Policy:
+def _policy(network: PolicyValueNetwork) -> Policy:
     @torch.no_grad()
     def policy(observations: Observations) -> torch.Tensor:
-        logits: torch.Tensor = network(torch.from_numpy(observations[0]))[0].unsqueeze(0)
-        if greedy:
-            logits = torch.where(logits == logits.amax(-1, keepdim=True), 0.0, -torch.inf)
-        return logits
+        numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0])).unsqueeze(0)
+        return numbers
 
     return policy

@@ -37,8 +37,8 @@ def train(
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Environment steps of each run.")] = None,
     preset: Annotated[
-        str, typer.Option("--preset", help="paper or tuned: where the other settings come from.")
-    ] = "paper",
+        str | None, typer.Option("--preset", help="paper or tuned; the paper's where it has the task.")
+    ] = None,
     device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")] = Path("runs"),
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
@@ -53,7 +53,9 @@ def train(
 @app.command("sweep")
 def sweep(
     task: Annotated[str, typer.Argument(metavar="TASK", help="What to learn; see `reference-agents list`.")],
-    preset: Annotated[str, typer.Option("--preset", help="paper or tuned.")] = "paper",
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="paper or tuned; the paper's where it has the task.")
+    ] = None,
     networks: Annotated[
         str | None, typer.Option("--network", metavar="A,B,...", help="Which networks; the paper's where left out.")
     ] = None,

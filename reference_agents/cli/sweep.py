@@ -18,7 +18,7 @@ class SweepRequest:
     seeds: int | None
     learning_rates: tuple[str, ...] | None
     steps: int | None
-    preset: str
+    preset: str | None
     device: str
     out: Path
     quiet: bool

@@ -15,7 +15,7 @@ from rich.table import Table
 from reference_agents.assemble import save_training
 from reference_agents.catalog import find_network, find_task
 from reference_agents.record import Record, prepare_folder
-from reference_agents.settings import preset
+from reference_agents.settings import preset, preset_name
 from reference_agents.trainer import Job, train
 from reference_agents.trainer import Progress as TrainingProgress
 from symcheck.errors import OptionError
@@ -32,7 +32,7 @@ class Request:
     seeds: int
     learning_rates: tuple[str, ...] | None
     steps: int | None
-    preset: str
+    preset: str | None
     device: str
     out: Path
     quiet: bool
@@ -57,7 +57,9 @@ def run_training(request: Request) -> int:
 
         training = train(job, on_progress=advance)
     try:
-        record = save_training(training, folder, preset_name=request.preset, command=request.command)
+        record = save_training(
+            training, folder, preset_name=preset_name(job.task.name, request.preset), command=request.command
+        )
     except OSError as error:
         raise OptionError(f"could not write {str(folder)!r} ({error.strerror}).", where="--out") from error
     _summarise(record, folder, Console())
@@ -80,7 +82,7 @@ def build_job(request: Request) -> Job:
         raise OptionError(f"expected a number of seeds of 1 or more, got {request.seeds}.", where="--seeds")
     if request.steps is not None and request.steps < 1:
         raise OptionError(f"expected a number of steps of 1 or more, got {request.steps}.", where="--steps")
-    settings = preset(task.name, request.preset).with_changes(steps=request.steps)
+    settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(steps=request.steps)
     rates: tuple[float, ...] = (network.learning_rate,)
     if request.learning_rates is not None:
         rates = tuple(sorted({_learning_rate(text) for text in request.learning_rates}))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_agents.environments.vector import Actions, Flags, Observations, Step
-from reference_agents.randomness import Purpose, UniformStreams
+from reference_agents.randomness import FloatArray, Purpose, UniformStreams
 
 GRAVITY = 9.8
 CART_MASS = 1.0
@@ -74,7 +74,7 @@ class CartPoleVector:
     """
 
     observation_shape: tuple[int, ...] = (4,)
-    actions: int = 2
+    action_numbers: int = 1
     distinct_observations: Observations | None = None
 
     def __init__(
@@ -103,6 +103,10 @@ class CartPoleVector:
         self.states = np.where(ended[..., None], self._start_states(), following)
         self.elapsed[ended] = 0
         return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
+
+    def random_actions(self, uniforms: FloatArray) -> Actions:
+        """Each action with the same probability."""
+        return (2 * uniforms[..., 0]).astype(np.int64)
 
     def codes(self) -> npt.NDArray[np.int64]:
         """There is no table of observations."""

@@ -37,7 +37,7 @@ class PredatorPreyVector:
     """
 
     observation_shape: tuple[int, ...] = (1, PIXELS, PIXELS)
-    actions: int = len(MOVES)
+    action_numbers: int = 1
 
     def __init__(
         self, seeds: Sequence[int], environments: int, *, purpose: Purpose = Purpose.ENVIRONMENT, index: int = 0
@@ -73,6 +73,10 @@ class PredatorPreyVector:
         observation = self._draw(self.displacements) if ended.any() else final
         reward = np.where(terminated, CATCH_REWARD, STEP_REWARD).astype(np.float32)
         return Step(observation, final, reward, terminated, truncated)
+
+    def random_actions(self, uniforms: FloatArray) -> Actions:
+        """Each action with the same probability."""
+        return (len(MOVES) * uniforms[..., 0]).astype(np.int64)
 
     def codes(self) -> npt.NDArray[np.int64]:
         """The number of each environment's displacement, row by row, shape (runs, environments)."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Observations = npt.NDArray[np.float32]
-Actions = npt.NDArray[np.int64]
+Actions = npt.NDArray[Any]
+"""(runs, environments), int64, for discrete actions; with an axis of coordinates, float32, for continuous ones."""
 Flags = npt.NDArray[np.bool_]
 
 
@@ -39,14 +40,17 @@ class VectorEnvironment(Protocol):
 
     Attributes:
         observation_shape: of one observation.
-        actions: how many there are.
+        action_numbers: uniform numbers that draw one action: 1 for discrete actions, else their coordinates.
         distinct_observations: every observation there is, shape (n, *observation_shape), where they are few enough to
             tabulate a policy; None otherwise.
     """
 
     observation_shape: tuple[int, ...]
-    actions: int
+    action_numbers: int
     distinct_observations: Observations | None
+
+    def random_actions(self, uniforms: npt.NDArray[np.float64]) -> Actions:
+        """Actions uniform over all there are, from numbers (runs, environments, action_numbers) in [0, 1)."""
 
     def codes(self) -> npt.NDArray[np.int64]:
         """Which of the distinct observations each environment shows, shape (runs, environments)."""
@@ -55,7 +59,7 @@ class VectorEnvironment(Protocol):
         """Start every episode afresh; observations of shape (runs, environments, *observation_shape)."""
 
     def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
-        """Apply one action to every environment; both arguments have shape (runs, environments).
+        """Apply one action to every environment.
 
         Environments that are not active stay as they are; None means that all are. What a call takes from the random
         streams is the same whatever happens in it.

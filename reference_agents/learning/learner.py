@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
 from reference_agents.learning.optimiser import StackedAdam
 from reference_agents.learning.rollout import Rollout
@@ -23,11 +24,18 @@ class Learner:
         learning_rates: one per run, equal ones next to each other.
         seeds: one per run; draws the minibatches.
         settings: the algorithm's numbers.
+        policy: how the network's numbers are read.
     """
 
     def __init__(
-        self, network: ActorCritic, learning_rates: Sequence[float], seeds: Sequence[int], settings: Settings
+        self,
+        network: ActorCritic,
+        learning_rates: Sequence[float],
+        seeds: Sequence[int],
+        settings: Settings,
+        policy: Distribution,
     ) -> None:
+        self._policy = policy
         self._network = network
         self._settings = settings
         self._weights = LossWeights(settings.value_coefficient, settings.entropy_coefficient, settings.clip)
@@ -55,8 +63,8 @@ class Learner:
 
     def _step(self, rollout: Rollout) -> torch.Tensor:
         batch = Batch(rollout.actions, rollout.log_probabilities, rollout.advantages, rollout.returns)
-        logits, values = self._network.forward(rollout.observations, keep=True)
-        self._network.backward(*self._derivatives(logits, values, batch, self._weights))
+        numbers, values = self._network.forward(rollout.observations, keep=True)
+        self._network.backward(*self._derivatives(numbers, values, batch, self._weights, self._policy))
         norms = self._optimiser.step()
         self._network.refresh()
         return norms
@@ -73,9 +81,12 @@ def _parts(rollout: Rollout) -> tuple[torch.Tensor, ...]:
 
 
 def _shuffle(rollout: Rollout, order: torch.Tensor) -> Rollout:
-    observations, *rest = _parts(rollout)
-    wide = order.view(*order.shape, *(1,) * (observations.dim() - 2)).expand(observations.shape)
-    return Rollout(observations.gather(1, wide), *(part.gather(1, order) for part in rest))
+    return Rollout(*(_reorder(part, order) for part in _parts(rollout)))
+
+
+def _reorder(part: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """Rearrange the batch axis of each run, (runs, batch, ...), by its own order (runs, batch)."""
+    return part.gather(1, order.view(*order.shape, *(1,) * (part.dim() - 2)).expand(part.shape))
 
 
 def _slice(rollout: Rollout, start: int, stop: int) -> Rollout:

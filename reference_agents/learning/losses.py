@@ -1,8 +1,4 @@
-"""Derivatives of the losses of PPO and A2C by logits and values, in closed form.
-
-With p = softmax(logits), H = -sum p log p, one sample's derivatives are
-
-    d log p[a] / d logit_j = 1[j = a] - p_j                d H / d logit_j = -p_j (log p_j + H)
+"""Derivatives of the losses of PPO and A2C by a policy's numbers and by values, in closed form.
 
 Losses are means over a run's batch. Their derivatives go into the network's backward pass; the tests compare them with
 automatic differentiation of the losses as written in the papers.
@@ -13,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+
+from reference_agents.learning.distributions import Distribution
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Batch:
     """Steps of every run that a gradient is taken over; all of shape (runs, batch).
 
     Attributes:
-        actions: what was done, int64.
+        actions: what was done; int64, or float32 with an axis of coordinates.
         log_probabilities: of those actions when they were drawn.
         advantages: how much better they were than expected.
         returns: what the values should have been.
@@ -42,65 +40,66 @@ class Batch:
 
 
 def ppo_derivatives(
-    logits: torch.Tensor, values: torch.Tensor, batch: Batch, weights: LossWeights
+    numbers: torch.Tensor, values: torch.Tensor, batch: Batch, weights: LossWeights, policy: Distribution
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Derivatives of PPO's clipped loss,
+    """Derivatives of PPO's clipped loss.
+
+    With q the ratio of the new to the old probability of the action, the loss is
 
         mean( -min(q A, clip(q, 1 - c, 1 + c) A) )
-        + value_coefficient mean( (v - G)^2 / 2 ) - entropy_coefficient mean(H),
-
-    with q the ratio of the new to the old probability of the action.
+        + value_coefficient mean( (v - G)^2 / 2 ) - entropy_coefficient mean(H).
 
     Args:
-        logits: (runs, batch, actions).
+        numbers: what the policy gave, (runs, batch, numbers).
         values: (runs, batch).
         batch: the steps.
         weights: the coefficients.
+        policy: how the numbers are read.
 
     Returns:
-        The derivatives by the logits and by the values, same shapes.
+        The derivatives by the numbers and by the values, same shapes.
 
     Source:
         Schulman et al., "Proximal policy optimization algorithms", 2017, eq. 7 and 9.
-    """  # noqa: D415 - the equation is part of the sentence
-    log_p = torch.log_softmax(logits, dim=-1)
-    chosen = log_p.gather(-1, batch.actions.unsqueeze(-1)).squeeze(-1)
-    ratio = torch.exp(chosen - batch.log_probabilities)
+    """
+    ratio = torch.exp(policy.log_probability(numbers, batch.actions) - batch.log_probabilities)
     clipped = ((ratio > 1.0 + weights.clip) & (batch.advantages > 0)) | (
         (ratio < 1.0 - weights.clip) & (batch.advantages < 0)
     )
-    d_chosen = torch.where(clipped, 0.0, ratio * batch.advantages).neg_()
-    return _combine(log_p, values, batch, d_chosen, weights)
+    d_log_probability = torch.where(clipped, 0.0, ratio * batch.advantages).neg_()
+    return _combine(numbers, values, batch, d_log_probability, weights, policy)
 
 
 def a2c_derivatives(
-    logits: torch.Tensor, values: torch.Tensor, batch: Batch, weights: LossWeights
+    numbers: torch.Tensor, values: torch.Tensor, batch: Batch, weights: LossWeights, policy: Distribution
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Derivatives of A2C's loss, which is PPO's with -A log p[a] in place of the clipped ratio.
 
     Args:
-        logits: (runs, batch, actions).
+        numbers: what the policy gave, (runs, batch, numbers).
         values: (runs, batch).
         batch: the steps; the old probabilities are not used.
         weights: the coefficients.
+        policy: how the numbers are read.
 
     Returns:
-        The derivatives by the logits and by the values, same shapes.
+        The derivatives by the numbers and by the values, same shapes.
 
     Source:
         Mnih et al., "Asynchronous methods for deep reinforcement learning", 2016, section 4.
     """
-    return _combine(torch.log_softmax(logits, dim=-1), values, batch, -batch.advantages, weights)
+    return _combine(numbers, values, batch, -batch.advantages, weights, policy)
 
 
 def _combine(
-    log_p: torch.Tensor, values: torch.Tensor, batch: Batch, d_chosen: torch.Tensor, weights: LossWeights
+    numbers: torch.Tensor,
+    values: torch.Tensor,
+    batch: Batch,
+    d_log_probability: torch.Tensor,
+    weights: LossWeights,
+    policy: Distribution,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    p = log_p.exp()
-    entropy = -(p * log_p).sum(-1, keepdim=True)
-    d_logits = p * (log_p + entropy).mul_(weights.entropy_coefficient)
-    d_logits.sub_(p * d_chosen.unsqueeze(-1))
-    d_logits.scatter_add_(-1, batch.actions.unsqueeze(-1), d_chosen.unsqueeze(-1))
+    d_numbers = policy.derivatives(numbers, batch.actions, d_log_probability, weights.entropy_coefficient)
     d_values = (values - batch.returns).mul_(weights.value_coefficient)
-    size = batch.actions.shape[1]
-    return d_logits.div_(size), d_values.div_(size)
+    size = values.shape[1]
+    return d_numbers.div_(size), d_values.div_(size)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.environments.vector import Observations, VectorEnvironment
-from reference_agents.evaluation import sample_actions
+from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.returns import advantages_and_returns
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.randomness import Purpose, UniformStreams, generator
@@ -24,7 +24,7 @@ class Rollout:
 
     Attributes:
         observations: what was acted on.
-        actions: what was done, int64.
+        actions: what was done; int64, or float32 with an axis of coordinates.
         log_probabilities: of those actions when they were drawn.
         advantages: how much better they were than expected.
         returns: what the values should have been.
@@ -44,16 +44,23 @@ class Collector:
         environment: all environments of all runs.
         seeds: one per run.
         settings: the algorithm's numbers.
+        policy: how the network's numbers are read.
         device: where the network lives.
     """
 
     def __init__(
-        self, environment: VectorEnvironment, seeds: Sequence[int], settings: Settings, device: torch.device
+        self,
+        environment: VectorEnvironment,
+        seeds: Sequence[int],
+        settings: Settings,
+        policy: Distribution,
+        device: torch.device,
     ) -> None:
+        self._policy = policy
         self._environment = environment
         self._settings = settings
         self._device = device
-        self._streams = UniformStreams(seeds, Purpose.ACTIONS, (settings.environments,))
+        self._streams = UniformStreams(seeds, Purpose.ACTIONS, policy.noise_shape(settings.environments))
         self._observation = _decorrelate(environment, seeds, settings)
 
     @torch.no_grad()
@@ -62,7 +69,7 @@ class Collector:
         horizon, keep = self._settings.horizon, []
         for _ in range(horizon):
             keep.append(self._step(network))
-        observations, logits, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
+        observations, numbers, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
             torch.stack(parts) for parts in zip(*keep, strict=True)
         )
         last = network.forward(self._to_device(self._observation))[1]
@@ -76,14 +83,14 @@ class Collector:
             discount=self._settings.discount,
             gae_lambda=self._settings.gae_lambda,
         )
-        chosen = torch.log_softmax(logits, dim=-1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
-        flat = [part.transpose(0, 1).flatten(1, 2) for part in (observations, actions, chosen, advantages, returns)]
-        return Rollout(*flat)
+        log_probabilities = self._policy.log_probability(numbers, actions)
+        parts = (observations, actions, log_probabilities, advantages, returns)
+        return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts))
 
     def _step(self, network: ActorCritic) -> tuple[torch.Tensor, ...]:
         observation = self._to_device(self._observation)
-        logits, values = network.forward(observation)
-        actions = sample_actions(logits, self._streams.next())
+        numbers, values = network.forward(observation)
+        actions = self._policy.sample(numbers, self._streams.next())
         step = self._environment.step(actions)
         self._observation = step.observation
         terminated, ended = step.terminated, step.terminated | step.truncated
@@ -94,7 +101,7 @@ class Collector:
             v_next = network.forward(self._to_device(step.final_observation))[1]
         return (
             observation,
-            logits,
+            numbers,
             self._to_device(actions),
             values,
             v_next,
@@ -113,7 +120,8 @@ def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings:
     observation = environment.reset()
     streams = [generator(seed, Purpose.DECORRELATION) for seed in seeds]
     lengths = np.stack([stream.integers(0, longest, environments, endpoint=True) for stream in streams])
-    actions = np.stack([stream.integers(0, environment.actions, (longest, environments)) for stream in streams], 1)
     for time in range(longest):
-        observation = environment.step(actions[time], active=time < lengths).observation
+        uniforms = np.stack([stream.random((environments, environment.action_numbers)) for stream in streams])
+        step = environment.step(environment.random_actions(uniforms), active=time < lengths)
+        observation = step.observation
     return observation

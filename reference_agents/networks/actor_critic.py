@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from reference_agents.networks.blocks import Block, ConvRelu, GlobalMaxPool, LiftedLinearRelu, LinearRelu
-from reference_agents.networks.layers import Lifting, StackedLinear
+from reference_agents.networks.layers import Expansion, Lifting, StackedLinear
 from reference_agents.networks.parameters import StackedParameters
-from reference_agents.networks.plans import ActorCriticPlan, ConvPlan, GlobalMaxPoolPlan, LinearPlan
+from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, ConvPlan, GlobalMaxPoolPlan, LinearPlan
 from reference_agents.randomness import Purpose, generator
 
 
@@ -42,6 +42,8 @@ class ActorCritic:
                 values[f"{layer.name}.weight"][run] = torch.as_tensor(initial, dtype=torch.float32)
         *trunk, self._policy, self._value = (StackedLinear(layer, values, gradients, device) for layer in plan.layers)
         self._blocks, self._built = _blocks(plan, trunk, device)
+        self._deviation = None if plan.deviation_basis is None else Expansion(plan.deviation_basis, device)
+        self._deviation_value, self._deviation_gradient = values.get(DEVIATION), gradients.get(DEVIATION)
         self._tapes: list[Any] = []
         self._features = torch.empty(0)
         self.refresh()
@@ -56,7 +58,9 @@ class ActorCritic:
         self._head_offset = torch.cat([self._policy.offset, self._value.offset], dim=2)
 
     def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits (runs, batch, actions) and values (runs, batch).
+        """The policy's numbers (runs, batch, numbers) and values (runs, batch).
+
+        The numbers are logits for discrete actions; means, then logarithms of deviations for continuous ones.
 
         Args:
             observations: float32, (runs, batch, size) or (runs, batch, channels, height, width).
@@ -71,16 +75,23 @@ class ActorCritic:
         if keep:
             self._tapes, self._features = tapes, x
         heads = torch.baddbmm(self._head_offset, x, self._head_matrix)
-        return heads[..., :-1], heads[..., -1]
+        numbers, values = heads[..., :-1], heads[..., -1]
+        if self._deviation is not None and self._deviation_value is not None:
+            log_deviation = self._deviation.expand(self._deviation_value).expand_as(numbers)
+            numbers = torch.cat([numbers, log_deviation], dim=2)
+        return numbers, values
 
-    def backward(self, d_logits: torch.Tensor, d_values: torch.Tensor) -> None:
+    def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """Write every parameter's gradient for the batch of the last `forward(..., keep=True)`.
 
         Args:
-            d_logits: the loss's derivatives by the logits, (runs, batch, actions).
+            d_numbers: the loss's derivatives by the policy's numbers, (runs, batch, numbers).
             d_values: the same by the values, (runs, batch).
         """
-        d_heads = torch.cat([d_logits, d_values.unsqueeze(2)], dim=2)
+        if self._deviation is not None and self._deviation_gradient is not None:
+            d_numbers, d_deviation = d_numbers.chunk(2, dim=2)
+            self._deviation.collect(d_deviation.sum(1, keepdim=True), self._deviation_gradient)
+        d_heads = torch.cat([d_numbers, d_values.unsqueeze(2)], dim=2)
         d_matrix = torch.bmm(self._features.transpose(1, 2), d_heads)
         d_offset = d_heads.sum(1, keepdim=True)
         self._policy.write_gradients(d_matrix[..., :-1], d_offset[..., :-1])

@@ -23,10 +23,11 @@ from reference_agents.networks.plans import (
     LinearPlan,
 )
 from reference_agents.symmetries import SPATIAL, task_symmetry
+from symcheck.errors import SpecError
 from symcheck.intertwiners.basis import IntertwinerBasis, Kind
 from symcheck.intertwiners.build import conv_intertwiner_basis, intertwiner_basis
 from symcheck.representations import constructors as representations
-from symcheck.representations.representation import Representation
+from symcheck.representations.representation import Representation, SignedPermutationRepresentation
 
 _DENSE: Basis = np.ones((1, 1, 1))
 
@@ -56,6 +57,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
         tuple(trunk),
         builder.policy(depth, widths[-1], task.actions),
         builder.value(depth + 1, widths[-1]),
+        builder.deviation(task.actions) if task.continuous else None,
     )
 
 
@@ -80,6 +82,9 @@ class _DenseBuilder:
 
     def value(self, depth: int, channels: int) -> LinearPlan:
         return self._layer("value", channels, 1)
+
+    def deviation(self, actions: int) -> Basis:
+        return np.eye(actions)[:, :, None]
 
 
 class _BasisBuilder:
@@ -127,6 +132,26 @@ class _BasisBuilder:
     def value(self, depth: int, channels: int) -> LinearPlan:
         weight = self._between(self._hidden, self._one, depth)
         return self._layer("value", (channels, 1), self._one, weight, depth)
+
+    def deviation(self, actions: int) -> Basis:
+        if self._kind != "equivariant":
+            return np.eye(actions)[:, :, None]
+        return unit_basis(intertwiner_basis(self._one, _without_signs(self._actions)))
+
+
+def _without_signs(rho: Representation) -> Representation:
+    """How deviations transform: coordinates change places as actions do, and never their sign.
+
+    Raises:
+        SpecError: for a representation that mixes coordinates.
+    """
+    if not isinstance(rho, SignedPermutationRepresentation):
+        raise SpecError(
+            f"expected actions that are permuted and negated, got {rho.name}.",
+            where="action",
+            remedy="A diagonal Gaussian has no equivariant deviation under maps that mix coordinates.",
+        )
+    return representations.permutation(rho.group, [image.index.tolist() for image in rho.images])
 
 
 def unit_basis(basis: IntertwinerBasis) -> Basis:

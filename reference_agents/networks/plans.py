@@ -14,6 +14,7 @@ from reference_agents.networks.parameters import Layout
 
 Basis = npt.NDArray[np.float64]
 Uniform = Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
+DEVIATION = "log_deviation"
 Init = Literal["xavier", "he"]
 
 
@@ -118,11 +119,14 @@ class ActorCriticPlan:
         trunk: hidden layers; a ReLU follows every linear layer and convolution.
         policy: from the last hidden layer to the logits.
         value: from the last hidden layer to one number.
+        deviation_basis: continuous actions: basis of the logarithms of their standard deviations, which are the same
+            for every observation, shape (rank, coordinates, 1); None for discrete actions.
     """
 
     trunk: tuple[HiddenPlan, ...]
     policy: LinearPlan
     value: LinearPlan
+    deviation_basis: Basis | None = None
 
     @property
     def layers(self) -> tuple[LinearPlan, ...]:
@@ -140,4 +144,6 @@ class ActorCriticPlan:
         layout = Layout()
         for layer in self.layers:
             layer.declare(layout)
+        if self.deviation_basis is not None:
+            layout.add(DEVIATION, (len(self.deviation_basis), 1, 1))
         return layout

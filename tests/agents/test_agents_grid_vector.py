@@ -8,6 +8,7 @@ import torch
 from reference_agents import evaluation
 from reference_agents.catalog import find_network, find_task
 from reference_agents.environments.predator_prey import PredatorPreyVector
+from reference_agents.learning.distributions import Categorical
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
 from symcheck.envs.predator_prey import MOVES, PREY_MOVES, PredatorPreyEnv, draw, wrap
@@ -53,7 +54,7 @@ def test_greedy_pursuit_scores_what_the_scalar_environment_gives_it() -> None:
     for code in range(49):
         table[code, pursue(np.array([code // 7 - 3, code % 7 - 3]))] = 0.0
     vectorised = evaluation.play(
-        lambda observations: table.unsqueeze(0), PredatorPreyVector, [0], episodes=400, index=0
+        lambda observations: table.unsqueeze(0), Categorical(), PredatorPreyVector, [0], episodes=400, index=0
     )
     # two means of 400 returns of standard deviation 0.2: five standard errors of their difference
     assert abs(np.mean(returns) - vectorised.mean()) < 5 * np.sqrt(2) * np.std(returns) / 20
@@ -73,6 +74,8 @@ def test_a_tabulated_policy_plays_the_very_episodes_of_the_policy_itself(monkeyp
     def policy(observations: np.ndarray) -> torch.Tensor:
         return network.forward(torch.from_numpy(observations))[0]
 
-    tabulated = evaluation.play(policy, PredatorPreyVector, [0, 1], episodes=5, index=0)
+    tabulated = evaluation.play(policy, Categorical(), PredatorPreyVector, [0, 1], episodes=5, index=0)
     monkeypatch.setattr(evaluation, "_tabulated", lambda policy, environment, runs: policy)
-    assert np.array_equal(evaluation.play(policy, PredatorPreyVector, [0, 1], episodes=5, index=0), tabulated)
+    assert np.array_equal(
+        evaluation.play(policy, Categorical(), PredatorPreyVector, [0, 1], episodes=5, index=0), tabulated
+    )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from reference_agents.learning.distributions import Categorical, Gaussian
 from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
 from reference_agents.learning.optimiser import StackedAdam
 from reference_agents.learning.returns import advantages_and_returns
@@ -85,7 +86,7 @@ def test_the_derivatives_of_ppo_are_those_of_the_loss_as_written_in_its_paper() 
     assert ((ratio - clipped) != 0).any()
     surrogate = torch.minimum(ratio * batch.advantages, clipped * batch.advantages)
     (-surrogate.mean(1).sum() + _shared_loss(logits, values, batch)).backward()
-    d_logits, d_values = ppo_derivatives(logits.detach(), values.detach(), batch, WEIGHTS)
+    d_logits, d_values = ppo_derivatives(logits.detach(), values.detach(), batch, WEIGHTS, Categorical())
     # both sides are float64 and a handful of operations long
     torch.testing.assert_close(d_logits, logits.grad, rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(d_values, values.grad, rtol=1e-12, atol=1e-14)
@@ -95,7 +96,7 @@ def test_the_derivatives_of_a2c_are_those_of_the_policy_gradient() -> None:
     logits, values, batch = _batch()
     policy_loss = -(batch.advantages * _log_probability(logits, batch)).mean(1).sum()
     (policy_loss + _shared_loss(logits, values, batch)).backward()
-    d_logits, d_values = a2c_derivatives(logits.detach(), values.detach(), batch, WEIGHTS)
+    d_logits, d_values = a2c_derivatives(logits.detach(), values.detach(), batch, WEIGHTS, Categorical())
     torch.testing.assert_close(d_logits, logits.grad, rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(d_values, values.grad, rtol=1e-12, atol=1e-14)
 
@@ -142,3 +143,48 @@ def test_a_gradient_that_is_not_finite_moves_no_other_run_and_leaves_no_nan() ->
     assert math.isnan(norms[0])
     assert torch.equal(poisoned.values[1], clean.values[1])
     assert torch.isfinite(poisoned.values).all()
+
+
+@pytest.mark.parametrize("derivatives", [ppo_derivatives, a2c_derivatives])
+def test_the_derivatives_of_a_gaussian_policy_are_those_of_torchs_normal_distribution(derivatives) -> None:
+    generator = torch.Generator().manual_seed(4)
+    numbers = 0.5 * torch.randn(3, 40, 6, generator=generator, dtype=torch.float64)
+    _, values, batch = _batch()
+    numbers = numbers.requires_grad_()
+    mean, log_deviation = numbers.chunk(2, dim=-1)
+    normal = torch.distributions.Normal(mean, log_deviation.exp())
+    actions = (mean + torch.randn(mean.shape, generator=generator, dtype=torch.float64)).detach()
+    log_probability = normal.log_prob(actions).sum(-1)
+    before = (log_probability + 0.2 * torch.randn(3, 40, generator=generator, dtype=torch.float64)).detach()
+    batch = Batch(actions, before, batch.advantages, batch.returns)
+    if derivatives is ppo_derivatives:
+        ratio = (log_probability - before).exp()
+        clipped = ratio.clamp(1 - WEIGHTS.clip, 1 + WEIGHTS.clip)
+        loss = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean(1).sum()
+    else:
+        loss = -(batch.advantages * log_probability).mean(1).sum()
+    value_loss = 0.5 * (values - batch.returns).square().mean(1)
+    entropy = normal.entropy().sum(-1).mean(1)
+    (loss + (WEIGHTS.value_coefficient * value_loss - WEIGHTS.entropy_coefficient * entropy).sum()).backward()
+    d_numbers, d_values = derivatives(numbers.detach(), values.detach(), batch, WEIGHTS, Gaussian(3))
+    torch.testing.assert_close(d_numbers, numbers.grad, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(d_values, values.grad, rtol=1e-12, atol=1e-14)
+
+
+def test_sampled_actions_have_the_policys_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    n = 100_000
+    logits = torch.tensor([[0.3, -1.0, 1.2]]).expand(1, n, 3)
+    actions = Categorical().sample(logits, rng.random((1, n)))
+    frequencies = np.bincount(actions.ravel(), minlength=3) / n
+    # five standard deviations of a frequency of 100,000 draws
+    assert np.abs(frequencies - torch.softmax(logits[0, 0], -1).numpy()).max() < 5 * np.sqrt(0.25 / n)
+    assert Categorical().mode(logits)[0, 0] == 2
+    numbers = torch.tensor([[2.0, -1.0, math.log(0.5), math.log(3.0)]]).expand(1, n, 4)
+    drawn = Gaussian(2).sample(numbers, rng.random((1, n, 2)))[0]
+    assert drawn.dtype == np.float32
+    # five standard errors of a mean, and of a standard deviation
+    assert np.abs(drawn.mean(0) - [2.0, -1.0]).max() < 5 * 3.0 / np.sqrt(n)
+    assert np.abs(drawn.std(0) / [0.5, 3.0] - 1.0).max() < 5 / np.sqrt(2 * n)
+    assert Gaussian(2).mode(numbers)[0, 0].tolist() == [2.0, -1.0]
+    assert np.isfinite(Gaussian(2).sample(numbers[:, :1], np.zeros((1, 1, 2)))).all()

@@ -65,6 +65,10 @@ def _differentiable_loss(
         else:
             x = x.flatten(1, 2).max(1).values
     policy, value = (_linear(head, parameters, x) for head in (plan.policy, plan.value))
+    if plan.deviation_basis is not None:
+        basis = torch.as_tensor(plan.deviation_basis, dtype=torch.float32)
+        deviation = torch.einsum("rio,rde->d", parameters["log_deviation"], basis)
+        policy = torch.cat([policy, deviation.expand_as(policy)], dim=1)
     return (policy * d_logits).sum() + (value[:, 0] * d_values).sum()
 
 
@@ -87,7 +91,7 @@ def test_the_exported_module_computes_the_same_function(task: str, name: str) ->
     logits, values = network.forward(observations)
     for run in range(3):
         module = to_module(network.plan, network.parameters.of_run(run))
-        plain_logits, plain_values = module(observations[run])
+        plain_logits, (_, plain_values) = module.numbers(observations[run]), module(observations[run])
         # float32 sums of up to 128 terms of order one, in another order
         torch.testing.assert_close(plain_logits, logits[run], rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(plain_values[:, 0], values[run], rtol=1e-4, atol=1e-4)

@@ -12,6 +12,7 @@ import torch
 from reference_agents import trainer, vectorised
 from reference_agents.catalog import find_network, find_task
 from reference_agents.environments.vector import Actions, Flags, Step
+from reference_agents.learning.distributions import Categorical
 from reference_agents.learning.rollout import Collector
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
@@ -99,11 +100,14 @@ class IdentityEnvironment:
     """The observation shows which of two actions is rewarded; every episode is one step long."""
 
     observation_shape = (4,)
-    actions = 2
+    action_numbers = 1
     distinct_observations = None
 
     def __init__(self, seeds, environments, *, purpose=Purpose.ENVIRONMENT, index=0):  # type: ignore[no-untyped-def]
         self._streams = UniformStreams(seeds, purpose, (environments,), index=index)
+
+    def random_actions(self, uniforms: np.ndarray) -> Actions:
+        return (2 * uniforms[..., 0]).astype(np.int64)
 
     def reset(self) -> np.ndarray:
         self._right = (self._streams.next() < 0.5).astype(np.int64)
@@ -131,7 +135,7 @@ class CountingEnvironment:
     """Episodes of `limit` steps that end by time alone; the observation counts the steps."""
 
     observation_shape = (4,)
-    actions = 2
+    action_numbers = 1
     distinct_observations = None
     limit = 3
 
@@ -161,7 +165,7 @@ def test_a_time_limit_bootstraps_from_the_last_observation_of_its_own_episode(ti
         time_limit_is_terminal=time_limit_is_terminal,
     )  # fmt: skip
     network = ActorCritic(build_plan(TASK, find_network(TASK, "mlp")), [0], torch.device("cpu"))
-    rollout = Collector(CountingEnvironment([0], 2), [0], settings, torch.device("cpu")).collect(network)
+    rollout = Collector(CountingEnvironment([0], 2), [0], settings, Categorical(), torch.device("cpu")).collect(network)
 
     def value(count: float) -> float:
         return float(network.forward(torch.full((1, 1, 4), count))[1])

@@ -1,0 +1,125 @@
+"""What a policy's numbers mean: probabilities of actions, how to draw one, and derivatives in closed form.
+
+A network gives each observation a vector of numbers. For discrete actions they are logits; for continuous ones the
+mean and the logarithm of the standard deviation of each coordinate, which are independent Gaussians.
+
+    categorical   d log p[a] / d logit_j = 1[j = a] - p_j         d H / d logit_j = -p_j (log p_j + H)
+    Gaussian      d log p / d mean = (a - mean) / sigma^2         d H / d mean = 0
+                  d log p / d log sigma = ((a - mean) / sigma)^2 - 1    d H / d log sigma = 1
+
+Each class works on tensors (runs, batch, numbers) and on actions (runs, batch) or (runs, batch, coordinates).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+Uniforms = npt.NDArray[np.float64]
+
+
+class Distribution(Protocol):
+    """How the numbers of a policy are read."""
+
+    def noise_shape(self, environments: int) -> tuple[int, ...]:
+        """How many uniform numbers one step of one run takes."""
+
+    def sample(self, numbers: torch.Tensor, uniforms: Uniforms) -> npt.NDArray[Any]:
+        """Actions of every environment, from uniform numbers in [0, 1) of shape (runs, *noise_shape)."""
+
+    def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:
+        """The likeliest action of every environment."""
+
+    def log_probability(self, numbers: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        """Log probabilities (or densities) of actions, shape (runs, batch)."""
+
+    def derivatives(
+        self, numbers: torch.Tensor, actions: torch.Tensor, d_log_probability: torch.Tensor, entropy_weight: float
+    ) -> torch.Tensor:
+        """Derivatives by the numbers of sum(d_log_probability * log p) - entropy_weight * sum(entropy)."""
+
+
+class Categorical:
+    """Discrete actions, int64; the numbers are logits."""
+
+    def noise_shape(self, environments: int) -> tuple[int, ...]:
+        """One uniform number for each environment."""
+        return (environments,)
+
+    def sample(self, numbers: torch.Tensor, uniforms: Uniforms) -> npt.NDArray[Any]:
+        """Draw by inverting the cumulative distribution.
+
+        Example:
+            >>> Categorical().sample(torch.zeros(1, 2, 2), np.array([[0.2, 0.7]])).tolist()
+            [[0, 1]]
+        """
+        cumulative = torch.softmax(numbers, dim=-1).cumsum(-1)[..., :-1].cpu().numpy()
+        actions: npt.NDArray[np.int64] = (uniforms[..., None] >= cumulative).sum(-1)
+        return actions
+
+    def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:
+        """The first of the largest logits."""
+        return numbers.argmax(-1).cpu().numpy()
+
+    def log_probability(self, numbers: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        """As `Distribution.log_probability`."""
+        return torch.log_softmax(numbers, dim=-1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+    def derivatives(
+        self, numbers: torch.Tensor, actions: torch.Tensor, d_log_probability: torch.Tensor, entropy_weight: float
+    ) -> torch.Tensor:
+        """As `Distribution.derivatives`."""
+        log_p = torch.log_softmax(numbers, dim=-1)
+        p = log_p.exp()
+        entropy = -(p * log_p).sum(-1, keepdim=True)
+        d_numbers = p * (log_p + entropy).mul_(entropy_weight)
+        d_numbers.sub_(p * d_log_probability.unsqueeze(-1))
+        return d_numbers.scatter_add_(-1, actions.unsqueeze(-1), d_log_probability.unsqueeze(-1))
+
+
+class Gaussian:
+    """Continuous actions, float32; the numbers are means, then logarithms of standard deviations.
+
+    Args:
+        coordinates: of one action.
+    """
+
+    def __init__(self, coordinates: int) -> None:
+        self.coordinates = coordinates
+
+    def noise_shape(self, environments: int) -> tuple[int, ...]:
+        """One uniform number for each coordinate of each environment."""
+        return (environments, self.coordinates)
+
+    def sample(self, numbers: torch.Tensor, uniforms: Uniforms) -> npt.NDArray[Any]:
+        """Draw by inverting the cumulative distribution; 0 stands for half of the smallest step of the numbers."""
+        from scipy.special import ndtri
+
+        mean, log_deviation = (part.cpu().numpy() for part in numbers.chunk(2, dim=-1))
+        noise = ndtri(np.maximum(uniforms, 2.0**-54)).astype(np.float32)
+        actions: npt.NDArray[np.float32] = mean + np.exp(log_deviation) * noise
+        return actions
+
+    def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:
+        """The means."""
+        return numbers.chunk(2, dim=-1)[0].cpu().numpy()
+
+    def log_probability(self, numbers: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        """As `Distribution.log_probability`."""
+        mean, log_deviation = numbers.chunk(2, dim=-1)
+        scaled = (actions - mean) * torch.exp(-log_deviation)
+        return -(0.5 * scaled.square() + log_deviation + 0.5 * math.log(2.0 * math.pi)).sum(-1)
+
+    def derivatives(
+        self, numbers: torch.Tensor, actions: torch.Tensor, d_log_probability: torch.Tensor, entropy_weight: float
+    ) -> torch.Tensor:
+        """As `Distribution.derivatives`."""
+        mean, log_deviation = numbers.chunk(2, dim=-1)
+        precision = torch.exp(-log_deviation)
+        scaled = (actions - mean) * precision
+        weight = d_log_probability.unsqueeze(-1)
+        return torch.cat([weight * scaled * precision, weight * (scaled.square() - 1.0) - entropy_weight], dim=-1)
