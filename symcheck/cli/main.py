@@ -6,11 +6,13 @@ Importing this module imports neither torch nor gymnasium: `symcheck --help` ans
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import typer
 
-from symcheck.cli import atlas, basis, doctor, replay, report, verify_env, verify_net
+from symcheck.cli import atlas, basis, doctor, replay, report, run, settings, verify_env, verify_net
 from symcheck.cli.exit_codes import ExitCode
+from symcheck.errors import SymcheckError
 
 app = typer.Typer(
     name="symcheck",
@@ -23,6 +25,7 @@ app = typer.Typer(
 )
 app.command("verify-env")(verify_env.command)
 app.command("verify-net")(verify_net.command)
+app.command("run")(run.command)
 app.command("replay")(replay.command)
 app.command("report")(report.command)
 app.command("atlas")(atlas.command)
@@ -31,9 +34,12 @@ app.command("doctor")(doctor.command)
 
 
 def main() -> None:
-    """Run the application; the console script."""
+    """Run the application; the console script. Settings of the project are the options' defaults."""
     try:
-        app()
+        app(default_map=settings.command_defaults(settings.find_settings(Path.cwd())))
+    except SymcheckError as error:  # settings that cannot be used; commands report their own
+        typer.echo(f"symcheck: {error}", err=True)
+        sys.exit(ExitCode.UNUSABLE)
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(ExitCode.INTERRUPTED)

@@ -1,0 +1,86 @@
+"""`symcheck run`: every check of a project, one summary, one exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from symcheck.cli import options, settings
+from symcheck.cli.exit_codes import reports_mistakes
+from symcheck.cli.outputs import Outputs
+from symcheck.errors import OptionError
+
+if TYPE_CHECKING:
+    from symcheck.api.report import Report
+
+_EXAMPLE = 'List checks: [[tool.symcheck.checks]] with env = "CartPole-v1" or net = "my_file.py:policy", and symmetry.'
+
+
+@reports_mistakes
+def command(
+    fail_on: options.FailOnOption = "failed,undecided",
+    html: options.Html = None,
+    json_path: options.Json = None,
+    junit: options.Junit = None,
+    markdown: options.Markdown = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run every check listed under [[tool.symcheck.checks]] of pyproject.toml (or symcheck.toml), found upward.
+
+    Paths in it are relative to that file. One summary, one exit code: the worst of all.
+    """
+    outputs = Outputs(html, json_path, junit, markdown, quiet, fail_on)
+    accepted = outputs.check()
+    found = settings.find_settings(Path.cwd())
+    if not found.checks or found.path is None:
+        place = f"{found.path} lists none" if found.path else f"no settings were found from {Path.cwd()} upward"
+        raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
+    here = Path.cwd()
+    os.chdir(found.path.parent)
+    try:
+        reports = [_run(check, i, found) for i, check in enumerate(found.checks)]
+    finally:
+        os.chdir(here)
+    from symcheck.api.report import Report
+
+    outputs.finish(Report([result for report in reports for result in report.results]), accepted)
+
+
+def _run(check: Mapping[str, Any], index: int, found: settings.Settings) -> Report:
+    where = f"{found.path}, checks[{index}]"
+    kind, target, given = _subject({key.replace("_", "-"): value for key, value in check.items()}, where)
+    known = ("samples", "max-time", "alpha", "seed", *(settings.ENV_ONLY if kind == "env" else settings.NET_ONLY))
+    settings.check_names(given, known, where)
+    shared = {key: value for key, value in found.shared.items() if key in ("samples", "max-time", "alpha", "seed")}
+    arguments = {key.replace("-", "_"): value for key, value in {**shared, **given}.items()}
+    try:
+        if kind == "env":
+            from symcheck.api.verify_env import verify_env
+
+            return verify_env(target, **arguments)
+        from symcheck.api.verify_net import verify_net
+
+        return verify_net(target, **{"symmetry": None, **arguments})
+    except TypeError as error:
+        raise OptionError(f"a setting has the wrong type: {error}.", where=where) from error
+
+
+def _subject(check: dict[str, Any], where: str) -> tuple[str, str, dict[str, Any]]:
+    """What a check is about: its kind, its target, and the remaining settings.
+
+    `net = TARGET`, `env = TARGET`, or `kind = "env"|"net"` (or `command = "verify-env"`) with `target = TARGET`.
+    """
+    if "target" in check:
+        kind = str(check.pop("kind", check.pop("command", ""))).removeprefix("verify-")
+        target = check.pop("target")
+    elif "net" in check:
+        kind, target = "net", check.pop("net")
+    else:
+        kind, target = "env", check.pop("env", None)
+    if kind not in ("env", "net") or not isinstance(target, str):
+        raise OptionError(
+            f"expected env = TARGET or net = TARGET, got {check or 'nothing'}.", where=where, remedy=_EXAMPLE
+        )
+    return kind, target, check

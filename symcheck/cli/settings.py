@@ -1,0 +1,127 @@
+"""Settings that stand in a project: `[tool.symcheck]` of pyproject.toml, or symcheck.toml, found upward.
+
+    [tool.symcheck]
+    samples = 20000
+
+    [[tool.symcheck.checks]]
+    env = "CartPole-v1"
+    symmetry = "cartpole/mirror"
+
+    [[tool.symcheck.checks]]
+    net = "my_networks.py:policy"
+    symmetry = "my_symmetries.py:mirror"
+
+Settings are defaults of the commands, under the names of their options; the command line wins.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symcheck.errors import OptionError, suggestion
+
+SHARED = ("samples", "max-time", "alpha", "seed", "fail-on", "html", "json", "junit", "markdown", "quiet")
+ENV_ONLY = ("symmetry", "env-kwargs", "method")
+NET_ONLY = (
+    "symmetry",
+    "input-shape",
+    "env",
+    "checkpoint",
+    "outputs",
+    "mode",
+    "dtype",
+    "device",
+    "strict",
+    "noise-seed",
+    "trust",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a project says about its checks.
+
+    Attributes:
+        path: the file; None where none was found.
+        shared: options of both commands, by command-line name without dashes.
+        checks: the entries of `checks`, as written.
+    """
+
+    path: Path | None
+    shared: Mapping[str, Any]
+    checks: tuple[Mapping[str, Any], ...]
+
+
+def find_settings(folder: Path) -> Settings:
+    """Read the nearest settings from a folder upward.
+
+    Args:
+        folder: where to start.
+
+    Returns:
+        The settings; empty where there are none.
+
+    Raises:
+        OptionError: a file that is no TOML, or an unknown or misplaced setting.
+    """
+    for place in (folder, *folder.parents):
+        for name, keys in (("symcheck.toml", ()), ("pyproject.toml", ("tool", "symcheck"))):
+            table = _table(place / name, keys)
+            if table is not None:
+                return _read(table, place / name)
+    return Settings(None, {}, ())
+
+
+def _table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        if keys:  # a pyproject.toml of somebody else's concern
+            return None
+        raise OptionError(f"expected a TOML file, got: {error}.", where=str(path)) from error
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else None
+
+
+def _read(table: Mapping[str, Any], path: Path) -> Settings:
+    checks = table.get("checks", [])
+    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
+        raise OptionError("expected checks as a list of tables: [[tool.symcheck.checks]].", where=str(path))
+    shared = {key.replace("_", "-"): value for key, value in table.items() if key != "checks"}
+    check_names(shared, SHARED, str(path))
+    return Settings(path, shared, tuple(checks))
+
+
+def check_names(given: Iterable[str], known: tuple[str, ...], where: str) -> None:
+    """Refuse settings that no option has.
+
+    Args:
+        given: names as written, with dashes.
+        known: names of options.
+        where: names the file or check in messages.
+
+    Raises:
+        OptionError: naming the first unknown one and the nearest known.
+    """
+    for name in given:
+        if name not in known:
+            raise OptionError(f"unknown setting {name!r}.", where=where, remedy=suggestion(name, known))
+
+
+def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The settings as defaults of the two commands, by parameter name.
+
+    Example:
+        >>> command_defaults(Settings(None, {"samples": 5, "json": "r.json"}, ()))["verify-env"]
+        {'samples': 5, 'json_path': 'r.json'}
+    """
+    renamed = {"json": "json_path"}
+    values = {renamed.get(name, name.replace("-", "_")): value for name, value in settings.shared.items()}
+    return {"verify-env": values, "verify-net": dict(values)}

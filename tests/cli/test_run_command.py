@@ -1,0 +1,99 @@
+"""`symcheck run` and settings found upward: one summary, one exit code, and the command line wins."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from symcheck.cli import main, settings
+from symcheck.errors import OptionError
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cartpole_networks.py"
+HEAD = "[tool.symcheck]\nsamples = 300\n"
+ENV = '[[tool.symcheck.checks]]\nenv = "CartPole-v1"\nsymmetry = "cartpole/mirror"\n'
+NET = '[[tool.symcheck.checks]]\nnet = "nets.py:equivariant"\nsymmetry = "cartpole/mirror"\n'
+BAD_NET = '[[tool.symcheck.checks]]\nkind = "net"\ntarget = "nets.py:mlp"\nsymmetry = "cartpole/mirror"\n'
+
+
+def run(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main.app, list(words))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    shutil.copy(EXAMPLES, tmp_path / "nets.py")
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    return tmp_path
+
+
+def test_every_check_runs_from_a_folder_below_and_the_worst_decides(project):
+    (project / "pyproject.toml").write_text(HEAD + ENV + NET)
+    code, output = run("run")
+    assert code == 0, output
+    (project / "pyproject.toml").write_text(HEAD + ENV + NET + BAD_NET)
+    code, _ = run("run", "--json", "r.json")
+    assert code == 1
+    reports = json.loads((project / "deep" / "r.json").read_text())["reports"]
+    assert [report["verdict"] for report in reports] == ["passed", "proved", "failed"]
+
+
+def test_symcheck_toml_holds_the_same(project):
+    (project / "symcheck.toml").write_text(
+        (HEAD + ENV).replace("tool.symcheck.checks", "checks").replace("[tool.symcheck]", "")
+    )
+    assert run("run", "--quiet") == (0, "passed\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD, "lists none"),
+        ("", "no settings were found"),
+        (HEAD + ENV + 'speed = "fast"\n', "unknown setting 'speed'"),
+        (HEAD + "[[tool.symcheck.checks]]\nsymmetry = 3\n", "expected env = TARGET or net = TARGET"),
+        (HEAD + ENV + "samples = 0\n", "--samples"),
+        ("[tool.symcheck]\nchecks = 3\n", "expected checks as a list"),
+    ],
+)
+def test_what_cannot_be_run_exits_2(project, text, message):
+    (project / "pyproject.toml").write_text(text)
+    code, output = run("run")
+    assert code == 2, output
+    assert message in output
+
+
+def test_settings_are_defaults_and_the_command_line_wins(project, monkeypatch, capsys):
+    (project / "pyproject.toml").write_text('[tool.symcheck]\nsamples = 150\njson = "from_settings.json"\n')
+    words = ["verify-env", "CartPole-v1", "--quiet"]
+    for extra, name in (([], "from_settings.json"), (["--json", "own.json"], "own.json")):
+        monkeypatch.setattr(sys, "argv", ["symcheck", *words, *extra])
+        with pytest.raises(SystemExit) as stop:
+            main.main()
+        assert stop.value.code == 0
+        command = json.loads((project / "deep" / name).read_text())["command"]
+        assert "--samples 150" in command
+    capsys.readouterr()
+
+
+def test_unknown_settings_exit_2_before_anything_runs(project, monkeypatch, capsys):
+    (project / "pyproject.toml").write_text("[tool.symcheck]\nsample = 150\n")
+    monkeypatch.setattr(sys, "argv", ["symcheck", "verify-env", "CartPole-v1"])
+    with pytest.raises(SystemExit) as stop:
+        main.main()
+    assert stop.value.code == 2
+    assert "Did you mean 'samples'" in capsys.readouterr().err
+
+
+def test_somebody_elses_broken_pyproject_is_left_alone_but_a_broken_symcheck_toml_is_not(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("not toml")
+    assert settings.find_settings(tmp_path).path is None
+    (tmp_path / "symcheck.toml").write_text("not toml")
+    with pytest.raises(OptionError, match="expected a TOML file"):
+        settings.find_settings(tmp_path)
