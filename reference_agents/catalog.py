@@ -128,12 +128,12 @@ _GRID_NETWORKS = _plans(
 )
 
 
-def _control_networks(rate: float) -> dict[str, NetworkPlan]:
+def control_networks(rate: float) -> dict[str, NetworkPlan]:
     """The vector networks, at one learning rate for method and baselines alike."""
     return {name: dataclasses.replace(plan, learning_rate=rate) for name, plan in _CARTPOLE_NETWORKS.items()}
 
 
-_TUNED_SWEEP = Sweep(("equivariant", "nullspace", "random", "mlp", "mlp-wide"), (0.0003, 0.001, 0.003), 10)
+TUNED_SWEEP = Sweep(("equivariant", "nullspace", "random", "mlp", "mlp-wide"), (0.0003, 0.001, 0.003), 10)
 
 TASKS: dict[str, Task] = {
     "cartpole": Task(
@@ -152,11 +152,11 @@ TASKS: dict[str, Task] = {
         "catch a prey on a torus, seen from above; quarter turns of the image and of the moves are alike",
     ),
     "acrobot": Task(
-        "acrobot", "Acrobot-v1", "acrobot/mirror", -100.0, "ppo", (6,), 3, _TUNED_SWEEP, _control_networks(0.001),
+        "acrobot", "Acrobot-v1", "acrobot/mirror", -100.0, "ppo", (6,), 3, TUNED_SWEEP, control_networks(0.001),
         "swing up two links by the joint between them; reflected states and opposite torques are alike",
     ),
     "pendulum": Task(
-        "pendulum", "Pendulum-v1", "pendulum/mirror", -200.0, "ppo", (3,), 1, _TUNED_SWEEP, _control_networks(0.001),
+        "pendulum", "Pendulum-v1", "pendulum/mirror", -200.0, "ppo", (3,), 1, TUNED_SWEEP, control_networks(0.001),
         "swing up a pendulum by a bounded torque; reflected states and opposite torques are alike", continuous=True,
     ),
 }  # fmt: skip

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import torch
 
-from reference_agents.catalog import find_network, find_task
+from reference_agents.catalog import find_network
 from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import PolicyValueNetwork
 from reference_agents.networks.build import build_plan
 from reference_agents.record import PARAMETERS_FILE, Record, load
+from reference_agents.tasks import resolve_task
 from symcheck.errors import TargetError
 from symcheck.nn.sequential import EquivariantHeads
 
@@ -26,7 +27,7 @@ def load_equivariant_network(
     """
     record, position = _find(Path(folder), learning_rate, seed)
     stacked = torch.load(Path(folder) / PARAMETERS_FILE, weights_only=True)
-    task = find_task(record.task)
+    task = resolve_task(record.task)
     parameters = {name: values[position] for name, values in stacked.items()}
     return to_equivariant_module(task, find_network(task, record.network), parameters)
 
@@ -47,7 +48,7 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
     """
     record, position = _find(Path(folder), learning_rate, seed)
     state = torch.load(Path(folder) / str(record.runs[position].weights), weights_only=True)
-    task = find_task(record.task)
+    task = resolve_task(record.task)
     module = PolicyValueNetwork(build_plan(task, find_network(task, record.network)))
     module.load_state_dict(state)
     return module

@@ -134,6 +134,13 @@ PRESETS: dict[str, dict[str, Settings]] = {
     },
 }  # fmt: skip
 
+_ELSEWHERE = {
+    "tuned": Settings(
+        steps=200_000, horizon=64, gae_lambda=0.95, value_coefficient=0.5, epochs=10, minibatches=16, clip=0.2,
+        evaluation_every=5_000, time_limit_is_terminal=False,
+    )
+}  # fmt: skip
+
 
 def preset_name(task: str, given: str | None) -> str:
     """The preset meant: the one given, else the paper's where the paper has the task, else ours.
@@ -150,7 +157,7 @@ def preset(task: str, name: str) -> Settings:
 
     Args:
         task: the task's name.
-        name: "paper", where the paper has the task, or "tuned".
+        name: "paper", where the paper has the task, or "tuned". Tasks outside the catalogue share one "tuned".
 
     Returns:
         The preset.
@@ -162,7 +169,7 @@ def preset(task: str, name: str) -> Settings:
         >>> preset("cartpole", "paper").clip
         0.1
     """
-    known = PRESETS.get(task, {})
+    known = PRESETS.get(task, _ELSEWHERE)
     if name not in known:
         raise OptionError(
             f"unknown preset {name!r} of task {task!r}.", where="--preset", remedy=suggestion(name, known)

@@ -9,12 +9,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from reference_agents.catalog import find_task
 from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import Policy, play
 from reference_agents.export import PolicyValueNetwork
 from reference_agents.loading import load_network
 from reference_agents.record import load
+from reference_agents.tasks import resolve_task
 from reference_agents.vectorised import distribution_of, environment_class
 from symcheck.errors import OptionError
 
@@ -31,7 +31,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int) -> int
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, got {seed}.", where="--seed")
     record = load(folder)
-    task = find_task(record.task)
+    task = resolve_task(record.task)
     make = environment_class(task)
     table = Table(
         "learning rate", "seed", "mean return", "standard error", "least", "most", box=None, padding=(0, 2, 0, 0)

@@ -29,7 +29,7 @@ app = typer.Typer(
 
 @app.command("train")
 def train(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="What to learn; see `reference-agents list`.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="A task of `reference-agents list`, or a Gymnasium id.")],
     network: Annotated[str, typer.Option("--network", help="Which network.")] = "equivariant",
     seeds: Annotated[int, typer.Option("--seeds", help="How many seeds, from 0 on.")] = 5,
     learning_rate: Annotated[

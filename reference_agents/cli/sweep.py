@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from reference_agents.catalog import find_network, find_task
+from reference_agents.catalog import find_network
 from reference_agents.cli.train import INTERRUPTED, Request, build_job, run_training
+from reference_agents.tasks import resolve_task
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def run_sweep(request: SweepRequest) -> int:
     Raises:
         OptionError: for anything that cannot be used, before the first training starts.
     """
-    task = find_task(request.task)
+    task = resolve_task(request.task)
     names = request.networks if request.networks is not None else task.sweep.networks
     rates = request.learning_rates
     if rates is None:

@@ -13,9 +13,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from reference_agents.assemble import save_training
-from reference_agents.catalog import find_network, find_task
+from reference_agents.catalog import find_network
 from reference_agents.record import Record, prepare_folder
 from reference_agents.settings import preset, preset_name
+from reference_agents.tasks import resolve_task
 from reference_agents.trainer import Job, train
 from reference_agents.trainer import Progress as TrainingProgress
 from symcheck.errors import OptionError
@@ -46,7 +47,7 @@ def run_training(request: Request) -> int:
         OptionError: for anything that cannot be used, before training starts.
     """
     job = build_job(request)
-    folder = prepare_folder(request.out, f"{job.task.name}-{job.network.name}")
+    folder = prepare_folder(request.out, f"{job.task.name}-{job.network.name}".replace("/", "-").replace(":", "-"))
     console = Console(stderr=True)
     total = job.settings.updates * job.settings.batch
     with _progress_bar(console, hidden=request.quiet) as bar:
@@ -76,7 +77,7 @@ def build_job(request: Request) -> Job:
     Raises:
         OptionError: naming the option, what was expected and what was given.
     """
-    task = find_task(request.task)
+    task = resolve_task(request.task)
     network = find_network(task, request.network)
     if request.seeds < 1:
         raise OptionError(f"expected a number of seeds of 1 or more, got {request.seeds}.", where="--seeds")
@@ -136,7 +137,8 @@ def _median_text(progress: TrainingProgress) -> str:
 
 
 def _summarise(record: Record, folder: Path, console: Console) -> None:
-    headers = ("learning rate", "seed", "final return", f"steps to {record.threshold:g}", "network before", "after")
+    goal = "threshold" if record.threshold is None else f"{record.threshold:g}"
+    headers = ("learning rate", "seed", "final return", f"steps to {goal}", "network before", "after")
     table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
     for run in record.runs:
         final = f"diverged at {run.stopped_at:,}" if run.stopped_at is not None else _number(run.final_return)
@@ -145,7 +147,8 @@ def _summarise(record: Record, folder: Path, console: Console) -> None:
         table.add_row(f"{run.learning_rate:g}", str(run.seed), final, reached, before, after)
     console.print(table)
     for rate in dict.fromkeys(run.learning_rate for run in record.runs):
-        console.print(_median_sentence(record, rate), highlight=False)
+        if record.threshold is not None:
+            console.print(_median_sentence(record, rate, record.threshold), highlight=False)
     seconds = record.training_seconds
     steps = sum(curve.env_steps[-1] for curve in record.curves if curve.env_steps)
     speed = f", {steps / seconds:,.0f} environment steps a second" if seconds else ""
@@ -158,15 +161,15 @@ def _summarise(record: Record, folder: Path, console: Console) -> None:
     )
 
 
-def _median_sentence(record: Record, rate: float) -> str:
+def _median_sentence(record: Record, rate: float, threshold: float) -> str:
     """When the median over the seeds first reaches the threshold; a run that stopped counts as worse than any."""
     curves = [curve for curve in record.curves if curve.learning_rate == rate]
     returns = np.nan_to_num(np.array([curve.returns for curve in curves]), nan=-math.inf)
-    above = np.median(returns, axis=0) >= (math.inf if record.threshold is None else record.threshold)
+    above = np.median(returns, axis=0) >= threshold
     at = f"learning rate {rate:g}: the median of {len(curves)} seeds"
     if not above.any():
-        return f"{at} does not reach {record.threshold:g}"
-    return f"{at} reaches {record.threshold:g} after {curves[0].env_steps[int(np.argmax(above))]:,} steps"
+        return f"{at} does not reach {threshold:g}"
+    return f"{at} reaches {threshold:g} after {curves[0].env_steps[int(np.argmax(above))]:,} steps"
 
 
 def _number(value: float | None) -> str:

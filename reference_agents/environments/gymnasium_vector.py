@@ -103,7 +103,7 @@ def make(environment_id: str) -> gym.Env[Any, Any]:
         TargetError: an id that Gymnasium does not know, or whose environment cannot be built.
     """
     try:
-        return gym.make(environment_id)
+        return gym.make(environment_id, disable_env_checker=True)
     except gym.error.Error as error:
         raise TargetError(
             f"expected an environment that Gymnasium can make, got {environment_id!r} ({error}).", where="--env"

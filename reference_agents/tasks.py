@@ -1,0 +1,67 @@
+"""Finding what to learn: a task of the catalogue, or any Gymnasium id whose symmetry the atlas knows."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+
+from reference_agents.catalog import TASKS, TUNED_SWEEP, Task, control_networks
+from reference_agents.environments.gymnasium_vector import check_spaces, make
+from symcheck.envs import atlas
+from symcheck.errors import OptionError, suggestion
+
+DEFAULT_RATE = 0.001
+
+
+def resolve_task(name: str) -> Task:
+    """The task of a name or of a Gymnasium id.
+
+    Args:
+        name: a task's name, the id of its environment, or any id with a claimed symmetry of vectors in the atlas.
+
+    Returns:
+        The task; for an id outside the catalogue, one with the networks of the vector tasks.
+
+    Raises:
+        OptionError: neither a task nor an id with a symmetry; suggests the nearest task.
+        TargetError: an id whose environment cannot be made, or whose spaces no agent here can use.
+
+    Example:
+        >>> resolve_task("CartPole-v1").name
+        'cartpole'
+    """
+    known = {**TASKS, **{task.environment: task for task in TASKS.values()}}
+    if name in known:
+        return known[name]
+    claimed = [entry for entry in atlas.entries_for(name) if entry.claim]
+    if claimed:
+        return _task_of(name, claimed[0].name)
+    if "-v" not in name:
+        raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
+    with_symmetry = sorted({id_ for entry in atlas.entries() if entry.claim for id_ in entry.environments})
+    raise OptionError(
+        f"the atlas claims no symmetry of {name!r}.", where="TASK", remedy=suggestion(name, [*with_symmetry, *TASKS])
+    )
+
+
+def _task_of(environment_id: str, symmetry: str) -> Task:
+    environment = make(environment_id)
+    check_spaces(environment, environment_id)
+    shape, action = environment.observation_space.shape or (), environment.action_space
+    environment.close()
+    if len(shape) != 1:
+        raise OptionError(f"expected observations that are vectors, got shape {shape}.", where="TASK")
+    continuous = isinstance(action, gym.spaces.Box)
+    count = int(action.shape[0]) if isinstance(action, gym.spaces.Box) else int(getattr(action, "n", 0))
+    return Task(
+        environment_id,
+        environment_id,
+        symmetry,
+        None,
+        "ppo",
+        shape,
+        count,
+        TUNED_SWEEP,
+        control_networks(DEFAULT_RATE),
+        "a Gymnasium environment of the atlas",
+        continuous,
+    )
