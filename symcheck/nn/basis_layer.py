@@ -8,11 +8,12 @@ the same function or is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +23,7 @@ from symcheck.intertwiners.orbit_basis import OrbitBasis
 from symcheck.nn.field_type import EquivariantModule
 
 Init = Literal["xavier", "he"]
+Words = npt.NDArray[np.uint8] | npt.NDArray[np.uint64]
 INITS: tuple[Init, ...] = ("xavier", "he")
 DENSE_LIMIT = 50_000_000
 """Largest rank * size of a basis that is kept as dense rows."""
@@ -36,39 +38,41 @@ def is_tracing() -> bool:
 class Kept:
     """A weight, with what it was made of.
 
-    On the CPU the coefficients' values are compared, because assignments through `.data` leave no other trace;
-    elsewhere, where comparing would wait for the device, their version and place.
+    On the CPU the coefficients' bytes are compared, because assignments through `.data` leave no other trace;
+    elsewhere, where comparing would wait for the device, version and place must do.
     """
 
-    coefficients: Tensor
-    biases: Tensor | None
+    parameters: tuple[Tensor | None, ...]
     weight: Tensor
     bias: Tensor | None
-    marks: tuple[object, ...]
-    snapshots: tuple[Tensor, Tensor | None] | None
+    versions: tuple[tuple[int, int, torch.dtype], ...]
+    memory: tuple[tuple[Words, Words], ...]
 
     @staticmethod
-    def of(coefficients: Tensor, biases: Tensor | None, weight: Tensor, bias: Tensor | None) -> Kept:
-        """Keeps a weight that was just made."""
-        snapshots = None
-        if coefficients.device.type == "cpu":
-            snapshots = (coefficients.detach().clone(), None if biases is None else biases.detach().clone())
-        return Kept(coefficients, biases, weight, bias, _marks(coefficients, biases), snapshots)
+    def of(weight: Tensor, bias: Tensor | None, *parameters: Tensor | None) -> Kept:
+        """Keeps a weight that was just made of these parameters."""
+        words = [_words(p) for p in parameters if p is not None and p.device.type == "cpu"]
+        return Kept(parameters, weight, bias, _versions(parameters), tuple((live, live.copy()) for live in words))
 
-    def holds(self, coefficients: Tensor, biases: Tensor | None) -> bool:
-        """Whether the coefficients are still those that the weight was made of."""
-        if coefficients is not self.coefficients or biases is not self.biases:
+    def holds(self, *parameters: Tensor | None) -> bool:
+        """Whether the parameters are still those that the weight was made of."""
+        for given, own in zip(parameters, self.parameters, strict=True):
+            if given is not own:
+                return False
+        if _versions(parameters) != self.versions:
             return False
-        if self.snapshots is None:
-            return _marks(coefficients, biases) == self.marks
-        first, second = self.snapshots
-        if coefficients.dtype is not first.dtype or not torch.equal(coefficients, first):
-            return False
-        return biases is None or second is None or torch.equal(biases, second)
+        return all(not (live != copied).any() for live, copied in self.memory)
 
 
-def _marks(coefficients: Tensor, biases: Tensor | None) -> tuple[object, ...]:
-    return tuple((p._version, p.data_ptr(), p.dtype) for p in (coefficients, biases) if p is not None)
+def _versions(parameters: Iterable[Tensor | None]) -> tuple[tuple[int, int, torch.dtype], ...]:
+    """Moves with every change that torch counts, with the memory and with the dtype."""
+    return tuple([(p._version, p.data_ptr(), p.dtype) for p in parameters if p is not None])
+
+
+def _words(parameter: Tensor) -> Words:
+    """The parameter's memory as integers: a view, not a copy."""
+    memory = parameter.detach().reshape(-1).view(torch.uint8).numpy()
+    return memory.view(np.uint64) if memory.size % 8 == 0 else memory
 
 
 class Expansion:
@@ -78,12 +82,16 @@ class Expansion:
         basis: the basis of matrices of shape (out, *rest).
         channels_out: copies of the output representation.
         channels_in: copies of the input representation; 1 for biases.
+        is_bias: whether the weight is a vector, (channels_out * out,).
     """
 
-    def __init__(self, basis: IntertwinerBasis, channels_out: int, channels_in: int) -> None:
+    def __init__(self, basis: IntertwinerBasis, channels_out: int, channels_in: int, *, is_bias: bool = False) -> None:
         self.basis = basis
+        self.rank, self.is_bias = basis.rank, is_bias
         self.coefficient_shape = (channels_out, channels_in, basis.rank)
         self.block_shape = (channels_out, basis.shape[0], channels_in, *basis.shape[1:])
+        rows, columns, pixels = channels_out * basis.shape[0], channels_in * basis.shape[1], basis.shape[2:]
+        self.plain_shape: tuple[int, ...] = (rows,) if is_bias else (rows, columns, *pixels)
         if not isinstance(basis, OrbitBasis) and basis.rank * basis.size > DENSE_LIMIT:
             raise SymcheckError(
                 f"the {basis.kind} basis has {basis.rank:,} matrices of {basis.size:,} entries, too many to keep.",
@@ -94,27 +102,38 @@ class Expansion:
     def buffers(self) -> tuple[Tensor | None, Tensor | None]:
         """A gather index over the flat coefficients and signs; or None and dense rows in float64."""
         basis = self.basis
+        if not basis.rank:
+            return None, None
         if not isinstance(basis, OrbitBasis):
             return None, torch.from_numpy(np.array(basis.matrices(), dtype=np.float64).reshape(basis.rank, basis.size))
         channels_out, channels_in, rank = self.coefficient_shape
         orbit = basis.orbits.index.reshape(basis.shape[0], 1, -1)
         channel = np.arange(channels_out)[:, None] * channels_in + np.arange(channels_in)
         index = (channel[:, None, :, None] * rank + orbit).ravel()
-        signs = basis.orbits.sign.astype(np.float64).reshape(basis.shape[0], 1, *basis.shape[1:])
+        signs = basis.orbits.sign.astype(np.float64).reshape(1, basis.shape[0], 1, *basis.shape[1:])
         gather = torch.from_numpy(index.astype(np.int64))  # torch gathers faster by int64 than by int32
-        return gather, None if (signs == 1).all() else torch.from_numpy(signs)
+        if (signs == 1).all():
+            return gather, None
+        everywhere = np.broadcast_to(signs, self.block_shape).reshape(self.plain_shape)
+        return gather, torch.from_numpy(np.ascontiguousarray(everywhere))
 
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
-        """The weight in the coefficients' dtype; its entries in the order (channels_out, out, channels_in, *rest)."""
+        """The plain layer's weight, of shape `plain_shape`, in the coefficients' dtype.
+
+        As few operations as possible: at small batches they, and not the arithmetic, take the time.
+        """
+        if gather is not None and factors is None:
+            if self.is_bias:
+                return torch.take(coefficients, gather)
+            return coefficients.reshape(-1).index_select(0, gather).view(self.plain_shape)
+        if not self.rank:
+            return coefficients.new_zeros(self.plain_shape)
         channels_out, out, channels_in, *rest = self.block_shape
-        if not self.basis.rank:
-            return coefficients.new_zeros(self.block_shape)
+        signs_or_rows = cast(Tensor, factors)
         if gather is not None:
-            flat = coefficients.view(-1).index_select(0, gather)
-            return flat if factors is None else flat.view(self.block_shape) * factors
-        rows = cast(Tensor, factors)
-        dense = coefficients.reshape(channels_out * channels_in, -1) @ rows
-        return dense.view(channels_out, channels_in, out, *rest).transpose(1, 2)
+            return coefficients.reshape(-1).index_select(0, gather).view(self.plain_shape) * signs_or_rows
+        dense = coefficients.reshape(channels_out * channels_in, -1) @ signs_or_rows
+        return dense.view(channels_out, channels_in, out, *rest).transpose(1, 2).reshape(self.plain_shape)
 
     def standard_deviations(self, variance: float) -> Tensor:
         """(rank,): of independent coefficients that give the weight's entries the mean variance asked for.
@@ -151,8 +170,6 @@ class BasisLayer(EquivariantModule):
             raise OptionError(f"no initialiser is called {init!r}.", where="init", remedy=suggestion(str(init), INITS))
         self.init: Init = init
         self._weights, self._biases = weights, biases
-        channels_out, out, channels_in, inputs, *pixels = weights.block_shape
-        self._plain_shape = (channels_out * out, channels_in * inputs, *pixels)
         self.coefficients = nn.Parameter(torch.zeros(weights.coefficient_shape))
         parameter = None if biases is None else nn.Parameter(torch.zeros(biases.coefficient_shape))
         self.register_parameter("bias_coefficients", parameter)
@@ -212,17 +229,13 @@ class BasisLayer(EquivariantModule):
         return channels_in * rest[0] * pixels, channels_out * out * pixels
 
     def _expand(self) -> tuple[Tensor, Tensor | None]:
-        weight = self._weights.expand(self.coefficients, self.weight_gather, self.weight_factors)
-        return self._shaped(weight), self._expanded_bias()
-
-    def _shaped(self, block: Tensor) -> Tensor:
-        """The block (channels_out, out, channels_in, in, *pixels) as a plain layer's weight."""
-        return block.reshape(self._plain_shape)
-
-    def _expanded_bias(self) -> Tensor | None:
-        if self._biases is None or self.bias_coefficients is None or not self._biases.basis.rank:
-            return None
-        return self._biases.expand(self.bias_coefficients, self.bias_gather, self.bias_factors).reshape(-1)
+        constants = self._buffers  # a plain dictionary: attributes of modules take half a microsecond each
+        weight = self._weights.expand(self.coefficients, constants["weight_gather"], constants["weight_factors"])
+        biases = self._biases
+        if biases is None or not biases.rank:
+            return weight, None
+        coefficients = cast(nn.Parameter, self.bias_coefficients)
+        return weight, biases.expand(coefficients, constants["bias_gather"], constants["bias_factors"])
 
     def weight_and_bias(self) -> tuple[Tensor, Tensor | None]:
         """The weight and bias of the plain layer; kept between changes of the coefficients outside autograd.
@@ -238,25 +251,21 @@ class BasisLayer(EquivariantModule):
             return kept.weight, kept.bias
         weight, bias = self._expand()
         if self._may_keep(coefficients):
-            self._kept = Kept.of(coefficients, biases, weight, bias)
+            self._kept = Kept.of(weight, bias, coefficients, biases)
         return weight, bias
 
     def _may_keep(self, coefficients: Tensor) -> bool:
         if type(coefficients) is not nn.Parameter or coefficients.is_inference() or is_tracing():
             return False
-        return coefficients.device.type == "cpu" or not self.training
+        return coefficients.is_contiguous() and (coefficients.device.type == "cpu" or not self.training)
 
     @torch.no_grad()
     def _materialized(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias computed in float64 and cast once."""
-        weight = self._weights.basis.combine(self.coefficients.double().cpu().numpy())
-        weight = np.moveaxis(weight, 2, 1)  # (channels_out, out, channels_in, ...)
-        shaped = self._shaped(torch.from_numpy(np.ascontiguousarray(weight)))
-        bias = None
-        if self._biases is not None and self.bias_coefficients is not None and self._biases.basis.rank:
-            values = self._biases.basis.combine(self.bias_coefficients.double().cpu().numpy())
-            bias = torch.from_numpy(values.reshape(-1)).to(self.coefficients)
-        return shaped.to(self.coefficients), bias
+        weight = _combined(self._weights, self.coefficients)
+        if self._biases is None or self.bias_coefficients is None or not self._biases.rank:
+            return weight, None
+        return weight, _combined(self._biases, self.bias_coefficients)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         given = state_dict.get(f"{prefix}fingerprint")
@@ -280,6 +289,13 @@ class BasisLayer(EquivariantModule):
             f"{basis.rho_in.name} x {self._weights.coefficient_shape[1]} -> "
             f"{basis.rho_out.name} x {self._weights.coefficient_shape[0]}, {basis.kind}, rank {basis.rank}"
         )
+
+
+def _combined(expansion: Expansion, coefficients: Tensor) -> Tensor:
+    """The plain weight, worked out in float64 on the CPU and cast once."""
+    block = expansion.basis.combine(coefficients.detach().double().cpu().numpy())
+    weight = np.ascontiguousarray(np.moveaxis(block, 2, 1)).reshape(expansion.plain_shape)
+    return torch.from_numpy(weight).to(coefficients)
 
 
 def _hex(mark: Tensor) -> str:

@@ -101,4 +101,6 @@ class BasisLinear(BasisLayer):
 
 def bias_expansion(rho_out: Representation, channels: int, kind: Kind) -> Expansion:
     """The basis of biases: intertwiners from the trivial representation, one column each."""
-    return Expansion(intertwiner_basis(constructors.trivial(rho_out.group), rho_out, kind=kind), channels, 1)
+    return Expansion(
+        intertwiner_basis(constructors.trivial(rho_out.group), rho_out, kind=kind), channels, 1, is_bias=True
+    )
