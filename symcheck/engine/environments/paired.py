@@ -30,6 +30,7 @@ from symcheck.engine.statistics import largest_fraction
 _BATCH = 500
 _LOOKED_AT = 24  # confirmed violations are enough of a verdict
 _MOST_LOOKED_AT = 600  # suspicious cases that are nudged before the method says it cannot tell
+_SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate
 _FEWEST = 100  # checks below which running out of time is no evidence
 
 
@@ -206,6 +207,8 @@ class PairedEvidence:
         case = self._shrunk(part, rows, tie)
         example, seen = self.counterexample(part, case)
         causes = diagnosis.causes(self, part, looked.confirmed, case, seen, tie) if self.bench.diagnose else []
+        if approximate := _approximate(part, comparison, result):
+            result = _with(result, detail=f"{approximate} {result.detail}")
         if tie is not None:
             result = _with(result, violations=len(looked.rounding), max_residual=example.residual)
         return _with(
@@ -345,6 +348,20 @@ def _per_coordinate(comparison: Comparison, residual: Vector, limits: Vector) ->
             "tolerance": float(limits[:, j].max()),
         }
     return tuple(rows.values())
+
+
+def _approximate(part: Part, comparison: Comparison, result: PropertyResult) -> str:
+    """The size of a violation that is small beside the values it is a violation of, in words; else ""."""
+    if part == "termination" or not (0 < (size := result.max_residual or 0.0) < np.inf):
+        return ""
+    residual = comparison.residual()
+    column = int(np.argmax(residual.max(axis=0)))
+    values = comparison.expected[:, column]
+    typical = float(np.sqrt(np.mean(np.where(np.isfinite(values), values, 0.0) ** 2)))
+    if not size < _SMALL * typical:
+        return ""
+    name = comparison.coordinates.names[column]
+    return f"Approximate: violated by at most {size:.2g} in {name}, {size / typical:.1g} of its typical {typical:.2g}."
 
 
 def _differ(situation: Situation) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.envs.state_access import classic_control
+from symcheck.envs.state_access import classic_control, mujoco
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import OptionError
 
@@ -85,7 +85,7 @@ def find_state_access(env: Any) -> StateAccess | None:
     Returns:
         What is registered, else the environment's own `get_state`/`set_state`, else what is built in, else None.
     """
-    return _registered(env) or _own_methods(env) or classic_control.built_in(env)
+    return _registered(env) or _own_methods(env) or classic_control.built_in(env) or mujoco.built_in(env)
 
 
 def _registered(env: Any) -> StateAccess | None:

@@ -1,0 +1,138 @@
+"""How fast environments are checked, and how often sound ones are accused.
+
+    python benchmarks/environments.py speed
+    python benchmarks/environments.py alarms --runs 200
+
+`speed` prints checks a second beside the rate of two bare steps with the state set before each; `alarms` runs sound
+environments under many seeds and prints the share of runs with a failed property, with its 95% lower bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+import symcheck_properties  # noqa: F401
+from symcheck.engine.env_runner import run_env
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.statistics import largest_fraction
+from symcheck.envs import atlas
+from symcheck.envs.state_access import find_state_access
+from symcheck.envs.targets import resolve_environment
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+SAMPLES = 10_000
+
+
+class Noisy(gym.Env[Any, Any]):
+    """A damped point with symmetric noise, and an end that depends on it."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Start near the centre."""
+        super().reset(seed=seed)
+        self.s = self.np_random.normal(0, 0.1, 2)
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Push, with noise."""
+        v = 0.9 * self.s[1] + (0.5 if action else -0.5) + self.np_random.normal()
+        self.s = np.array([self.s[0] + 0.1 * v, v])
+        return self.s.copy(), 1.0, bool(abs(self.s[0]) > 3), False, {}
+
+
+class SettableNoisy(Noisy):
+    """The same, with its state open."""
+
+    def get_state(self) -> Any:
+        """The point and its speed."""
+        return self.s.copy()
+
+    def set_state(self, state: Any) -> None:
+        """Put the point there."""
+        self.s = np.array(state, dtype=np.float64)
+
+
+def flip() -> Symmetry:
+    """The point's symmetry."""
+    return Symmetry("flip", catalog.cyclic(2), [[-1, -1]], [[1, 0]])
+
+
+SUBJECTS: dict[str, tuple[Callable[[], gym.Env[Any, Any]], Callable[[], Symmetry]]] = {
+    entry.name: (resolve_environment(entry.environments[0]).make, entry.symmetry)
+    for entry in atlas.entries()
+    if entry.claim
+}
+SUBJECTS["noise, states set"] = (SettableNoisy, flip)
+SUBJECTS["noise, black box"] = (lambda: gym.wrappers.TimeLimit(Noisy(), 50), flip)
+
+
+def bare_rate(make: Callable[[], gym.Env[Any, Any]]) -> float:
+    """Pairs a second of nothing but set, step, set, step."""
+    env = make()
+    env.reset(seed=0)
+    access = find_state_access(env.unwrapped)
+    if access is None or access.get is None:
+        return float("nan")
+    state, action = access.get(env.unwrapped), env.action_space.sample()
+    start = time.perf_counter()
+    for _ in range(2000):
+        for _ in range(2):
+            access.set(env.unwrapped, state)
+            env.step(action)
+    return 2000 / (time.perf_counter() - start)
+
+
+def speed() -> None:
+    """Print checks a second and the time of the whole process."""
+    print(f"{'subject':40}{'seconds':>9}{'checks/s':>11}{'bare pairs/s':>14}")
+    for name, (make, symmetry) in SUBJECTS.items():
+        result = run_env(make, symmetry(), options=EnvOptions(samples=SAMPLES), target=name, command="")
+        print(f"{name:40}{result.duration_s:9.2f}{SAMPLES / result.duration_s:11.0f}{bare_rate(make):14.0f}")
+    start = time.perf_counter()
+    code = "from symcheck.cli.main import main; main()"
+    subprocess.run([sys.executable, "-c", code, "verify-env", "CartPole-v1", "--quiet"], check=True)
+    print(f"verify-env CartPole-v1, whole process: {time.perf_counter() - start:.2f} s")
+
+
+def alarms(runs: int, samples: int) -> None:
+    """Print the share of runs of sound environments in which a property failed."""
+    alpha = EnvOptions().alpha
+    print(f"{'subject':40}{'runs':>6}{'accused':>9}{'95% lower bound':>17}   (alpha {alpha})")
+    for name, (make, symmetry) in SUBJECTS.items():
+        accused = 0
+        for seed in range(runs):
+            options = EnvOptions(samples=samples, seed=seed)
+            result = run_env(make, symmetry(), options=options, target=name, command="")
+            accused += result.verdict == "failed"
+        # The lower bound on the rate of alarms is one minus the upper bound on the rate of runs without.
+        lower = 1 - largest_fraction(runs - accused, runs, 0.05)
+        print(f"{name:40}{runs:6}{accused:9}{lower:17.4f}", flush=True)
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["speed", "alarms"])
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--samples", type=int, default=2000)
+    arguments = parser.parse_args()
+    if arguments.what == "speed":
+        speed()
+    else:
+        alarms(arguments.runs, arguments.samples)
+
+
+if __name__ == "__main__":
+    main()
