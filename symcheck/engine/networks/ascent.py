@@ -40,7 +40,7 @@ def ascended(subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim
         except Exception:  # a network without usable gradients: the random inputs stand alone
             return found
         if np.isfinite(x).all():
-            found.append(Family("gradient ascent on the residual", x))
+            found.append(Family("gradient ascent on the residual", x, borrows=True))
     return found
 
 
@@ -109,7 +109,8 @@ def _stepped(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """A step of a quarter of the input's norm uphill."""
     norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a vanished gradient moves nothing
     step = 0.25 * x.detach().flatten(1).norm(dim=1).clamp_min(1.0)
-    return x.detach() + (step / norm).reshape(-1, *[1] * (x.ndim - 1)) * gradient
+    moved: torch.Tensor = x.detach() + (step / norm).reshape(-1, *[1] * (x.ndim - 1)) * gradient
+    return moved
 
 
 def _climb(

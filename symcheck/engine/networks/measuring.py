@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from symcheck.engine.networks.values import FloatArray
 TIE = 1e-9
 """Two actions whose float64 outputs are closer than this, over the output's scale, are tied: at fixed points they must
 be, and which of them comes out first is rounding."""
+CANCELLED = 1e-3
+"""Outputs smaller than this, over those of the first family, have cancelled: their rounding is that of larger terms."""
 TINY = 1e-300
 """Stands for the scale of an output that is zero throughout, so that ratios are defined."""
 
@@ -87,6 +89,7 @@ class Measured:
         nonfinite_path: which output, and in which copy.
         spreads: per output.
         deployed: the deployed network's own figures.
+        scales: per output, its scale in the first family.
         moved: whether any input differed from its image.
         families: names of the families tested.
     """
@@ -99,6 +102,7 @@ class Measured:
     nonfinite_path: str = ""
     nonfinite_generator: int = 0
     spreads: dict[str, Spread] = field(default_factory=dict)
+    scales: dict[str, float] = field(default_factory=dict)
     deployed: Deployed = field(default_factory=Deployed)
     moved: bool = False
     families: list[str] = field(default_factory=list)
@@ -147,7 +151,7 @@ def _blocks(family: Family, subject: Subject) -> list[Family]:
     """Blocks of a family small enough that a deadline is met within a few passes."""
     size = max(1, int(np.prod(subject.shape)))
     rows = max(32, 4_000_000 // size)
-    return [Family(family.name, family.inputs[i : i + rows]) for i in range(0, len(family.inputs), rows)]
+    return [replace(family, inputs=family.inputs[i : i + rows]) for i in range(0, len(family.inputs), rows)]
 
 
 def _measure_block(
@@ -173,7 +177,8 @@ def _measure_block(
                 result.nonfinite_path, result.nonfinite_generator = claim.path, generator
             relative = _residual(result, claim, family, generator, wanted, z)
             violating |= relative > 1e-5  # the published level above which an output has failed
-            _compare_deployed(result.deployed, claim, generator, x, before, after)
+            scale = _scale(result, claim.path, family, output_scale(y, z))
+            _compare_deployed(result.deployed, claim, generator, x, before, after, scale)
         result.violations += int(violating.sum())
 
 
@@ -204,10 +209,16 @@ def output_scale(*values: FloatArray) -> float:
     return max(float(max(sizes)), TINY)
 
 
+def _scale(result: Measured, path: str, family: Family, own: float) -> float:
+    """The output's scale in a family: its own, but not far below that of the first family (see `Family.borrows`)."""
+    reference = result.scales.setdefault(path, own)
+    return max(own, reference if family.borrows else CANCELLED * reference)
+
+
 def _residual(
     result: Measured, claim: OutputClaim, family: Family, generator: int, wanted: FloatArray, found: FloatArray
 ) -> FloatArray:
-    scale = output_scale(wanted, found)
+    scale = _scale(result, claim.path, family, output_scale(wanted, found))
     gap = difference(wanted, found).max(axis=1, initial=0.0)
     relative = gap / scale
     i = int(np.argmax(relative))
@@ -226,9 +237,9 @@ def _compare_deployed(
     x: FloatArray,
     before: dict[bool, dict[str, FloatArray]],
     after: dict[bool, dict[str, FloatArray]],
+    scale: float,
 ) -> None:
     y, z = before[False][claim.path], after[False][claim.path]
-    scale = output_scale(before[True][claim.path])
     wanted = claim.apply(generator, y, x)
     deployed.residual = max(deployed.residual, float(difference(wanted, z).max(initial=0.0)) / scale)
     noise = max(

@@ -22,10 +22,13 @@ class Family:
     Attributes:
         name: in words.
         inputs: shape (n, *shape), float64.
+        borrows: whether the scale of its outputs is at least that of the first family, whose inputs have the same
+            size: at a fixed point a signed output must vanish, and what is left of it is rounding.
     """
 
     name: str
     inputs: FloatArray
+    borrows: bool = False
 
 
 def families(
@@ -56,9 +59,9 @@ def families(
         n = rest // len(makers) + (i < rest % len(makers))
         if n:
             drawn.append(Family(name, make(rng, (n, *shape))))
-    drawn.append(Family("edges", edges))
+    drawn.append(Family("edges", edges, borrows=True))
     if len(fixed):
-        drawn.append(Family("fixed points", fixed))
+        drawn.append(Family("fixed points", fixed, borrows=True))
     return drawn
 
 

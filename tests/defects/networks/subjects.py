@@ -11,6 +11,7 @@ import torch
 from net_catalogue import (
     Draw,
     GridNet,
+    Heads,
     Lambda,
     conv,
     flip,
@@ -175,6 +176,20 @@ def odd_net(activation: Callable[[], nn.Module], bias: bool = False) -> nn.Modul
         activation(),
         linear(draw(2, 16)),
     )
+
+
+def signed_action() -> Symmetry:
+    """One number stays, two are negated, and so is the action: at fixed points the action vanishes."""
+    return Symmetry("pendulum", catalog.cyclic(2), observation=[[1, -1, -1]], action=[[-1]])
+
+
+def signed_action_net() -> nn.Module:
+    draw = Draw(13)
+    w, b = draw(16, 3), draw(16)
+    first = linear(torch.cat([w, w * torch.tensor([1.0, -1.0, -1.0])]), torch.cat([b, b]))
+    u, v = draw(1, 16), draw(1, 16)
+    heads = Heads(nn.Sequential(first, nn.ReLU()), linear(torch.cat([u, -u], 1)), linear(torch.cat([v, v], 1), draw(1)))
+    return heads.float()
 
 
 def odd() -> Symmetry:
@@ -431,6 +446,13 @@ CORRECT: list[Correct] = [
     Correct("residual", ResidualMlp, fast=True),
     Correct("residual with a zero branch", lambda: ResidualMlp(zero=True), fast=True),
     Correct("concatenation", ConcatMlp, fast=True),
+    Correct(
+        "a signed action",
+        signed_action_net,
+        signed_action,
+        options={"outputs": ("action", "invariant")},
+        fast=True,
+    ),
     Correct("odd tanh", lambda: odd_net(nn.Tanh), odd, fast=True),
     Correct("odd softsign", lambda: odd_net(nn.Softsign), odd),
     Correct("rotation by 120 degrees", rotation_net, rotation, fast=True),
