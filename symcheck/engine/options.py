@@ -19,6 +19,7 @@ class EnvOptions:
 
     Attributes:
         samples: (state, action, generator) pairs to check, at least 1; each costs two steps of the environment.
+            Fewer are checked where observations are so large (images) that the pairs would not fit into memory.
         max_time: wall-clock budget of the whole run in seconds, None for no limit.
         alpha: probability of a false alarm over the whole run, strictly between 0 and 1.
         seed: seeds every random choice of the run; the same seed gives the same verdict.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -31,6 +31,9 @@ from symcheck.engine.results import PropertyResult
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.errors import OptionError
 from symcheck.symmetry.symmetry import Symmetry
+
+_MOST_NUMBERS = 6_000_000  # coordinates of all samples together: about 0.5 GB with both sides, images and tolerances
+_GATHERING = 0.3  # of the time budget
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,8 @@ def prepare(
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 0]))
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
+    fitting = max(1, _MOST_NUMBERS // stepper.codec.coordinates.dim)
+    options = replace(options, samples=min(options.samples, fitting))
     return Workbench(pairs, Pool(), options, emit, deadline, words, level=options.alpha)
 
 
@@ -121,7 +126,9 @@ def choose_method(bench: Workbench) -> Chosen:
         TargetError: the environment cannot be used.
     """
     rng = np.random.default_rng([bench.options.seed, 1])
-    bench.pool = gather(bench.pairs.stepper, bench.pairs.placement, bench.options.samples, rng)
+    bench.pool = gather(
+        bench.pairs.stepper, bench.pairs.placement, bench.options.samples, rng, lambda: bench.in_time(_GATHERING)
+    )
     return _chosen(bench, rng)
 
 

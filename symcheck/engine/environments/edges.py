@@ -7,6 +7,7 @@ on the other differs exactly there and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,13 +28,16 @@ _FEWEST_TIES = 8  # all on one side by chance: 2 in 2^8
 _SAME = 4 * float(np.finfo(np.float64).eps)  # values at one threshold are equal but for the last bits
 
 
-def threshold_cases(pairs: Pairs, measured: Measurement, rng: np.random.Generator) -> list[Case]:
+def threshold_cases(
+    pairs: Pairs, measured: Measurement, rng: np.random.Generator, in_time: Callable[[], bool] = lambda: True
+) -> list[Case]:
     """Cases on both sides of termination thresholds, as close as floats allow.
 
     Args:
         pairs: makes cases and steps.
         measured: steps already taken; thresholds are looked for beyond the states from which none ended.
         rng: picks among them.
+        in_time: whether the time budget allows another search.
 
     Returns:
         Two cases a threshold, with action and generator of the step that showed it; empty where no box of states is
@@ -56,7 +60,7 @@ def threshold_cases(pairs: Pairs, measured: Measurement, rng: np.random.Generato
                 if situation is not None:
                     cases.append(pairs.case(inside.word, situation, inside.action))
                     found += 1
-            if found >= 2 * _SEARCHES:
+            if found >= 2 * _SEARCHES or not in_time():
                 break
     return cases
 

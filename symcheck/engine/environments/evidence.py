@@ -74,9 +74,11 @@ class Workbench:
         """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""
         return np.random.default_rng([self.options.seed, *stream.encode()])
 
-    def in_time(self) -> bool:
-        """Whether the time budget allows another batch."""
-        return self.deadline is None or time.monotonic() < self.deadline
+    def in_time(self, share: float = 1.0) -> bool:
+        """Whether this share of the time budget allows another batch."""
+        if self.deadline is None or self.options.max_time is None:
+            return True
+        return time.monotonic() < self.deadline - (1 - share) * self.options.max_time
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A function of (done, total) that reports progress on `what`."""

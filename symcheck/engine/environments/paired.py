@@ -28,6 +28,8 @@ from symcheck.engine.results import Counterexample, PropertyResult, Verdict
 from symcheck.engine.statistics import largest_fraction
 
 _BATCH = 500
+_SMALL_BATCH = 50  # where there is a time budget to keep
+_STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second looks, starts and counterexamples
 _LOOKED_AT = 24  # confirmed violations are enough of a verdict
 _MOST_LOOKED_AT = 600  # suspicious cases that are nudged before the method says it cannot tell
 _SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate
@@ -67,11 +69,12 @@ class PairedEvidence:
         report = self.bench.progress("stepping both sides")
         parts: list[Measurement] = []
         try:
-            for start in range(0, len(cases), _BATCH):
-                if not self.bench.in_time():
+            size = _BATCH if self.bench.deadline is None else _SMALL_BATCH
+            for start in range(0, len(cases), size):
+                if not self.bench.in_time(_STEPPING):
                     break
-                parts.append(self.pairs.measure(cases[start : start + _BATCH]))
-                report(min(start + _BATCH, len(cases)), len(cases))
+                parts.append(self.pairs.measure(cases[start : start + size]))
+                report(min(start + size, len(cases)), len(cases))
         except KeyboardInterrupt:
             if not parts:
                 raise
@@ -79,8 +82,9 @@ class PairedEvidence:
         whole = joined(parts)
         if whole is None:
             whole = self.pairs.measure(cases[:1])
-        if self.bench.in_time() and not self.bench.interrupted:
-            edges = threshold_cases(self.pairs, whole, self.bench.rng("edges"))
+        if self.bench.in_time(_STEPPING) and not self.bench.interrupted:
+            rng = self.bench.rng("edges")
+            edges = threshold_cases(self.pairs, whole, rng, lambda: self.bench.in_time(_SEARCHING))
             if edges:
                 whole = joined([whole, self.pairs.measure(edges)]) or whole
         return whole
@@ -92,10 +96,8 @@ class PairedEvidence:
         picked = rng.integers(0, len(situations), size=count)
         letters = rng.integers(0, len(self.bench.words), size=count)
         actions = draw_actions(self.pairs.stepper.env.action_space, count, rng)
-        return [
-            self.pairs.case(self.bench.words[letter], situations[i], action)
-            for i, letter, action in zip(picked, letters, actions, strict=True)
-        ]
+        words = [self.bench.words[letter] for letter in letters]
+        return self.pairs.cases(words, [situations[i] for i in picked], actions)
 
     @functools.cached_property
     def tolerance(self) -> Tolerance:

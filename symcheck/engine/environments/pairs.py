@@ -106,18 +106,41 @@ class Pairs:
         self._check_action(action, image_action)
         return Case(word, situation, action, self.placement.image(word, situation), _cast(image_action, action))
 
+    def cases(self, words: Sequence[Word], situations: Sequence[Situation], actions: Sequence[Any]) -> list[Case]:
+        """Many cases; images of arrays are made in one go per element, which is several times faster.
+
+        Raises:
+            SpecError: the image of some action is no action.
+        """
+        made: list[Case | None] = [None] * len(words)
+        for word in dict.fromkeys(words):
+            rows = [i for i, other in enumerate(words) if other == word]
+            picked, chosen = [situations[i] for i in rows], [actions[i] for i in rows]
+            images = self.placement.images(word, picked)
+            if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
+                for i in rows:
+                    made[i] = self.case(word, situations[i], actions[i])
+                continue
+            observations = np.stack([situation.obs for situation in picked])
+            moved = self.bound.action_batch(word, np.stack(chosen), observations)
+            self._check_actions(chosen, moved)
+            for i, situation, action, image, image_action in zip(rows, picked, chosen, images, moved, strict=True):
+                made[i] = Case(word, situation, action, image, _cast(image_action, action))
+        return [case for case in made if case is not None]
+
     def _check_action(self, action: Any, image: Any) -> None:
+        self._check_actions([action], [image])
+
+    def _check_actions(self, actions: Sequence[Any], images: Any) -> None:
         bounds = self._action_codec.coordinates
-        if isinstance(action, int | np.integer):
-            inside = bool(self.bound.action_space.contains(image))
-        else:
-            flat = self._action_codec.flatten(image)
-            # A rounding unit of float32 over the bound is rounding of the map, not an action outside the space.
-            slack = 4 * FLOAT32_EPSILON * np.maximum(1.0, np.abs(flat))
-            inside = bool(((flat >= bounds.low - slack) & (flat <= bounds.high + slack)).all())
-        if not inside:
+        flat = self._action_codec.flatten_batch(images)
+        # A rounding unit of float32 over the bound is rounding of the map, not an action outside the space.
+        slack = np.where(bounds.epsilon > 0, 4 * FLOAT32_EPSILON * np.maximum(1.0, np.abs(flat)), 0.0)
+        inside = ((flat >= bounds.low - slack) & (flat <= bounds.high + slack)).all(axis=1)
+        if not inside.all():
+            first = int(np.argmin(inside))
             raise SpecError(
-                f"the action map leaves the action space: a = {shown(action)} goes to {shown(image)}, "
+                f"the action map leaves the action space: a = {shown(actions[first])} goes to {shown(images[first])}, "
                 f"expected an element of {self.bound.action_space}.",
                 where="action",
                 remedy="The image of every action must be an action; add an offset where the bounds are not symmetric.",

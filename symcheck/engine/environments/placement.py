@@ -108,6 +108,23 @@ class Placement:
         obs = self._bound.observation(word, situation.obs)
         return Situation(self._state_showing(obs), obs, "image")
 
+    def images(self, word: Word, situations: Sequence[Situation]) -> list[Situation] | None:
+        """Images of many situations at once, where states are arrays and the maps are data; None elsewhere."""
+        first = situations[0]
+        whole = self._double or (
+            self.kind == "map" and self._bound.is_data("state") and self._bound.is_data("observation")
+        )
+        if not whole or not isinstance(first.obs, np.ndarray) or not isinstance(first.state, np.ndarray):
+            return None
+        states = np.stack([situation.state for situation in situations])
+        if self._double:
+            moved = self._bound.observation_batch(word, states)
+            seen = moved.astype(first.obs.dtype)
+        else:
+            moved = self._bound.state_batch(word, states)
+            seen = self._bound.observation_batch(word, np.stack([situation.obs for situation in situations]))
+        return [Situation(state, obs, "image") for state, obs in zip(moved, seen, strict=True)]
+
     def state_images(self, word: Word, states: Vector) -> Vector:
         """L_g on internal next states, shape (n, dim), in float64; only where `exact_state`."""
         batch = self._bound.observation_batch if self._double else self._bound.state_batch

@@ -9,6 +9,7 @@ never sampled: most of its points are no states (one-hot images, cosine and sine
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,7 +71,13 @@ _ORIGINS = {
 }
 
 
-def gather(stepper: Stepper, placement: Placement, samples: int, rng: np.random.Generator) -> Pool:
+def gather(
+    stepper: Stepper,
+    placement: Placement,
+    samples: int,
+    rng: np.random.Generator,
+    in_time: Callable[[], bool] = lambda: True,
+) -> Pool:
     """Fill a pool for a run of so many samples.
 
     Args:
@@ -78,28 +85,33 @@ def gather(stepper: Stepper, placement: Placement, samples: int, rng: np.random.
         placement: how states are read and set.
         samples: the pairs that will be checked.
         rng: draws everything.
+        in_time: whether the time budget allows another step.
 
     Returns:
         A pool of at least one situation.
     """
     share = int(np.clip(samples * _ROLLOUT_SHARE, _FEWEST, _MOST))
     pool = Pool()
-    roll_out(stepper, placement, share, pool)
+    roll_out(stepper, placement, share, pool, in_time)
     if placement.kind is None:
         return pool
     if placement.access.sample is not None:
-        _propose(stepper, placement, share, rng, pool)
+        _propose(stepper, placement, share, rng, pool, in_time)
     if not placement.access.box:
-        _explore(stepper, placement, share, rng, pool)
+        _explore(stepper, placement, share, rng, pool, in_time)
     return pool
 
 
-def roll_out(stepper: Stepper, placement: Placement, steps: int, pool: Pool) -> None:
-    """Add the states of uniform-policy episodes, starts included."""
+def roll_out(
+    stepper: Stepper, placement: Placement, steps: int, pool: Pool, in_time: Callable[[], bool] = lambda: True
+) -> None:
+    """Add the states of uniform-policy episodes, starts included; at least one."""
     obs = stepper.reset()
     pool.episodes += 1
     origin = "start"
-    for _ in range(steps):
+    for taken in range(steps):
+        if taken and not in_time():
+            break
         situation = placement.here(obs, origin)
         action = stepper.env.action_space.sample()
         step = stepper.step(action)
@@ -111,7 +123,14 @@ def roll_out(stepper: Stepper, placement: Placement, steps: int, pool: Pool) -> 
             pool.episodes += 1
 
 
-def _propose(stepper: Stepper, placement: Placement, count: int, rng: np.random.Generator, pool: Pool) -> None:
+def _propose(
+    stepper: Stepper,
+    placement: Placement,
+    count: int,
+    rng: np.random.Generator,
+    pool: Pool,
+    in_time: Callable[[], bool],
+) -> None:
     sample = placement.access.sample
     proposed = list(sample(rng, count)) if sample is not None else []
     states = _edged(np.asarray(proposed), rng) if placement.access.box else proposed
@@ -119,6 +138,8 @@ def _propose(stepper: Stepper, placement: Placement, count: int, rng: np.random.
     for state in states:
         if placement.access.ended(state):
             continue
+        if not in_time():
+            break
         situation = placement.at(state, origin)
         if situation is None:  # what it shows is known only after a step
             step = stepper.outcome(state, stepper.env.action_space.sample())
@@ -136,14 +157,21 @@ def _edged(states: Vector, rng: np.random.Generator) -> Vector:
     return np.where(moved, picked, states)
 
 
-def _explore(stepper: Stepper, placement: Placement, steps: int, rng: np.random.Generator, pool: Pool) -> None:
+def _explore(
+    stepper: Stepper,
+    placement: Placement,
+    steps: int,
+    rng: np.random.Generator,
+    pool: Pool,
+    in_time: Callable[[], bool],
+) -> None:
     """Reach states that a random policy does not: set an extreme or little-visited state, hold one action, repeat."""
     if stepper.codec.coordinates.dim > _WIDEST_EXPLORED or not pool.situations:
         return
     archive = list(pool.situations[:: max(1, len(pool.situations) // 500)])
     flats = [stepper.codec.flatten(situation.obs) for situation in archive]
     taken = 0
-    while taken < steps:
+    while taken < steps and in_time():
         at = _frontier(np.nan_to_num(np.stack(flats)), rng)
         stepper.poke(archive[at].state)
         action = stepper.env.action_space.sample()

@@ -21,6 +21,7 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
+_FEWEST_JUDGED = 100  # below, running out of time is no evidence
 _WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
 _UNIT = "standardised difference of the two samples"
 
@@ -89,6 +90,9 @@ def judge_start(name: str, bench: Workbench) -> PropertyResult:
         max_residual=test.statistic,
         detail=f"{region}, each with one member mapped; swap test at level {bench.level:.2g} per generator.",
     )
+    if not test.p_value <= bench.level and len(sample.actual) < _FEWEST_JUDGED:
+        why = "Undecided: the time budget ran out; allow more with --max-time."
+        return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
     if not test.p_value <= bench.level:
         bound = {
             "kind": "mean_shift",

@@ -197,6 +197,9 @@ class Stepper:
         return stacked([self.outcome(state, action) for state, action in zip(states, actions, strict=True)])
 
 
+_IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
+
+
 def stacked(steps: Sequence[Step]) -> Steps:
     """Steps as arrays."""
     states = [step.state for step in steps]
@@ -217,6 +220,8 @@ def numeric(state: Any) -> Vector | None:
         >>> numeric((1, 2.5)), numeric({"x": 1})
         (array([1. , 2.5]), None)
     """
+    if type(state) is np.ndarray and state.dtype == np.float64 and state.ndim == 1:
+        return state.copy()
     try:
         array = np.asarray(state)
     except ValueError:
@@ -230,6 +235,8 @@ def copied(value: Any) -> Any:
     """A copy of a value that an environment may keep and change."""
     if isinstance(value, np.ndarray):
         return value.copy()
+    if value is None or type(value) in _IMMUTABLE:
+        return value
     if isinstance(value, int | float | bool | str | bytes | np.generic) or value is None:
         return value
     return copy.deepcopy(value)
