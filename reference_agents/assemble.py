@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.export import to_module
+from reference_agents.export import export_module
 from reference_agents.record import PARAMETERS_FILE, Curve, Record, RunRecord, save, write_file
 from reference_agents.trainer import Job, Training
 from reference_agents.verification import DIVERGED, verify
@@ -59,7 +59,7 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
     rate, seed = job.runs[run]
     returns = np.array([point[run] for point in training.returns])
     stopped_at = training.stopped.get(run)
-    module = to_module(training.network.plan, training.network.parameters.of_run(run))
+    module = export_module(job.task, job.network, training.network.parameters.of_run(run))
     weights = None
     if stopped_at is None:
         weights = f"weights/{run_name(rate, seed)}.pt"
@@ -71,7 +71,7 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
         stopped_at=stopped_at,
         steps_to_threshold=_steps_to(job.task.threshold, training.env_steps, returns),
         final_return=float(returns[-1]) if len(returns) and np.isfinite(returns[-1]) else None,
-        before=verify(to_module(training.network.plan, _initial(training, run)), job.network, job.task),
+        before=verify(export_module(job.task, job.network, _initial(training, run)), job.network, job.task),
         after=DIVERGED if weights is None else verify(module, job.network, job.task),
     )
 

@@ -32,6 +32,8 @@ class NetworkPlan:
         channels: width of each hidden layer: channels of the regular representation, or units where dense.
         learning_rate: what `train` uses when none is given.
         summary: one line for `reference-agents list`.
+        views: how the symmetry is used beside the layers: "symmetrized", "averaged" or "augmented"; "" for not at all.
+        free_heads: whether the heads are ordinary layers on top of the basis layers.
         convolutions: the windows of the first hidden layers; a global maximum follows the last of them.
     """
 
@@ -41,11 +43,13 @@ class NetworkPlan:
     learning_rate: float
     summary: str
     convolutions: tuple[Convolution, ...] = ()
+    views: str = ""
+    free_heads: bool = False
 
     @property
     def claims_equivariance(self) -> bool:
         """Whether the network is built to be equivariant, so that a verdict below `passed` is a defect."""
-        return self.basis == "equivariant"
+        return (self.basis == "equivariant" and not self.free_heads) or self.views in ("symmetrized", "averaged")
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,10 @@ _CARTPOLE_NETWORKS = _plans(
     NetworkPlan("random", "random", (64, 64), 0.001, "the same sizes, weights in a random full-rank basis"),
     NetworkPlan("mlp", "dense", (64, 128), 0.001, "plain multilayer perceptron, 64 and 128 units"),
     NetworkPlan("mlp-wide", "dense", (128, 128), 0.001, "plain multilayer perceptron, twice 128 units"),
+    NetworkPlan("extractor", "equivariant", (64, 64), 0.01, "equivariant layers under free heads", free_heads=True),
+    NetworkPlan("augmented", "dense", (64, 128), 0.001, "mlp, trained on mirrored pairs at random", views="augmented"),
+    NetworkPlan("averaged", "dense", (64, 128), 0.001, "mlp, policies of all views averaged", views="averaged"),
+    NetworkPlan("symmetrized", "dense", (64, 128), 0.001, "mlp, averaged over the group", views="symmetrized"),
     NetworkPlan("equivariant-deep", "equivariant", (64,) * 4, 0.01, "four layers of 64 regular channels"),
     NetworkPlan("nullspace-deep", "nullspace", (64,) * 4, 0.005, "four layers, weights orthogonal to intertwiners"),
     NetworkPlan("random-deep", "random", (64,) * 4, 0.001, "four layers, weights in a random full-rank basis"),
@@ -125,12 +133,23 @@ _GRID_NETWORKS = _plans(
     NetworkPlan("nullspace", "nullspace", (8, 16, 256), 0.003, "the same sizes, orthogonal to intertwiners", _WINDOWS),
     NetworkPlan("random", "random", (8, 16, 256), 0.001, "the same sizes, weights in a random basis", _WINDOWS),
     NetworkPlan("cnn", "dense", (16, 32, 512), 0.003, "plain convolutional network of 16, 32, 512", _WINDOWS),
+    NetworkPlan("extractor", "equivariant", (8, 16, 256), 0.001, "C4 layers under free heads", _WINDOWS, "", True),
+    NetworkPlan("augmented", "dense", (16, 32, 512), 0.003, "cnn, trained on turned pairs", _WINDOWS, "augmented"),
+    NetworkPlan("averaged", "dense", (16, 32, 512), 0.003, "cnn, policies of all views averaged", _WINDOWS, "averaged"),
+    NetworkPlan("symmetrized", "dense", (16, 32, 512), 0.003, "cnn, averaged over the group", _WINDOWS, "symmetrized"),
 )
 
 
-def control_networks(rate: float) -> dict[str, NetworkPlan]:
-    """The vector networks, at one learning rate for method and baselines alike."""
-    return {name: dataclasses.replace(plan, learning_rate=rate) for name, plan in _CARTPOLE_NETWORKS.items()}
+def control_networks(rate: float, *, continuous: bool = False) -> dict[str, NetworkPlan]:
+    """The vector networks, at one learning rate for method and baselines alike.
+
+    An average of Gaussian policies is no Gaussian, so it is left out where actions are continuous.
+    """
+    return {
+        name: dataclasses.replace(plan, learning_rate=rate)
+        for name, plan in _CARTPOLE_NETWORKS.items()
+        if not (continuous and plan.views == "averaged")
+    }
 
 
 TUNED_SWEEP = Sweep(("equivariant", "nullspace", "random", "mlp", "mlp-wide"), (0.0003, 0.001, 0.003), 10)
@@ -156,7 +175,8 @@ TASKS: dict[str, Task] = {
         "swing up two links by the joint between them; reflected states and opposite torques are alike",
     ),
     "pendulum": Task(
-        "pendulum", "Pendulum-v1", "pendulum/mirror", -200.0, "ppo", (3,), 1, TUNED_SWEEP, control_networks(0.001),
+        "pendulum", "Pendulum-v1", "pendulum/mirror", -200.0, "ppo", (3,), 1, TUNED_SWEEP,
+        control_networks(0.001, continuous=True),
         "swing up a pendulum by a bounded torque; reflected states and opposite torques are alike", continuous=True,
     ),
 }  # fmt: skip

@@ -44,7 +44,7 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
     Raises:
         OptionError: for a network that is not equivariant.
     """
-    if not network.claims_equivariance:
+    if network.basis != "equivariant" or network.free_heads:
         raise OptionError(f"expected an equivariant network, got {network.name!r}.", where="network")
     symmetry, plan = task_symmetry(task), build_plan(task, network)
     spatial = SPATIAL.get(task.symmetry)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import torch
 
+from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.networks.build import build_plan
 from reference_agents.networks.layers import Expansion
 from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, Basis, ConvPlan, LinearPlan
+from reference_agents.networks.views import Combine, Views, combine_views
 
 
 class PolicyValueNetwork(torch.nn.Module):
@@ -71,9 +75,58 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     return module
 
 
+class ViewingNetwork(torch.nn.Module):
+    """A plain network asked from every side, as one module.
+
+    Args:
+        network: the plain network.
+        views: of the task.
+        combine: how the answers become one.
+        actions: how many of its numbers are logits or means.
+    """
+
+    def __init__(self, network: PolicyValueNetwork, views: Views, combine: Combine, actions: int) -> None:
+        super().__init__()
+        self.network, self.views = network, views
+        self._combine, self._actions = combine, actions
+
+    def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits or means (batch, actions), and values (batch, 1), of observations (batch, ...)."""
+        numbers, values = self._combined(observation)
+        return numbers[:, : self._actions], values
+
+    def numbers(self, observation: torch.Tensor) -> torch.Tensor:
+        """What a distribution reads: logits; or means, then logarithms of deviations."""
+        return self._combined(observation)[0]
+
+    def _combined(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        views = [self.views.observation(observation, element) for element in range(self.views.order)]
+        numbers = torch.cat([self.network.numbers(view) for view in views]).unsqueeze(0)
+        values = torch.stack([self.network(view)[1] for view in views]).mean(0)
+        return combine_views(self.views.back(numbers), self._combine)[0][0], values
+
+
+def export_module(
+    task: Task, network: NetworkPlan, parameters: Mapping[str, torch.Tensor]
+) -> PolicyValueNetwork | ViewingNetwork:
+    """The module of one run, of whatever kind its network is; arguments and result as `to_module`."""
+    module = to_module(build_plan(task, network), parameters)
+    return viewing(module, task, network)
+
+
+def viewing(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> PolicyValueNetwork | ViewingNetwork:
+    """The module itself, or asked from every side where the network's description says so."""
+    if network.views in ("symmetrized", "averaged"):
+        return ViewingNetwork(module, Views(task), cast(Combine, network.views), task.actions)
+    return module
+
+
 def _weight(plan: LinearPlan | ConvPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """The weight (outputs, inputs), or (outputs, inputs, height, width), channel-major."""
     linear = plan.linear
+    if isinstance(plan, LinearPlan) and plan.components_in > 1:
+        dense = parameters[f"{linear.name}.weight"].view(plan.components_in, -1, plan.outputs)
+        return dense.permute(2, 1, 0)
     matrix = _expand(linear.weight_basis, parameters[f"{linear.name}.weight"])
     dim_out = linear.weight_basis.shape[1]
     outputs = (dim_out, linear.channels_out)

@@ -8,7 +8,7 @@ import torch
 
 from reference_agents.catalog import find_network
 from reference_agents.equivariant_export import to_equivariant_module
-from reference_agents.export import PolicyValueNetwork
+from reference_agents.export import PolicyValueNetwork, ViewingNetwork, viewing
 from reference_agents.networks.build import build_plan
 from reference_agents.record import PARAMETERS_FILE, Record, load
 from reference_agents.tasks import resolve_task
@@ -32,7 +32,9 @@ def load_equivariant_network(
     return to_equivariant_module(task, find_network(task, record.network), parameters)
 
 
-def load_network(folder: Path, *, learning_rate: float | None = None, seed: int | None = None) -> PolicyValueNetwork:
+def load_network(
+    folder: Path, *, learning_rate: float | None = None, seed: int | None = None
+) -> PolicyValueNetwork | ViewingNetwork:
     """The plain module of one run, with its trained weights.
 
     Args:
@@ -49,7 +51,8 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
     record, position = _find(Path(folder), learning_rate, seed)
     state = torch.load(Path(folder) / str(record.runs[position].weights), weights_only=True)
     task = resolve_task(record.task)
-    module = PolicyValueNetwork(build_plan(task, find_network(task, record.network)))
+    network = find_network(task, record.network)
+    module = viewing(PolicyValueNetwork(build_plan(task, network)), task, network)
     module.load_state_dict(state)
     return module
 

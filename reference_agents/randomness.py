@@ -25,7 +25,7 @@ class Purpose(enum.IntEnum):
     DECORRELATION = 4
     EVALUATION_ENVIRONMENT = 5
     EVALUATION_ACTIONS = 6
-    BASIS = 7
+    AUGMENTATION = 7
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generator:

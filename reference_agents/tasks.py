@@ -61,7 +61,7 @@ def _task_of(environment_id: str, symmetry: str) -> Task:
         shape,
         count,
         TUNED_SWEEP,
-        control_networks(DEFAULT_RATE),
+        control_networks(DEFAULT_RATE, continuous=continuous),
         "a Gymnasium environment of the atlas",
         continuous,
     )

@@ -19,10 +19,12 @@ import torch
 
 from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.evaluation import play
+from reference_agents.learning.augmentation import Augmenter
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.rollout import Collector
 from reference_agents.networks.actor_critic import ActorCritic
-from reference_agents.networks.build import build_plan
+from reference_agents.networks.factory import make_network
+from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
 from reference_agents.vectorised import distribution_of, environment_class
 
@@ -111,7 +113,7 @@ def train(job: Job, *, on_progress: Callable[[Progress], None] | None = None) ->
     device = torch.device(job.device)
     seeds = [seed for _, seed in job.runs]
     with _one_thread():
-        network = ActorCritic(build_plan(job.task, job.network), seeds, device)
+        network = make_network(job.task, job.network, seeds, device)
         training = Training(job, network, network.parameters.values.clone())
         with contextlib.suppress(KeyboardInterrupt):
             training.interrupted = True
@@ -128,10 +130,14 @@ def _loop(
     policy = distribution_of(job.task)
     learner = Learner(network, [rate for rate, _ in job.runs], seeds, settings, policy)
     collector = Collector(make(seeds, settings.environments), seeds, settings, policy, device)
+    augmenter = None
+    if job.network.views == "augmented":
+        augmenter = Augmenter(Views(job.task).to(device), seeds, settings.batch, policy)
     _evaluate(training, seeds, device)
     for update in range(1, settings.updates + 1):
         started = time.perf_counter()
-        finite = learner.update(collector.collect(network))
+        rollout = collector.collect(network)
+        finite = learner.update(rollout if augmenter is None else augmenter.augment(rollout, network))
         _note_divergence(training, finite, update * settings.batch)
         training.training_seconds += time.perf_counter() - started
         if _is_due(update, settings):

@@ -93,6 +93,7 @@ class _BasisBuilder:
     def __init__(self, task: Task, network: NetworkPlan) -> None:
         symmetry = task_symmetry(task)
         self._kind = cast(Kind, network.basis)
+        self._free_heads = network.free_heads
         self._init: Init = "he" if network.convolutions else "xavier"
         self._one = representations.trivial(symmetry.group)
         self._hidden = representations.regular(symmetry.group)
@@ -108,6 +109,10 @@ class _BasisBuilder:
 
     def _between(self, rho_in: Representation, rho_out: Representation, depth: int) -> Basis:
         return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))
+
+    def _free_head(self, name: str, channels: int, outputs: int) -> LinearPlan:
+        dim = self._hidden.dim
+        return LinearPlan(name, channels * dim, outputs, _DENSE, _DENSE, self._init, components_in=dim)
 
     def linear(self, depth: int, channels: tuple[int, int]) -> LinearPlan:
         rho_in = self._hidden if depth else self._input
@@ -126,15 +131,19 @@ class _BasisBuilder:
         return ConvPlan(layer, window.kernel, window.stride, rho_in.dim)
 
     def policy(self, depth: int, channels: int, actions: int) -> LinearPlan:
+        if self._free_heads:
+            return self._free_head("policy", channels, actions)
         weight = self._between(self._hidden, self._actions, depth)
         return self._layer("policy", (channels, 1), self._actions, weight, depth)
 
     def value(self, depth: int, channels: int) -> LinearPlan:
+        if self._free_heads:
+            return self._free_head("value", channels, 1)
         weight = self._between(self._hidden, self._one, depth)
         return self._layer("value", (channels, 1), self._one, weight, depth)
 
     def deviation(self, actions: int) -> Basis:
-        if self._kind != "equivariant":
+        if self._kind != "equivariant" or self._free_heads:
             return np.eye(actions)[:, :, None]
         return unit_basis(intertwiner_basis(self._one, _without_signs(self._actions)))
 

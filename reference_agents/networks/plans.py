@@ -29,6 +29,7 @@ class LinearPlan:
         weight_basis: shape (rank, dim_out, dim_in).
         bias_basis: shape (rank, dim_out, 1): intertwiners from the trivial representation; None for no bias.
         init: which variance the entries of the initial weight have.
+        components_in: dense layers on top of basis layers: components of each channel of the input.
     """
 
     name: str
@@ -37,6 +38,7 @@ class LinearPlan:
     weight_basis: Basis
     bias_basis: Basis | None
     init: Init = "xavier"
+    components_in: int = 1
 
     @property
     def inputs(self) -> int:

@@ -52,7 +52,7 @@ def test_the_final_observation_survives_an_environment_that_reuses_its_buffer() 
         final.append(step.final_observation[0, 0, 0])
         assert step.reward.tolist() == [[1.0, 1.0]]
         assert not step.terminated.any()
-        assert bool(step.truncated.all()) is (final[-1] == 3.0)
+        assert step.truncated.all() == (final[-1] == 3.0)
     assert seen == [1, 2, 0, 1, 2, 0]
     assert final == [1, 2, 3, 1, 2, 3]
 

@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from reference_agents.catalog import TASKS, find_network, find_task
-from reference_agents.export import to_module
+from reference_agents.export import export_module
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
+from reference_agents.networks.factory import make_network
 from reference_agents.networks.layers import Expansion, Lifting
 from reference_agents.networks.parameters import Layout
 from reference_agents.networks.plans import ConvPlan, LinearPlan
+from reference_agents.networks.views import Views
 
 CPU = torch.device("cpu")
 TASK = find_task("cartpole")
@@ -20,7 +22,7 @@ NETWORKS = [(task.name, network) for task in TASKS.values() for network in task.
 
 
 def _network(name: str, seeds: tuple[int, ...] = (0, 1, 2), *, task: str = "cartpole") -> ActorCritic:
-    return ActorCritic(build_plan(find_task(task), find_network(find_task(task), name)), seeds, CPU)
+    return make_network(find_task(task), find_network(find_task(task), name), seeds, CPU)
 
 
 def _observations(*, task: str = "cartpole") -> torch.Tensor:
@@ -39,7 +41,7 @@ def test_the_backward_pass_agrees_with_automatic_differentiation_of_the_exported
     views = network.parameters.layout.views(network.parameters.gradients)
     for run in range(3):
         parameters = {k: v.requires_grad_() for k, v in network.parameters.of_run(run).items()}
-        loss = _differentiable_loss(network, parameters, observations[run], d_logits[run], d_values[run])
+        loss = _differentiable_loss(network, task, name, parameters, observations[run], d_logits[run], d_values[run])
         expected = torch.autograd.grad(loss, list(parameters.values()))
         for key, gradient in zip(parameters, expected, strict=True):
             # float32 sums of a few hundred terms of order one, in another order
@@ -48,11 +50,27 @@ def test_the_backward_pass_agrees_with_automatic_differentiation_of_the_exported
 
 def _differentiable_loss(
     network: ActorCritic,
+    task: str,
+    name: str,
     parameters: dict[str, torch.Tensor],
     x: torch.Tensor,
     d_logits: torch.Tensor,
     d_values: torch.Tensor,
 ) -> torch.Tensor:
+    how = find_network(find_task(task), name).views
+    if how not in ("symmetrized", "averaged"):
+        numbers, values = _plain(network, parameters, x)
+        return (numbers * d_logits).sum() + (values * d_values).sum()
+    views = Views(find_task(task))
+    numbers, values = _plain(network, parameters, views.observations(x.unsqueeze(0))[0])
+    back = views.back(numbers.unsqueeze(0))[0]
+    combined = back.mean(0) if how == "symmetrized" else torch.softmax(back, -1).mean(0).log()
+    return (combined * d_logits).sum() + (values.view(views.order, -1).mean(0) * d_values).sum()
+
+
+def _plain(
+    network: ActorCritic, parameters: dict[str, torch.Tensor], x: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     plan = network.plan
     if plan.takes_images:
         x = x.permute(0, 2, 3, 1)
@@ -69,7 +87,7 @@ def _differentiable_loss(
         basis = torch.as_tensor(plan.deviation_basis, dtype=torch.float32)
         deviation = torch.einsum("rio,rde->d", parameters["log_deviation"], basis)
         policy = torch.cat([policy, deviation.expand_as(policy)], dim=1)
-    return (policy * d_logits).sum() + (value[:, 0] * d_values).sum()
+    return policy, value[:, 0]
 
 
 def _linear(plan: LinearPlan, parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
@@ -90,7 +108,7 @@ def test_the_exported_module_computes_the_same_function(task: str, name: str) ->
     observations = _observations(task=task)
     logits, values = network.forward(observations)
     for run in range(3):
-        module = to_module(network.plan, network.parameters.of_run(run))
+        module = export_module(find_task(task), find_network(find_task(task), name), network.parameters.of_run(run))
         plain_logits, (_, plain_values) = module.numbers(observations[run]), module(observations[run])
         # float32 sums of up to 128 terms of order one, in another order
         torch.testing.assert_close(plain_logits, logits[run], rtol=1e-4, atol=1e-4)
@@ -109,7 +127,7 @@ def test_the_entries_of_each_initial_weight_have_the_variance_asked_for(task: st
         assert np.mean(np.square(entries)) == pytest.approx(variance, rel=0.1)
 
 
-@pytest.mark.parametrize("name", ["equivariant", "equivariant-deep"])
+@pytest.mark.parametrize("name", ["equivariant", "equivariant-deep", "symmetrized", "averaged"])
 def test_the_equivariant_network_swaps_its_logits_and_keeps_its_value_in_the_mirror(name: str) -> None:
     network = _network(name)
     network.parameters.values.add_(0.1 * torch.randn_like(network.parameters.values))
@@ -122,7 +140,7 @@ def test_the_equivariant_network_swaps_its_logits_and_keeps_its_value_in_the_mir
     torch.testing.assert_close(mirrored_values, values, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["nullspace", "random", "mlp", "mlp-wide"])
+@pytest.mark.parametrize("name", ["nullspace", "random", "mlp", "mlp-wide", "extractor", "augmented"])
 def test_no_baseline_is_equivariant(name: str) -> None:
     network = _network(name)
     observations = _observations()
