@@ -30,6 +30,8 @@ from symcheck.symmetry.symmetry import Symmetry
 
 SMALL_INPUT = 64
 """Entries of an input up to which the default number of samples is drawn in full."""
+PROVED_INPUT = 320
+"""What a proof makes of smaller inputs: 2,000 pairs are enough to hold it against what the network does."""
 LEAST_SAMPLES = 256
 BOX = 1.0
 """Bounds on residuals are stated for inputs with entries in [-1, 1]."""
@@ -117,6 +119,8 @@ class NetContext:
         if self.options.samples is not None:
             return self.options.samples
         size = int(np.prod(self.subject.shape))
+        if self.proof is not None and self.proof.level == "exact":
+            size = max(size, PROVED_INPUT)
         return max(LEAST_SAMPLES, min(DEFAULT_SAMPLES, DEFAULT_SAMPLES * SMALL_INPUT // size))
 
     def _worth_climbing(self, found: Measured) -> bool:

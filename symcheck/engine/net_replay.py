@@ -64,8 +64,8 @@ def replay(
 
 
 def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any], x: Any) -> PropertyResult:
-    generator = _generator(context, str(counterexample.get("group_element")))
-    path = _path(context, str(counterexample.get("where")))
+    generator = generator_named(context, str(counterexample.get("group_element")))
+    path = path_of(context, str(counterexample.get("where")))
     again = described(context, x, generator, path)
     expected, actual = np.asarray(again.expected), np.asarray(again.actual)
     scale = max(output_scale(expected, actual), KEEP * _usual_scale(context, path))
@@ -97,15 +97,24 @@ def _usual_scale(context: NetContext, path: str) -> float:
     return output_scale(context.subject.run(x, exact=True)[path])
 
 
-def _generator(context: NetContext, element: str) -> int:
+def generator_named(context: NetContext, element: str) -> int:
+    """The generator of that name.
+
+    Raises:
+        SymcheckError: there is none.
+    """
     names = [context.element(i) for i in range(len(context.inputs.motions))]
     if element not in names:
         raise SymcheckError(f"expected one of the generators {names}, got {element!r}.", where="group_element")
     return names.index(element)
 
 
-def _path(context: NetContext, where: str) -> str:
-    """The output that a place such as "output[0][3]" lies in: the longest path it starts with."""
+def path_of(context: NetContext, where: str) -> str:
+    """The output that a place such as "output[0][3]" lies in: the longest path it starts with.
+
+    Raises:
+        SymcheckError: it lies in none.
+    """
     found = [claim.path for claim in context.outputs if where.startswith(claim.path)]
     if not found:
         known = [claim.path for claim in context.outputs]

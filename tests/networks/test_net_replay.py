@@ -1,0 +1,102 @@
+"""A counterexample fails again in a fresh process, and as a plain test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from net_catalogue import GridNet, mirror, mirror_mlp, turn
+from torch import nn
+
+from symcheck.engine.net_options import NetOptions
+from symcheck.engine.net_pytest import pytest_source
+from symcheck.engine.net_replay import replay
+from symcheck.engine.net_runner import run_net
+from symcheck.engine.results import RunResult
+from symcheck.errors import SymcheckError
+
+
+def off() -> nn.Module:
+    net = mirror_mlp()
+    with torch.no_grad():
+        net[2].weight[3, 5] *= 1.01
+    return net
+
+
+def failures(result: RunResult) -> list[dict[str, object]]:
+    data = json.loads(json.dumps(result.to_dict()))
+    return [item for item in data["properties"] if item["counterexample"]]
+
+
+def test_a_counterexample_fails_again_bit_for_bit() -> None:
+    found = failures(run_net(off(), mirror()))
+    assert {item["name"] for item in found} == {"layer_certificate", "network_equivariance"}
+    for item in found:
+        again = replay(off(), mirror(), item["name"], item["counterexample"])
+        assert again.verdict == "failed"
+        assert again.location == "2"
+        assert again.counterexample is not None
+        assert again.counterexample.actual == item["counterexample"]["actual"]
+        assert again.counterexample.residual == item["counterexample"]["residual"]
+
+
+def test_a_counterexample_passes_once_the_network_is_mended() -> None:
+    for item in failures(run_net(off(), mirror())):
+        assert replay(mirror_mlp(), mirror(), item["name"], item["counterexample"]).verdict in ("passed", "proved")
+
+
+def test_a_geometric_failure_replays_too() -> None:
+    options = NetOptions(input_shape=(1, 21, 21), samples=200)
+    for item in failures(run_net(GridNet(6), turn(), options=options)):
+        assert replay(GridNet(6), turn(), item["name"], item["counterexample"], options).verdict == "failed"
+
+
+def test_a_counterexample_of_another_network_is_refused() -> None:
+    item = failures(run_net(off(), mirror()))[-1]
+    with pytest.raises(SymcheckError, match="shape"):
+        replay(off(), mirror(), "network_equivariance", {**item["counterexample"], "observation": [1.0]})
+    with pytest.raises(SymcheckError, match="generators"):
+        replay(off(), mirror(), "network_equivariance", {**item["counterexample"], "group_element": "turn"})
+
+
+NETWORKS = """
+import torch
+from torch import nn
+
+def bad():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+
+def good():
+    net = nn.Linear(4, 2, bias=False)
+    with torch.no_grad():
+        net.weight[1] = -net.weight[0]
+    return net
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("bad", 1), ("good", 0)])
+def test_a_written_test_fails_without_this_package_until_the_network_is_mended(
+    tmp_path: Path, name: str, code: int
+) -> None:
+    file = tmp_path / "nets.py"
+    file.write_text(NETWORKS)
+    scope: dict[str, object] = {}
+    exec(compile(NETWORKS, "nets.py", "exec"), scope)  # the same source that the written test imports
+    net = scope["bad"]()  # type: ignore[operator]
+    source = pytest_source(net, mirror(), run_net(net, mirror()), target=f"{file}:{name}")
+    assert "symcheck" not in source
+    written = tmp_path / "test_written.py"
+    written.write_text(source)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", str(written)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert ran.returncode == code, ran.stdout
+
+
+def test_no_test_is_written_of_a_network_that_passed() -> None:
+    with pytest.raises(SymcheckError, match="nothing failed"):
+        pytest_source(mirror_mlp(), mirror(), run_net(mirror_mlp(), mirror()), target="nets.py:make")
