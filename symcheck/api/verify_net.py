@@ -11,15 +11,16 @@ from torch import nn
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import RunCommand, options_that_differ, to_command
-from symcheck.api.report import Report
+from symcheck.api.report import Report, check_writable, write_text
 from symcheck.api.reproduce import with_reproduction
 from symcheck.api.specs import resolve_symmetry
 from symcheck.engine import net_replay
 from symcheck.engine.events import Emit
 from symcheck.engine.net_options import NetOptions
+from symcheck.engine.net_pytest import pytest_source
 from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks.targets import resolve_network
-from symcheck.engine.results import PropertyResult
+from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.envs.observations import collect_observations
 from symcheck.envs.targets import resolve_environment
 from symcheck.symmetry.symmetry import Symmetry
@@ -41,6 +42,7 @@ def verify_net(
     strict: bool = False,
     noise_seed: int | None = None,
     trust: bool = False,
+    pytest_file: str | Path | None = None,
     samples: int | None = None,
     max_time: float | None = None,
     alpha: float = 0.01,
@@ -65,6 +67,7 @@ def verify_net(
         strict: whether weights that are only rounded fail.
         noise_seed: seeds torch before each call of a network that draws noise.
         trust: whether files whose loading may run code are loaded.
+        pytest_file: where to write the counterexample as a plain test, when there is one.
         samples: number of (input, generator) pairs to test; None for the default.
         max_time: stop testing after this many seconds.
         alpha: probability of a false alarm over the whole run, in (0, 1).
@@ -93,13 +96,22 @@ def verify_net(
         strict=strict,
         noise_seed=noise_seed,
     )
+    if pytest_file is not None:
+        check_writable(Path(pytest_file), "--pytest")
     named = resolve_symmetry(symmetry)
     module = resolve_network(net, checkpoint=checkpoint, trust=trust)
     extra = {"env": env, "checkpoint": checkpoint, "trust": trust}
     command = _command(net, named.spec, extra, options)
     label = net if isinstance(net, str) else type(module).__name__
     result = run_net(module, named.symmetry, options=options, target=label, command=command, emit=emit)
+    if pytest_file is not None and _has_counterexample(result):
+        source = pytest_source(module, named.symmetry, result, target=label, options=options, checkpoint=checkpoint)
+        write_text(pytest_file, source)
     return Report([with_reproduction(result)])
+
+
+def _has_counterexample(result: RunResult) -> bool:
+    return any(item.name == "network_equivariance" and item.counterexample for item in result.properties)
 
 
 def _options(env: Any, **fields: Any) -> NetOptions:

@@ -55,6 +55,12 @@ def command(
         bool,
         typer.Option("--trust", help="Load files whose loading may run code.", rich_help_panel=_NETWORK),
     ] = False,
+    pytest_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--pytest", help="Write the counterexample as a plain test, if there is one.", rich_help_panel="Reports"
+        ),
+    ] = None,
     samples: options.Samples = None,
     max_time: options.MaxTime = None,
     alpha: options.Alpha = 0.01,
@@ -90,6 +96,7 @@ def command(
             strict=strict,
             noise_seed=noise_seed,
             trust=trust,
+            pytest_file=pytest_file,
             samples=samples,
             max_time=max_time,
             alpha=alpha,

@@ -1,6 +1,9 @@
 """The smaller commands, and verify-net as a user types it."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +62,24 @@ def test_one_hidden_weight_off_by_a_millionth_fails_in_its_layer(folder):
     certificate = properties(folder / "r.json")["layer_certificate"]
     assert certificate["verdict"] == "failed"
     assert certificate["location"] == "body.2.1"
+
+
+def test_a_counterexample_becomes_a_plain_test_that_fails(folder):
+    shutil.copy(EXAMPLES, folder / "nets.py")
+    words = ["--symmetry", "cartpole/mirror", "--pytest", "test_net.py", "--quiet"]
+    assert run("verify-net", "nets.py:mlp", *words)[0] == 1
+    assert "symcheck.engine" not in (folder / "test_net.py").read_text()
+    outcome = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_net.py"], capture_output=True, text=True
+    )
+    assert outcome.returncode == 1, outcome.stdout
+    assert "1 failed" in outcome.stdout
+
+
+def test_no_test_is_written_where_nothing_failed(folder):
+    words = ["--symmetry", "cartpole/mirror", "--pytest", "test_net.py", "--quiet"]
+    assert run("verify-net", f"{EXAMPLES}:equivariant", *words)[0] == 0
+    assert not (folder / "test_net.py").exists()
 
 
 BAD = {
