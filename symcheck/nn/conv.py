@@ -11,7 +11,8 @@ from torch.nn import functional
 from symcheck.errors import SymcheckError
 from symcheck.intertwiners.basis import Kind
 from symcheck.intertwiners.build import conv_intertwiner_basis, read_kernel_size
-from symcheck.nn.basis_layer import BasisLayer, Expansion, Init, is_tracing
+from symcheck.nn.basis_layer import BasisLayer, Init, is_tracing
+from symcheck.nn.expansion import FilterExpansion
 from symcheck.nn.field_type import FieldType, check_channels, exchanges_axes, moving, require_match
 from symcheck.nn.linear import bias_expansion
 from symcheck.representations.representation import Representation
@@ -75,7 +76,7 @@ class BasisConv2d(BasisLayer):
         check_channels(channels_out, "channels_out")
         filters = conv_intertwiner_basis(rho_in, rho_out, kernel_size, spatial=spatial, kind=basis)
         biases = bias_expansion(rho_out, channels_out, basis) if bias else None
-        super().__init__(Expansion(filters, channels_out, channels_in), biases, init=init)
+        super().__init__(FilterExpansion(filters, channels_out, channels_in), biases, init=init)
         self.kernel_size = read_kernel_size(kernel_size)
         self.stride = _pair(stride, "stride", least=1)
         self.padding = _pair(padding, "padding", least=0)
@@ -139,7 +140,8 @@ class BasisConv2d(BasisLayer):
         """Maps (batch, channels_in, dim_in, height, width) to (batch, channels_out, dim_out, height', width')."""
         if type(x) is Tensor and not is_tracing() and (x.ndim != 5 or x.shape[1:3] != self._in):
             self._refuse(x)
-        weight, bias = self.weight_and_bias()
+        kept = self.kept()
+        weight, bias = self._expand() if kept is None else (kept.weight, kept.bias)
         planes = functional.conv2d(x.flatten(1, 2), weight, bias, self.stride, self.padding)
         return torch.unflatten(planes, 1, self._out)
 

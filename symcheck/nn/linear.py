@@ -9,7 +9,8 @@ from torch.nn import functional
 from symcheck.errors import SymcheckError
 from symcheck.intertwiners.basis import Kind
 from symcheck.intertwiners.build import intertwiner_basis
-from symcheck.nn.basis_layer import BasisLayer, Expansion, Init, is_tracing
+from symcheck.nn.basis_layer import BasisLayer, Init, is_tracing
+from symcheck.nn.expansion import BiasExpansion, LinearExpansion
 from symcheck.nn.field_type import FieldType, check_channels, require_match
 from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
@@ -59,7 +60,7 @@ class BasisLinear(BasisLayer):
     ) -> None:
         check_channels(channels_in, "channels_in")
         check_channels(channels_out, "channels_out")
-        weights = Expansion(intertwiner_basis(rho_in, rho_out, kind=basis), channels_out, channels_in)
+        weights = LinearExpansion(intertwiner_basis(rho_in, rho_out, kind=basis), channels_out, channels_in)
         super().__init__(weights, bias_expansion(rho_out, channels_out, basis) if bias else None, init=init)
         self.input_type: FieldType = FieldType(rho_in, channels_in)
         self.output_type = FieldType(rho_out, channels_out)
@@ -70,8 +71,13 @@ class BasisLinear(BasisLayer):
         """Maps (..., channels_in, dim_in) to (..., channels_out, dim_out)."""
         if type(x) is Tensor and not is_tracing() and x.shape[-2:] != self._in:
             self._refuse(x)
-        weight, bias = self.weight_and_bias()
-        return torch.unflatten(functional.linear(x.flatten(-2), weight, bias), -1, self._out)
+        kept = self.kept()
+        if kept is None:
+            weight, bias = self._expand()
+            flat = functional.linear(x.transpose(-2, -1).flatten(-2), weight, bias)
+        else:
+            flat = functional.linear(x.flatten(-2), kept.weight, kept.bias)
+        return torch.unflatten(flat, -1, self._out)
 
     def _refuse(self, x: Tensor) -> None:
         raise SymcheckError(
@@ -99,8 +105,6 @@ class BasisLinear(BasisLayer):
         return plain.train(self.training)
 
 
-def bias_expansion(rho_out: Representation, channels: int, kind: Kind) -> Expansion:
+def bias_expansion(rho_out: Representation, channels: int, kind: Kind) -> BiasExpansion:
     """The basis of biases: intertwiners from the trivial representation, one column each."""
-    return Expansion(
-        intertwiner_basis(constructors.trivial(rho_out.group), rho_out, kind=kind), channels, 1, is_bias=True
-    )
+    return BiasExpansion(intertwiner_basis(constructors.trivial(rho_out.group), rho_out, kind=kind), channels)
