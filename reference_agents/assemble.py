@@ -6,7 +6,6 @@ import dataclasses
 import io
 import platform
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from reference_agents.checkpoint import versions
 from reference_agents.export import export_module
 from reference_agents.record import PARAMETERS_FILE, Curve, Record, RunRecord, save, write_file
 from reference_agents.trainer import Job, Training
 from reference_agents.verification import DIVERGED, verify
-
-_PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
 
 
 def save_training(training: Training, folder: Path, *, preset_name: str, command: str) -> Record:
@@ -106,7 +104,7 @@ def _record(training: Training, runs: Sequence[RunRecord], *, preset_name: str, 
         settings=dataclasses.asdict(job.settings),
         evaluation=describe_evaluation(job),
         device=_device_name(job.device),
-        versions={"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}},
+        versions=versions(),
         command=command,
         interrupted=training.interrupted,
         training_seconds=training.training_seconds,
@@ -154,11 +152,12 @@ def network():
 
 
 def _loader_source(runs: Sequence[RunRecord]) -> str:
+    trained = [run for run in runs if run.weights is not None]
+    names = [run_name(run.learning_rate, run.seed).translate(str.maketrans(".-", "__")) for run in trained]
     functions = [
-        f"\n\ndef {run_name(run.learning_rate, run.seed).translate(str.maketrans('.-', '__'))}():\n"
+        f"\n\ndef {name}():\n"
         f'    """Learning rate {run.learning_rate:g}, seed {run.seed}."""\n'
         f"    return load_network(FOLDER, learning_rate={run.learning_rate!r}, seed={run.seed})\n"
-        for run in runs
-        if run.weights is not None
+        for name, run in zip(names, trained, strict=True)
     ]
-    return _LOADER_HEAD + "".join(functions)
+    return _LOADER_HEAD + "".join(functions) + f"\n\nNETWORKS = {names!r}\n"

@@ -13,6 +13,7 @@ import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import RunCommand, options_that_differ, to_command
 from symcheck.api.report import Report, check_writable, write_text
 from symcheck.api.reproduce import with_reproduction
+from symcheck.api.run_folders import networks_of_run
 from symcheck.api.specs import resolve_symmetry
 from symcheck.engine import net_replay
 from symcheck.engine.events import Emit
@@ -55,7 +56,8 @@ def verify_net(
     the rest is tested on a float64 copy of the same weights. The network is left bit for bit as it was.
 
     Args:
-        net: a module, a zero-argument factory, "module:name", "file.py:name", or a saved network.
+        net: a module, a zero-argument factory, "module:name", "file.py:name", a saved network, or a run folder of
+            reference-agents (each of its networks is verified).
         symmetry: a `Symmetry` or a SPEC.
         input_shape: shape of one input without the batch axis; inferred where it can be.
         env: an environment whose observations (and their shape) are the inputs.
@@ -99,15 +101,20 @@ def verify_net(
     if pytest_file is not None:
         check_writable(Path(pytest_file), "--pytest")
     named = resolve_symmetry(symmetry)
-    module = resolve_network(net, checkpoint=checkpoint, trust=trust)
     extra = {"env": env, "checkpoint": checkpoint, "trust": trust}
-    command = _command(net, named.spec, extra, options)
-    label = net if isinstance(net, str) else type(module).__name__
-    result = run_net(module, named.symmetry, options=options, target=label, command=command, emit=emit)
-    if pytest_file is not None and _has_counterexample(result):
-        source = pytest_source(module, named.symmetry, result, target=label, options=options, checkpoint=checkpoint)
-        write_text(pytest_file, source)
-    return Report([with_reproduction(result)])
+    results = []
+    for target in networks_of_run(net) if isinstance(net, str) else [net]:
+        module = resolve_network(target, checkpoint=checkpoint, trust=trust)
+        command = _command(target, named.spec, extra, options)
+        label = target if isinstance(target, str) else type(module).__name__
+        result = run_net(module, named.symmetry, options=options, target=label, command=command, emit=emit)
+        if pytest_file is not None and _has_counterexample(result):
+            source = pytest_source(module, named.symmetry, result, target=label, options=options, checkpoint=checkpoint)
+            write_text(pytest_file, source)
+        results.append(with_reproduction(result))
+        if result.interrupted:
+            break
+    return Report(results)
 
 
 def _has_counterexample(result: RunResult) -> bool:

@@ -82,6 +82,19 @@ def test_no_test_is_written_where_nothing_failed(folder):
     assert not (folder / "test_net.py").exists()
 
 
+def test_every_network_of_a_run_folder_is_verified(folder):
+    train = [Path(sys.executable).parent / "reference-agents", "train", "cartpole", "--network", "equivariant"]
+    subprocess.run([*train, "--seeds", "2", "--steps", "160", "--out", "runs"], check=True, capture_output=True)
+    found = next((folder / "runs").glob("*/record.json")).parent
+    code, output = run("verify-net", str(found), "--symmetry", "cartpole/mirror", "--json", "r.json")
+    assert code == 0, output
+    reports = json.loads((folder / "r.json").read_text())["reports"]
+    assert [report["verdict"] for report in reports] == ["proved", "proved"]
+    code, output = run("verify-net", str(folder), "--symmetry", "cartpole/mirror")
+    assert code == 2
+    assert "run folder" in output
+
+
 BAD = {
     "no file": (["nowhere.py:make"], ["nowhere.py"]),
     "no name": (["nets.py:nothing"], ["does not define", "nothing"]),
