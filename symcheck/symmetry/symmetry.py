@@ -10,13 +10,13 @@ obey the relations of the group. Callables can only be checked on samples, by th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from symcheck.errors import RepresentationError, SpecError
-from symcheck.groups.group import Group
+from symcheck.groups.group import Element, Group
 from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
 from symcheck.symmetry.entries import (
@@ -89,6 +89,71 @@ class Symmetry:
 
     def __repr__(self) -> str:
         return f"Symmetry({self.name!r}, group={self.group.name})"
+
+    @classmethod
+    def from_augmentation(
+        cls,
+        fn: Callable[..., Any],
+        *,
+        env: Any,
+        group: Group,
+        convention: Literal["rsl_rl"] = "rsl_rl",
+        elements: Sequence[Element] | None = None,
+        last_action: Any = None,
+        observation_group: str | None = None,
+        name: str | None = None,
+    ) -> Symmetry:
+        """The symmetry that a batched mirror function claims, after its blocks were compared with the group.
+
+        `fn(env, obs, actions)` returns `(obs, actions)`, each |G| times as long: the batch itself, then its images
+        under the other elements, block after block. B_i(B_j(x)) = B_k(x) must hold for g_k = g_i g_j.
+
+        Args:
+            fn: the function; batches are tensors (n, *shape) on `env.device`, or dictionaries of them, or NumPy arrays
+                where it takes no tensors. None stands for a half that is not asked for, in both directions.
+            env: an environment, a Gymnasium id or a zero-argument factory; its spaces give the sizes, and it is passed
+                to `fn`.
+            group: the group.
+            convention: "rsl_rl", the one above.
+            elements: the elements in the order of the blocks; `group.elements()` when left out.
+            last_action: columns (start, stop) of the observation that hold the last action, or a dictionary from
+                observation group to columns; None looks for them by stepping a copy of `env`, False leaves it.
+            observation_group: the entry of a dictionary observation that the symmetry is about; all when left out.
+            name: how reports call the symmetry; the function's name when left out.
+
+        Returns:
+            The symmetry, as data where the function is linear or affine on its samples, else with callables.
+
+        Raises:
+            SpecError: the function raises, changes its input, answers differently twice or in another form, or treats
+                None wrongly.
+            RepresentationError: the identity is not first, blocks are misplaced, not closed or not the group's, or
+                the last action moves differently from the action; columns are named.
+
+        Example:
+            >>> import torch
+            >>> from symcheck.groups import catalog
+            >>> def mirror(env, obs, actions):
+            ...     both = None if obs is None else torch.cat([obs, -obs])
+            ...     return both, None if actions is None else torch.cat([actions, 1 - actions])
+            >>> made = Symmetry.from_augmentation(mirror, env="CartPole-v1", group=catalog.cyclic(2))
+            >>> made.observation[0].sign.tolist(), made.action[0].index.tolist()
+            ([-1, -1, -1, -1], [1, 0])
+
+        Cost: |G|^2 blocks of eight rows; reading the maps takes one row, or as many as there are columns.
+        """
+        from symcheck.symmetry.augmentation import symmetry_from_augmentation
+
+        return symmetry_from_augmentation(
+            fn,
+            env=env,
+            group=group,
+            convention=convention,
+            elements=elements,
+            last_action_slot=last_action,
+            observation_group=observation_group,
+            name=name,
+        )
 
     @property
     def observation_representation(self) -> Representation:

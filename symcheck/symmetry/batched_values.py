@@ -1,0 +1,266 @@
+"""Batches of observations and actions as plain tables: one row per sample, one column per number.
+
+Mirror functions receive tensors, or dictionaries of tensors, on some device. Everything that is checked about them is
+about rows and columns, so a `Layout` turns values of one space into a float64 table (n, columns) and back, and says in
+words which columns are meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import SpecError
+
+Table: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+_WIDEST = 1e6  # bounds beyond it (3.4e38 of a velocity) say "no bound", and no sample should come near them
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One array of a value: a whole vector, or one entry of a dictionary.
+
+    Attributes:
+        path: the keys that lead to it; () for a value that is one array.
+        shape: of one unbatched value.
+        start: its first column in the table.
+        dtype: of its values.
+        low: smallest values, flattened; -inf where there is none.
+        high: largest values, flattened; +inf where there is none.
+        first: of a Discrete space, its smallest value; None for arrays of numbers.
+    """
+
+    path: tuple[Any, ...]
+    shape: tuple[int, ...]
+    start: int
+    dtype: np.dtype[Any]
+    low: Table
+    high: Table
+    first: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of columns."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def columns(self) -> slice:
+        """Its columns of the table."""
+        return slice(self.start, self.start + self.size)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether its values are numbers that maps may add up, rather than names of values."""
+        return self.first is None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How values of one half, observations or actions, lie in a table.
+
+    Attributes:
+        name: "observation" or "action", for messages.
+        leaves: the arrays, in the order of their columns; at least one.
+    """
+
+    name: str
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return sum(leaf.size for leaf in self.leaves)
+
+    @property
+    def is_one_array(self) -> bool:
+        """Whether a value is one array, not a dictionary."""
+        return len(self.leaves) == 1 and not self.leaves[0].path
+
+    def sample(self, rng: np.random.Generator, n: int) -> Table:
+        """Random values, shape (n, width): uniform between bounds, normal where there is none."""
+        low = np.concatenate([leaf.low for leaf in self.leaves])
+        high = np.concatenate([leaf.high for leaf in self.leaves])
+        bounded = (np.abs(low) <= _WIDEST) & (np.abs(high) <= _WIDEST)
+        inner = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
+        drawn = np.where(bounded, rng.uniform(*inner, size=(n, self.width)), rng.normal(size=(n, self.width)))
+        drawn = np.clip(drawn, low, high)
+        for leaf in self.leaves:
+            if not np.issubdtype(leaf.dtype, np.floating):
+                low, high = (np.clip(bound, -1_000, 1_000).astype(np.int64) for bound in (leaf.low, leaf.high))
+                drawn[:, leaf.columns] = rng.integers(low, high + 1, size=(n, leaf.size))
+        return np.asarray(drawn, dtype=np.float64)
+
+    def arrays(self, table: Table, floating: npt.DTypeLike, *, all_floating: bool = False) -> dict[Any, Any] | Any:
+        """The values of a table as arrays: one, or a nested dictionary of them.
+
+        Args:
+            table: shape (n, width).
+            floating: the dtype for leaves of floats.
+            all_floating: give whole numbers in that dtype too.
+        """
+        found = []
+        for leaf in self.leaves:
+            floats = all_floating or np.issubdtype(leaf.dtype, np.floating)
+            part = table[:, leaf.columns].reshape(len(table), *leaf.shape)
+            found.append(part.astype(floating if floats else leaf.dtype))
+        if self.is_one_array:
+            return found[0]
+        return _nested({leaf.path: array for leaf, array in zip(self.leaves, found, strict=True)})
+
+    def table(self, value: Any) -> Table:
+        """Arrays or tensors of one value, stacked along the first axis, as a table.
+
+        Raises:
+            SpecError: a leaf that is missing or of another shape.
+        """
+        parts = []
+        for leaf in self.leaves:
+            array = to_array(_at(value, leaf, self.name))
+            if array.shape[1:] != leaf.shape or array.ndim == 0:
+                raise SpecError(
+                    f"expected {self.describe(leaf)} of shape (rows, {', '.join(map(str, leaf.shape))}), "
+                    f"got {array.shape}.",
+                    where="from_augmentation",
+                )
+            parts.append(array.reshape(len(array), -1).astype(np.float64))
+        rows = sorted({len(part) for part in parts})
+        if len(rows) > 1:
+            raise SpecError(f"expected {self.name}s of one length, got {rows} rows.", where="from_augmentation")
+        return np.concatenate(parts, axis=1)
+
+    def describe(self, leaf: Leaf) -> str:
+        """A leaf in words, for instance "observation['policy']"."""
+        return self.name + "".join(f"[{key!r}]" for key in leaf.path)
+
+    def words(self, mask: Mask) -> str:
+        """Chosen columns in words.
+
+        Args:
+            mask: shape (width,).
+
+        Returns:
+            For instance "observation columns 45 to 220".
+        """
+        parts = []
+        for leaf in self.leaves:
+            chosen = np.flatnonzero(mask[leaf.columns])
+            if len(chosen):
+                noun = "column" if len(chosen) == 1 else "columns"
+                parts.append(f"{self.describe(leaf)} {noun} {ranges(chosen.tolist())}")
+        return " and ".join(parts)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers as ranges, at most six of them.
+
+    Example:
+        >>> ranges([3, 45, 46, 47])
+        '3, 45 to 47'
+    """
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and runs[-1][1] == n - 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    shown = [str(a) if a == b else f"{a} to {b}" for a, b in runs]
+    return ", ".join(shown if len(shown) <= 6 else [*shown[:5], f"and {len(shown) - 5} more ranges"])
+
+
+def to_array(value: Any) -> npt.NDArray[Any]:
+    """A tensor on any device, or anything like an array, as a NumPy array."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = value.float() if str(getattr(value, "dtype", "")) == "torch.bfloat16" else value
+        return np.asarray(value.numpy())
+    return np.asarray(value)
+
+
+def layout_of_space(name: str, space: Any) -> Layout:
+    """The layout of a Gymnasium space: Box, Discrete, MultiBinary, MultiDiscrete, or a Dict of these.
+
+    Raises:
+        SpecError: any other space.
+    """
+    leaves: list[Leaf] = []
+    _add_leaves(space, (), leaves, name)
+    return Layout(name, tuple(leaves))
+
+
+def _add_leaves(space: Any, path: tuple[Any, ...], leaves: list[Leaf], name: str) -> None:
+    from gymnasium import spaces
+
+    start = leaves[-1].start + leaves[-1].size if leaves else 0
+    match space:
+        case spaces.Dict():
+            for key, child in space.spaces.items():
+                _add_leaves(child, (*path, key), leaves, name)
+        case spaces.Discrete():
+            low = np.array([space.start], dtype=np.float64)
+            leaves.append(Leaf(path, (), start, np.dtype(np.int64), low, low + space.n - 1, int(space.start)))
+        case spaces.Box():
+            low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
+            leaves.append(Leaf(path, space.shape, start, np.dtype(space.dtype), low, high))
+        case spaces.MultiBinary() | spaces.MultiDiscrete():
+            top = getattr(space, "nvec", np.full(space.shape, 2)).reshape(-1).astype(np.float64) - 1
+            leaves.append(Leaf(path, tuple(space.shape), start, np.dtype(np.int64), 0 * top, top))
+        case _:
+            raise SpecError(
+                f"expected {name}s in a Box, Discrete, MultiBinary, MultiDiscrete or Dict space, got {space}.",
+                where="from_augmentation, env",
+                remedy="Batched functions take tensors or dictionaries of tensors.",
+            )
+
+
+def layout_of_value(name: str, value: Any) -> Layout:
+    """The layout of a batch that an environment without declared spaces returned.
+
+    Args:
+        name: "observation" or "action".
+        value: a tensor, or a mapping of them, with the batch first.
+    """
+    leaves: list[Leaf] = []
+    for path, array in _walk(value, ()):
+        shape = tuple(int(size) for size in array.shape[1:])
+        size = int(np.prod(shape, dtype=np.int64))
+        start = leaves[-1].start + leaves[-1].size if leaves else 0
+        infinite = np.full(size, np.inf)
+        leaves.append(Leaf(path, shape, start, np.dtype(np.float32), -infinite, infinite))
+    return Layout(name, tuple(leaves))
+
+
+def _walk(value: Any, path: tuple[Any, ...]) -> list[tuple[tuple[Any, ...], Any]]:
+    if hasattr(value, "keys"):
+        return [item for key in value.keys() for item in _walk(value[key], (*path, key))]  # noqa: SIM118 (TensorDict)
+    return [(path, value)]
+
+
+def _at(value: Any, leaf: Leaf, name: str) -> Any:
+    for key in leaf.path:
+        if not hasattr(value, "keys") or key not in list(value.keys()):
+            held = list(value.keys()) if hasattr(value, "keys") else type(value).__name__
+            raise SpecError(
+                f"expected {name}s with the entry {key!r}, as they were given, got {held}.",
+                where="from_augmentation",
+                remedy="Return every observation group that comes in.",
+            )
+        value = value[key]
+    if hasattr(value, "keys"):
+        raise SpecError(f"expected {name}s as one tensor, got a dictionary.", where="from_augmentation")
+    return value
+
+
+def _nested(flat: Mapping[tuple[Any, ...], Any]) -> dict[Any, Any]:
+    tree: dict[Any, Any] = {}
+    for path, array in flat.items():
+        node = tree
+        for key in path[:-1]:
+            node = node.setdefault(key, {})
+        node[path[-1]] = array
+    return tree
