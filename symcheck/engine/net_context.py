@@ -17,7 +17,7 @@ from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim
 from symcheck.engine.networks.counterexamples import counterexample_of
 from symcheck.engine.networks.diagnosis import causes
 from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.measuring import Measured, measure
+from symcheck.engine.networks.measuring import Measured, difference, measure, output_scale
 from symcheck.engine.networks.proof import Proof, prove, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.shapes import input_shape
@@ -130,12 +130,15 @@ class NetContext:
     @cached_property
     def decision(self) -> Decision:
         """The verdict on the network as a whole."""
-        decision = decide(self.proof, self.measured, strict=self.options.strict)
+        decision = decide(self.proof, self.measured, strict=self.options.strict, excused=self._excused())
         if decision.verdict == "failed" and decision.location is None:
             x = self.measured.nonfinite
             location = None if x is None else first_nonfinite_module(self.subject, x)
             decision = replace(decision, location=location or self.measured.nonfinite_path)
         return decision
+
+    def _excused(self) -> list[str]:
+        return [claim.path for claim in self.outputs if claim.role == "action_scale"]
 
     @cached_property
     def counterexample(self) -> Counterexample | None:
@@ -166,8 +169,11 @@ class NetContext:
     def _mixes_samples(self) -> bool:
         x = np.random.default_rng((self.options.seed, 5)).normal(size=(3, *self.subject.shape))
         whole, single = self.subject.run(x, exact=True), self.subject.run(x[:1], exact=True)
-        gaps = [np.abs(whole[path][:1] - single[path]) / (np.abs(single[path]).max() + 1e-300) for path in whole]
-        return any(bool((gap > MIXED).any()) for gap in gaps)
+        return any(
+            bool((difference(whole[path][:1], single[path]) > MIXED * output_scale(single[path])).any())
+            for path in whole
+            if np.isfinite(single[path]).any()
+        )
 
 
 def _starts(found: Measured, groups: list[Family]) -> FloatArray:

@@ -126,9 +126,7 @@ def pytest_source(
         symmetry=symmetry.name,
         checkpoint=None if checkpoint is None else str(checkpoint),
         shape=context.subject.shape,
-        entries="\n".join(f"    {place}: {x[place]!r}," for place in np.flatnonzero(x).tolist()).replace(
-            "np.float64", ""
-        ),
+        entries="\n".join(f"    {place}: {float(x[place])!r}," for place in np.flatnonzero(x).tolist()),
         input_motion=_written(context.inputs.motions[generator]),
         output_motion=_written(claim.motions[generator]),
         tolerance=failed.tolerance,

@@ -143,7 +143,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
         return Judgement("exact", 0.0, 0.0, 0.0, (0, 0), (0.0, 0.0), (), ())
     difference = np.abs(left - right)
     larger = np.maximum(np.abs(left), np.abs(right))
-    beyond = difference > noise
+    beyond = ~(difference <= noise)  # NaN is beyond
     worst = np.unravel_index(int(np.argmax(np.where(np.isnan(difference), np.inf, difference))), difference.shape)
     residual, largest = float(difference[worst]), float(larger.max())
     ulps = difference / ulp32(larger)
@@ -157,7 +157,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     else:
         level = "failed"
     place = (int(worst[0]), int(worst[1]) if len(worst) > 1 else 0)
-    off = beyond & (ulps > ULPS)
+    off = beyond & ~(ulps <= ULPS)
     wrong = tuple(int(row) for row in np.flatnonzero(off.any(axis=1))[:LISTED])
     columns = tuple(int(column) for column in np.flatnonzero(off.any(axis=0))[:LISTED])
     values = (float(right[worst]), float(left[worst]))

@@ -55,8 +55,7 @@ class Spread:
     @property
     def is_constant(self) -> bool:
         """Whether the output never changes beyond float64 rounding (1e-13 of its size)."""
-        size = max(float(np.abs(self.low).max(initial=0.0)), float(np.abs(self.high).max(initial=0.0)))
-        return bool((self.high - self.low <= 1e-13 * size).all())
+        return bool((difference(self.low, self.high) <= 1e-13 * output_scale(self.low, self.high)).all())
 
 
 @dataclass

@@ -14,9 +14,11 @@ import torch
 from torch import nn
 
 import symcheck.engine.networks.rules_blocks
+import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.matching import judge
+from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_linear import moved_rows, name_inputs, own_rows
@@ -265,5 +267,4 @@ def _agrees(value: Tracked, generator: int, before: FloatArray, after: FloatArra
     per_class = np.empty(value.classes)
     per_class[value.cls] = before
     moved = image.apply(per_class)[value.cls]
-    size = max(float(np.abs(before).max(initial=0.0)), 1e-300)
-    return bool((np.abs(moved - after) <= AGREEMENT * size).all())
+    return bool((difference(moved, after) <= AGREEMENT * output_scale(before)).all())

@@ -144,7 +144,8 @@ def _joint_interval(parts: Any, offsets: dict[int, int]) -> Interval | None:
         else:
             size.append(value.interval.size)
             drift.append(value.interval.drift)
-    return Interval(np.concatenate(size), np.concatenate(drift))
+    bounds = Interval(np.concatenate(size), np.concatenate(drift))
+    return bounds if np.isfinite(bounds.size).all() else None
 
 
 def gathered(value: Value, source: IntArray, shape: tuple[int, ...]) -> Value:
@@ -228,12 +229,13 @@ def _register_movers() -> None:
         def apply(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
             if any(call.value(a) is not None for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)):
                 raise NotUnderstoodError(f"{name} at places that depend on the input")
-            return _mover(call, lambda marks, *a, **k: function(marks[0], *a, **k), [x], *args, **kwargs)
+            moved = _mover(call, lambda marks, *a, **k: function(marks[0], *a, **k), [x], *args, **kwargs)
+            return _still_spatial(call, x, moved, "a shift of the image") if name == "roll" else moved
 
         rule(name)(apply)
 
     names = (
-        "permute transpose swapaxes swapdims movedim moveaxis t narrow select index_select expand expand_as repeat "
+        "permute transpose swapaxes swapdims movedim moveaxis t narrow select index_select expand repeat "
         "repeat_interleave tile flip fliplr flipud rot90 roll chunk split split_with_sizes unbind tensor_split "
         "__getitem__ diagonal broadcast_to unfold"
     )
@@ -246,6 +248,12 @@ def _register_movers() -> None:
 
 
 _register_movers()
+
+
+@rule("expand_as")
+def expanded(call: Call, x: Any, other: Any) -> Any:
+    """Expansion to another tensor's shape, of which nothing else is used."""
+    return None if call.value(x) is None else _mover(call, lambda marks: marks[0].expand(call.shape), [x])
 
 
 @rule("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack")
@@ -273,7 +281,9 @@ def padded(call: Call, x: Any, pad: Any, mode: str = "constant", value: Any = No
 def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **kw: Any) -> Any:
     """Upsampling by repeated entries; the interpolating modes are not followed."""
     if mode not in ("nearest", "nearest-exact"):
-        raise NotUnderstoodError(f"interpolation by mode {mode!r} is not understood")
+        from symcheck.engine.networks.rules_resampling import interpolated
+
+        return interpolated(call, x, size=size, scale_factor=scale_factor, mode=mode, **kw)
     moved = _mover(call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x])
     sizes = f"{tuple(x.shape[2:])} to {tuple(call.shape[2:])}"
     return _still_spatial(call, x, moved, f"nearest upsampling from {sizes}, which repeats entries unevenly,")

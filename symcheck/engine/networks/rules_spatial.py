@@ -196,6 +196,11 @@ def _line(item: Any) -> tuple[int, int]:
     return (0, item if isinstance(item, int) else int(next(iter(item))))
 
 
+def pair_of(item: Any, flat: bool) -> tuple[int, int]:
+    """A setting along height and width; along a line, of which the height is absent."""
+    return _line(item) if flat else _two(item)
+
+
 def _window_axes(
     value: Tracked, kernel: tuple[int, int], stride: Any, padding: Any, dilation: Any
 ) -> tuple[Axis, Axis]:
@@ -235,7 +240,7 @@ def conv(
     W = _ungrouped(W, groups)
     channel, first, _ = channel_classes(value)
     W = _summed_channels(W, channel, len(first))
-    return _match_filters(call, W, b, chosen, LayerRecord(name, kind))
+    return match_filters(call, W, b, chosen, LayerRecord(name, kind))
 
 
 def _ungrouped(W: FloatArray, groups: int) -> FloatArray:
@@ -270,7 +275,12 @@ def _pulled_back(square: Square, filters: FloatArray) -> FloatArray:
     return np.swapaxes(moved, -2, -1) if square.transpose else moved
 
 
-def _match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split], record: LayerRecord) -> Value:
+def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split], record: LayerRecord) -> Value:
+    """The value of a convolution whose filters W, shape (out, in, K, K), are matched as rows.
+
+    Raises:
+        NotUnderstoodError: with the record, where no permutation of the filters carries the action.
+    """
     call.record(record)
     rows = np.concatenate([W.reshape(len(W), -1), b[:, None]], axis=1) + 0.0
     unique, channel = _classes(rows)

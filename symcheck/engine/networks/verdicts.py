@@ -7,6 +7,7 @@ wrong accuses nothing unless some output shows it: symmetric accidents are symme
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from symcheck.engine.networks.measuring import Measured
@@ -43,13 +44,14 @@ class Decision:
     why: str
 
 
-def decide(proof: Proof | None, measured: Measured, *, strict: bool) -> Decision:
+def decide(proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str] = ()) -> Decision:
     """The verdict that proof and samples allow, never stronger than they are.
 
     Args:
         proof: what the weights said; None where the action is known only as a callable.
         measured: what the samples showed.
         strict: whether rounded weights fail.
+        excused: outputs that may be constant as long as some other is not: deviations that are parameters.
 
     Returns:
         The decision.
@@ -62,7 +64,7 @@ def decide(proof: Proof | None, measured: Measured, *, strict: bool) -> Decision
         return _failed(proof, measured, EXACT, "a layer does not carry the action, and the output shows it")
     if measured.relative > ROUNDED:
         return _failed(proof, measured, ROUNDED, "the output does not move as claimed")
-    vacuous = _vacuous(measured)
+    vacuous = _vacuous(measured, excused)
     if vacuous:
         if measured.relative > EXACT:
             return _failed(proof, measured, EXACT, "a constant output is not what the claim says")
@@ -79,8 +81,10 @@ def decide(proof: Proof | None, measured: Measured, *, strict: bool) -> Decision
     return Decision("passed", EXACT, False, None, None, "no violation beyond float64 rounding")
 
 
-def _vacuous(measured: Measured) -> str:
+def _vacuous(measured: Measured, excused: Collection[str]) -> str:
     constant = measured.constant_outputs
+    if len(constant) < len(measured.spreads):
+        constant = [path for path in constant if path not in excused]
     if constant:
         return f"{', '.join(constant)} has no spread: it is the same for every input, so the claim holds of nothing"
     if not measured.moved:

@@ -401,6 +401,16 @@ def grouped(spoil: bool) -> nn.Module:
     return two_convs(nn.Identity(), layer)
 
 
+def enlarging(padding: int) -> nn.Module:
+    """A transposed convolution whose filters are mirror images in pairs on both sides."""
+    draw = Draw(14)
+    a, c = draw(4, 4, 3, 3), draw(4, 4, 3, 3)
+    layer = nn.ConvTranspose2d(8, 8, 3, stride=2, padding=1, output_padding=padding)
+    weight = torch.cat([torch.cat([a, c], 1), torch.cat([c.flip(-1), a.flip(-1)], 1)])
+    layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(draw(4).repeat(2))
+    return layer
+
+
 def one_dimensional(spoil: bool) -> nn.Module:
     draw = Draw(12)
     w = draw(4, 1, 5)
@@ -685,6 +695,32 @@ FAULTS: list[Fault] = [
         "",
         turn,
         GRID,
+    ),
+    Fault(
+        "bilinear upsampling by an uneven factor",
+        lambda: GridNet(middle=nn.Upsample(scale_factor=1.3, mode="bilinear")),
+        "middle",
+        "does not commute with rot90",
+        turn,
+        GRID,
+        fast=True,
+    ),
+    Fault(
+        "output padding on one side",
+        lambda: two_convs(nn.Identity(), enlarging(1)),
+        "3",
+        "never commutes",
+        flip,
+        FLIP,
+        fast=True,
+    ),
+    Fault(
+        "a shifted image",
+        lambda: two_convs(Lambda(lambda x: torch.roll(x, 1, -1)), nn.Identity()),
+        "0",
+        "a shift",
+        flip,
+        FLIP,
     ),
     Fault("residual branch off", lambda: weight_off("b", 1e-5, ResidualMlp()), "b", fast=True),
     Fault(

@@ -1,0 +1,161 @@
+"""Fixed linear maps of images, and convolutions that enlarge: the action is checked on the map itself.
+
+Two linear maps that agree on a vector drawn from a normal distribution are equal with probability one, so a few drawn
+images settle whether an interpolation commutes with a symmetry of the square at the sizes at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from symcheck.engine.networks.precision import float64_default
+from symcheck.engine.networks.rules_pointwise import tracked, unsigned
+from symcheck.engine.networks.rules_spatial import (
+    Square,
+    assembled,
+    channel_classes,
+    match_filters,
+    pair_of,
+    splits,
+)
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
+from symcheck.engine.networks.values import LayerRecord, Tracked, Value
+
+DRAWS = 4
+ROUNDING = 1e-10
+"""Relative difference at which two float64 images count as equal: interpolation sums some 16 products."""
+NEIGHBOURS = 4
+"""How far from the given size other sizes are tried, to say which would do."""
+Resampling = Callable[[torch.Tensor], torch.Tensor]
+
+
+def resampled(call: Call, x: Any, function: Resampling, *, signs: bool = True) -> Value:
+    """A weight-free map of each channel's image.
+
+    Args:
+        call: the call.
+        x: images, shape (1, channels, H, W) or (1, channels, W).
+        function: the map, for any size.
+        signs: whether it commutes with a change of sign.
+
+    Returns:
+        The value with the same squares and channels.
+
+    Raises:
+        NotUnderstoodError: with a record, where the map commutes with no square that the action may be.
+    """
+    value = tracked(call, x) if signs else unsigned(call, tracked(call, x))
+    chosen = []
+    for generator in range(call.tracer.generators):
+        options = splits(value, generator)
+        if not options:
+            raise NotUnderstoodError(f"{call.name} after an action that is no symmetry of the square")
+        fitting = [split for split in options if _commutes(function, value.shape[2:], split.square)]
+        if not fitting:
+            raise _refused(call, function, value, options[0].square)
+        chosen.append(fitting[0])
+    channel, _, _ = channel_classes(value)
+    return assembled(call.shape, channel, [split.channels for split in chosen], chosen)
+
+
+def _refused(call: Call, function: Resampling, value: Tracked, square: Square) -> NotUnderstoodError:
+    sizes = value.shape[2:]
+    cause = f"{call.name} from {_by(sizes)} to {_by(call.shape[2:])} does not commute with {square.name}"
+    good = [
+        n
+        for n in range(max(1, sizes[-1] - NEIGHBOURS), sizes[-1] + NEIGHBOURS + 1)
+        if _fits(function, sizes, n, square)
+    ]
+    cause += f"; sizes that would: {', '.join(map(str, good))}" if good else "; no size nearby would"
+    record = call.record(LayerRecord(call.owner(), call.name, "failed", cause=cause, matched=False))
+    return NotUnderstoodError(cause, record)
+
+
+def _by(sizes: tuple[int, ...]) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _fits(function: Resampling, sizes: tuple[int, ...], n: int, square: Square) -> bool:
+    return _commutes(function, (n,) * len(sizes), square)
+
+
+def _commutes(function: Resampling, sizes: tuple[int, ...], square: Square) -> bool:
+    draws = np.abs(np.random.default_rng(0).normal(size=(DRAWS, 1, *sizes)))
+    apply = square.apply if len(sizes) == 2 else (lambda line: line[..., ::-1] if square.flip_columns else line)
+    try:
+        with torch.no_grad(), float64_default():
+            plain = function(torch.from_numpy(draws)).numpy()
+            moved = function(torch.from_numpy(np.ascontiguousarray(apply(draws)))).numpy()
+    except (RuntimeError, ValueError):
+        return False
+    wanted = apply(plain)
+    return wanted.shape == moved.shape and bool(
+        (np.abs(wanted - moved) <= ROUNDING * (1.0 + np.abs(plain).max())).all()
+    )
+
+
+def interpolated(call: Call, x: Any, **options: Any) -> Value:
+    """Interpolation by a smooth mode."""
+    return resampled(call, x, lambda images: F.interpolate(images, **options))
+
+
+@rule("lp_pool2d", "lp_pool1d")
+def lp_pool(
+    call: Call, x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Value:
+    """Power means over windows: even powers forget signs, which is not followed."""
+    function = getattr(F, call.name)
+    return resampled(call, x, lambda images: function(images, norm_type, kernel_size, stride, ceil_mode), signs=False)
+
+
+@rule("conv_transpose2d", "conv_transpose1d")
+def transposed_convolution(
+    call: Call,
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Value:
+    """The adjoint of a convolution: flips commute unless the output is padded on one side."""
+    if groups != 1:
+        raise NotUnderstoodError("transposed convolutions in groups are not understood")
+    value = tracked(call, x)
+    name = call.owner(weight, bias)
+    kind = "ConvTranspose2d" if call.name.endswith("2d") else "ConvTranspose1d"
+    W = call.constant(weight)
+    W = np.ascontiguousarray((W[:, :, None, :] if W.ndim == 3 else W).swapaxes(0, 1))
+    flat = call.name.endswith("1d")
+    settings = [pair_of(item, flat) for item in (stride, padding, dilation)]
+    chosen = []
+    for generator in range(call.tracer.generators):
+        options = splits(value, generator)
+        if not options:
+            raise NotUnderstoodError(f"{kind} after an action that is no symmetry of the square")
+        fitting = [s for s in options if not _one_sided(s.square, pair_of(output_padding, flat), settings, W.shape[2:])]
+        if not fitting:
+            operation = options[0].square.name
+            cause = f"output padding on one side (or unequal settings) never commutes with {operation}"
+            raise NotUnderstoodError(cause, call.record(LayerRecord(name, kind, "failed", cause=cause, matched=False)))
+        chosen.append(fitting[0])
+    _, first, _ = channel_classes(value)
+    if len(first) != W.shape[1]:
+        raise NotUnderstoodError(f"{kind} of duplicate channels is not understood")
+    b = np.zeros(len(W)) if bias is None else call.constant(bias)
+    return match_filters(call, W, b, chosen, LayerRecord(name, kind))
+
+
+def _one_sided(
+    square: Square, padding: tuple[int, int], settings: list[tuple[int, int]], kernel: tuple[int, ...]
+) -> bool:
+    unequal = any(a != b for a, b in [*settings, padding, (kernel[0], kernel[1])])
+    uneven = (square.flip_rows and padding[0] > 0) or (square.flip_columns and padding[1] > 0)
+    return uneven or (square.transpose and unequal)

@@ -1,0 +1,143 @@
+"""Rows are matched as a bijection, and weights are judged by the published levels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symcheck.engine.networks.matching import judge, match_rows, ulp32
+from symcheck.engine.networks.values import Keyed, SignedPermutation, lookup, regroup
+
+
+def rows(seed: int, n: int = 12, k: int = 5) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, k))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_any_signed_permutation_of_distinct_rows_is_recovered(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = rows(seed)
+    index, sign = rng.permutation(12), rng.choice([-1, 1], 12)
+    moved = np.empty_like(table)
+    moved[index] = sign[:, None] * table
+    match = match_rows(moved, table)
+    assert match is not None
+    assert match.close.all()
+    assert np.array_equal(match.permutation.index, index)
+    assert np.array_equal(match.permutation.sign, sign)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), size=st.sampled_from([1e-9, 1e-6, 1e-3, 1e-2]))
+def test_one_wrong_entry_leaves_the_permutation_as_it_is(seed: int, size: float) -> None:
+    rng = np.random.default_rng(seed)
+    table = rows(seed)
+    index = rng.permutation(12)
+    moved = np.empty_like(table)
+    moved[index] = table
+    moved[rng.integers(12), rng.integers(5)] += size
+    match = match_rows(moved, table)
+    assert match is not None
+    assert np.array_equal(match.permutation.index, index)
+    assert (match.permutation.sign == 1).all()
+
+
+def test_unrelated_rows_are_not_found() -> None:
+    match = match_rows(rows(0), rows(1))
+    assert match is not None
+    assert not match.found
+
+
+def test_a_permutation_is_preferred_to_a_change_of_sign_where_both_almost_fit() -> None:
+    half = rows(2, 6)
+    table = np.concatenate([half, -half])
+    moved = -table
+    moved[0, 0] += 1e-3
+    match = match_rows(moved, table)
+    assert match is not None
+    assert (match.permutation.sign == 1).all()
+
+
+def test_rows_that_only_change_sign_are_matched_with_signs() -> None:
+    table = rows(3)
+    match = match_rows(-table, table)
+    assert match is not None
+    assert np.array_equal(match.permutation.index, np.arange(12))
+    assert (match.permutation.sign == -1).all()
+    unsigned = match_rows(-table, table, signs=False)
+    assert unsigned is not None
+    assert not unsigned.found
+
+
+def test_zero_and_minus_zero_are_the_same_entry() -> None:
+    table = np.array([[0.0, 1.0], [1.0, 0.0]])
+    moved = np.array([[1.0, -0.0], [-0.0, 1.0]])
+    match = match_rows(moved, table)
+    assert match is not None
+    assert match.permutation.index.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("ulps", "level"), [(0, "exact"), (1, "rounded"), (4, "rounded"), (5, "failed"), (17, "failed")]
+)
+def test_a_single_difference_is_judged_in_float32_ulps(ulps: int, level: str) -> None:
+    left = rows(4)
+    right = left.copy()
+    right[3, 2] += ulps * float(ulp32(left[3, 2])) * np.sign(left[3, 2])
+    judgement = judge(left, right)
+    assert judgement.level == level
+    if ulps:
+        assert judgement.place == (3, 2)
+        assert judgement.ulps == pytest.approx(ulps, rel=1e-6)  # float64 rounding of the sum
+    assert judgement.rows == ((3,) if level == "failed" else ())
+
+
+def test_small_differences_over_most_of_the_layer_are_rounding_but_an_isolated_one_is_not() -> None:
+    left = np.full((10, 10), 1e-4)
+    left[0, 0] = 1.0
+    off = 2 * float(ulp32(np.array(1.0)))
+    assert judge(left, left + off).level == "rounded"
+    alone = left.copy()
+    alone[5, 5] += off
+    assert judge(left, alone).level == "failed"
+
+
+def test_nan_is_never_equal() -> None:
+    left = rows(5)
+    right = left.copy()
+    right[0, 0] = np.nan
+    assert judge(left, right).level == "failed"
+
+
+def test_classes_are_carried_into_classes_or_refused() -> None:
+    columns = [np.array([0, 0, 1, 1])]
+    good = regroup(Keyed(columns, [([np.array([1, 1, 0, 0])], np.ones(4, dtype=np.int64))]))
+    assert good is not None
+    assert good[1][0].index.tolist() == [1, 0]
+    torn = regroup(Keyed(columns, [([np.array([1, 0, 0, 1])], np.ones(4, dtype=np.int64))]))
+    assert torn is None
+    merged = regroup(Keyed(columns, [([np.array([1, 1, 1, 1])], np.ones(4, dtype=np.int64))]))
+    assert merged is None
+
+
+def test_lookup_says_where_rows_stand_or_that_one_is_missing() -> None:
+    table = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 9.0]])
+    found = lookup(table[[2, 0]], table)
+    assert found is not None
+    assert found.tolist() == [2, 0]
+    assert lookup(np.array([[5.0, 5.0]]), table) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_moving_columns_is_the_product_with_the_matrix(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    motion = SignedPermutation(rng.permutation(6), rng.choice([-1, 1], 6))
+    matrix = np.zeros((6, 6))
+    matrix[motion.index, np.arange(6)] = motion.sign
+    W, x = rng.normal(size=(3, 6)), rng.normal(size=6)
+    assert np.array_equal(motion.columns(W), W @ matrix)
+    assert np.array_equal(motion.apply(x), matrix @ x)
