@@ -32,6 +32,7 @@ def save_training(training: Training, folder: Path, *, preset_name: str, command
     Returns:
         The record as saved.
     """
+    (folder / "weights").mkdir(exist_ok=True)
     runs = [_save_run(training, run, folder) for run in range(len(training.job.runs))]
     parameters = training.network.parameters
     stacked = {name: view.cpu().clone() for name, view in parameters.layout.views(parameters.values).items()}

@@ -7,7 +7,9 @@ depend on how many other runs share the program, on their order, or on how much 
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +80,18 @@ class UniformStreams:
         self._generators = [generator(seed, purpose, index) for seed in seeds]
         self._values = np.empty((len(seeds), block, *shape))
         self._position = block
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later numbers depend on, in tensors, numbers and strings."""
+        states = [json.dumps(stream.bit_generator.state) for stream in self._generators]
+        return {"generators": states, "values": self._values.tobytes(), "position": self._position}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same seeds and shape."""
+        for stream, text in zip(self._generators, state["generators"], strict=True):
+            stream.bit_generator.state = json.loads(text)
+        self._values[:] = np.frombuffer(state["values"]).reshape(self._values.shape)
+        self._position = int(state["position"])
 
     def next(self) -> FloatArray:
         """The numbers of the next step, shape (runs, *shape); valid until the block after it is drawn."""

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ from reference_agents.networks.factory import make_network
 from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
 from reference_agents.vectorised import distribution_of, environment_class
+
+State = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -97,52 +100,110 @@ class Training:
     evaluation_seconds: float = 0.0
 
 
-def train(job: Job, *, on_progress: Callable[[Progress], None] | None = None) -> Training:
+def train(
+    job: Job,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_checkpoint: Callable[[Callable[[], State]], None] | None = None,
+    resume_from: State | None = None,
+) -> Training:
     """Train every run of a job.
 
     Args:
         job: what to train.
         on_progress: told after every update.
+        on_checkpoint: offered, after every update, a function that gives the state to go on from.
+        resume_from: such a state of the same job; None to start afresh.
 
     Returns:
         The curves and the trained network. After an interrupt (Ctrl-C), what was finished by then.
-
-    Raises:
-        OptionError: for a device that is not there.
     """
-    device = torch.device(job.device)
     seeds = [seed for _, seed in job.runs]
     with _one_thread():
-        network = make_network(job.task, job.network, seeds, device)
-        training = Training(job, network, network.parameters.values.clone())
+        network = make_network(job.task, job.network, seeds, torch.device(job.device))
+        training = Training(job, network, network.parameters.values.clone(), interrupted=True)
         with contextlib.suppress(KeyboardInterrupt):
-            training.interrupted = True
-            _loop(training, seeds, device, on_progress or (lambda progress: None))
+            loop = _Loop(training, seeds)
+            if resume_from is not None:
+                loop.restore(resume_from)
+            loop.run(on_progress or (lambda progress: None), on_checkpoint or (lambda state: None))
             training.interrupted = False
     return training
 
 
-def _loop(
-    training: Training, seeds: Sequence[int], device: torch.device, on_progress: Callable[[Progress], None]
-) -> None:
-    job, network, settings = training.job, training.network, training.job.settings
-    make = environment_class(job.task)
-    policy = distribution_of(job.task)
-    learner = Learner(network, [rate for rate, _ in job.runs], seeds, settings, policy)
-    collector = Collector(make(seeds, settings.environments), seeds, settings, policy, device)
-    augmenter = None
-    if job.network.views == "augmented":
-        augmenter = Augmenter(Views(job.task).to(device), seeds, settings.batch, policy)
-    _evaluate(training, seeds, device)
-    for update in range(1, settings.updates + 1):
-        started = time.perf_counter()
-        rollout = collector.collect(network)
-        finite = learner.update(rollout if augmenter is None else augmenter.augment(rollout, network))
-        _note_divergence(training, finite, update * settings.batch)
-        training.training_seconds += time.perf_counter() - started
-        if _is_due(update, settings):
-            _evaluate(training, seeds, device, env_steps=update * settings.batch)
-        on_progress(Progress(update * settings.batch, settings.updates * settings.batch, training.returns[-1]))
+class _Loop:
+    """Play, learn, evaluate, and do it again; what a training needs while it runs."""
+
+    def __init__(self, training: Training, seeds: Sequence[int]) -> None:
+        job = training.job
+        self._training, self._seeds, self._device = training, seeds, torch.device(job.device)
+        settings, policy = job.settings, distribution_of(job.task)
+        environment = environment_class(job.task)(seeds, settings.environments)
+        self._learner = Learner(training.network, [rate for rate, _ in job.runs], seeds, settings, policy)
+        self._collector = Collector(environment, seeds, settings, policy, self._device)
+        self._augmenter = None
+        if job.network.views == "augmented":
+            self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings.batch, policy)
+        self._updates = 0
+
+    def run(
+        self, on_progress: Callable[[Progress], None], on_checkpoint: Callable[[Callable[[], State]], None]
+    ) -> None:
+        """Go on to the last update."""
+        training, settings = self._training, self._training.job.settings
+        if not training.env_steps:
+            _evaluate(training, self._seeds, self._device)
+        while self._updates < settings.updates:
+            started = time.perf_counter()
+            self._update()
+            training.training_seconds += time.perf_counter() - started
+            if _is_due(self._updates, settings):
+                _evaluate(training, self._seeds, self._device, env_steps=self._updates * settings.batch)
+            on_progress(
+                Progress(self._updates * settings.batch, settings.updates * settings.batch, training.returns[-1])
+            )
+            on_checkpoint(self.state)
+
+    def _update(self) -> None:
+        network = self._training.network
+        rollout = self._collector.collect(network)
+        if self._augmenter is not None:
+            rollout = self._augmenter.augment(rollout, network)
+        finite = self._learner.update(rollout)
+        self._updates += 1
+        _note_divergence(self._training, finite, self._updates * self._training.job.settings.batch)
+
+    def state(self) -> State:
+        """Everything that the rest of the training depends on."""
+        training = self._training
+        return {
+            "updates": self._updates,
+            "learner": self._learner.state(),
+            "collector": self._collector.state(),
+            "augmenter": None if self._augmenter is None else self._augmenter.state(),
+            "values": training.network.parameters.values,
+            "initial": training.initial_parameters,
+            "env_steps": list(training.env_steps),
+            "returns": [torch.from_numpy(point) for point in training.returns],
+            "stopped": dict(training.stopped),
+            "seconds": [training.training_seconds, training.evaluation_seconds],
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from a state of the same job."""
+        training = self._training
+        self._updates = state["updates"]
+        self._learner.restore(state["learner"])
+        self._collector.restore(state["collector"])
+        if self._augmenter is not None:
+            self._augmenter.restore(state["augmenter"])
+        training.network.parameters.values.copy_(state["values"])
+        training.network.refresh()
+        training.initial_parameters = state["initial"]
+        training.env_steps = list(state["env_steps"])
+        training.returns = [point.numpy() for point in state["returns"]]
+        training.stopped = dict(state["stopped"])
+        training.training_seconds, training.evaluation_seconds = state["seconds"]
 
 
 def _is_due(update: int, settings: Settings) -> bool:

@@ -30,8 +30,8 @@ app = typer.Typer(
 @app.command("train")
 def train(
     task: Annotated[str, typer.Argument(metavar="TASK", help="A task of `reference-agents list`, or a Gymnasium id.")],
-    network: Annotated[str, typer.Option("--network", help="Which network.")] = "equivariant",
-    seeds: Annotated[int, typer.Option("--seeds", help="How many seeds, from 0 on.")] = 5,
+    network: Annotated[str | None, typer.Option("--network", help="Which network; equivariant if left out.")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="How many seeds, from 0 on; 5 if left out.")] = None,
     learning_rate: Annotated[
         str | None, typer.Option("--learning-rate", metavar="X,Y,...", help="One or several; each with every seed.")
     ] = None,
@@ -39,14 +39,19 @@ def train(
     preset: Annotated[
         str | None, typer.Option("--preset", help="paper or tuned; the paper's where it has the task.")
     ] = None,
-    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
+    device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; cpu if left out.")] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")] = Path("runs"),
+    resume: Annotated[
+        Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a training that was stopped.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train all seeds of one network at all learning rates, as one program."""
     from reference_agents.cli.train import Request, run_training
 
-    request = Request(task, network, seeds, _words(learning_rate), steps, preset, device, out, quiet, _command_line())
+    request = Request(
+        task, network, seeds, _words(learning_rate), steps, preset, device, out, quiet, _command_line(), resume
+    )
     _exit_with(lambda: run_training(request))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,30 +15,34 @@ from rich.table import Table
 
 from reference_agents.assemble import save_training
 from reference_agents.catalog import find_network
+from reference_agents.checkpoint import Checkpointer, read, refuse_other_job
 from reference_agents.record import Record, prepare_folder
 from reference_agents.settings import preset, preset_name
 from reference_agents.tasks import resolve_task
-from reference_agents.trainer import Job, train
+from reference_agents.trainer import Job, State, train
 from reference_agents.trainer import Progress as TrainingProgress
+from reference_agents.vectorised import RESUMABLE
 from symcheck.errors import OptionError
 
 DONE, NOT_EQUIVARIANT, INTERRUPTED = 0, 1, 130
+DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user typed, as typed."""
+    """What the user typed, as typed; None where nothing was said."""
 
     task: str
-    network: str
-    seeds: int
+    network: str | None
+    seeds: int | None
     learning_rates: tuple[str, ...] | None
     steps: int | None
     preset: str | None
-    device: str
+    device: str | None
     out: Path
     quiet: bool
     command: str
+    resume: Path | None = None
 
 
 def run_training(request: Request) -> int:
@@ -45,28 +50,52 @@ def run_training(request: Request) -> int:
 
     Raises:
         OptionError: for anything that cannot be used, before training starts.
+        TargetError: where there is nothing to resume.
     """
+    if request.resume is not None:
+        return _resume(request, request.resume)
     job = build_job(request)
     folder = prepare_folder(request.out, f"{job.task.name}-{job.network.name}".replace("/", "-").replace(":", "-"))
+    return _train(job, folder, preset_name(job.task.name, request.preset), request.command, None, quiet=request.quiet)
+
+
+def _resume(request: Request, folder: Path) -> int:
+    checkpoint = read(folder)
+    asked = {
+        "task": resolve_task(request.task).name,
+        "network": request.network,
+        "seeds": request.seeds,
+        "learning-rate": None if request.learning_rates is None else _rates(request.learning_rates),
+        "steps": request.steps,
+        "preset": request.preset,
+        "device": request.device,
+    }
+    refuse_other_job(checkpoint, asked)
+    _device(checkpoint.job.device)
+    return _train(checkpoint.job, folder, checkpoint.preset, checkpoint.command, checkpoint.state, quiet=request.quiet)
+
+
+def _train(job: Job, folder: Path, preset_used: str, command: str, state: State | None, *, quiet: bool) -> int:
     console = Console(stderr=True)
     total = job.settings.updates * job.settings.batch
-    with _progress_bar(console, hidden=request.quiet) as bar:
+    checkpointer = Checkpointer(folder, job, preset=preset_used, command=command)
+    with _progress_bar(console, hidden=quiet) as bar:
         shown = bar.add_task(f"{job.task.name} {job.network.name}", total=total, returns="")
 
         def advance(progress: TrainingProgress) -> None:
             bar.update(shown, completed=progress.env_steps, returns=_median_text(progress))
 
-        training = train(job, on_progress=advance)
-    try:
-        record = save_training(
-            training, folder, preset_name=preset_name(job.task.name, request.preset), command=request.command
-        )
-    except OSError as error:
-        raise OptionError(f"could not write {str(folder)!r} ({error.strerror}).", where="--out") from error
+        offer = checkpointer.offer if job.task.environment in RESUMABLE else None
+        try:
+            training = train(job, on_progress=advance, on_checkpoint=offer, resume_from=state)
+            record = save_training(training, folder, preset_name=preset_used, command=command)
+        except OSError as error:
+            raise OptionError(f"could not write {str(folder)!r} ({error.strerror}).", where="--out") from error
     _summarise(record, folder, Console())
     if record.interrupted:
         console.print("interrupted; what was finished is saved")
         return INTERRUPTED
+    checkpointer.done()
     claims = job.network.claims_equivariance
     return NOT_EQUIVARIANT if claims and any(run.after.verdict == "failed" for run in record.runs) else DONE
 
@@ -78,16 +107,21 @@ def build_job(request: Request) -> Job:
         OptionError: naming the option, what was expected and what was given.
     """
     task = resolve_task(request.task)
-    network = find_network(task, request.network)
-    if request.seeds < 1:
-        raise OptionError(f"expected a number of seeds of 1 or more, got {request.seeds}.", where="--seeds")
+    network = find_network(task, request.network or DEFAULT_NETWORK)
+    seeds = DEFAULT_SEEDS if request.seeds is None else request.seeds
+    if seeds < 1:
+        raise OptionError(f"expected a number of seeds of 1 or more, got {seeds}.", where="--seeds")
     if request.steps is not None and request.steps < 1:
         raise OptionError(f"expected a number of steps of 1 or more, got {request.steps}.", where="--steps")
     settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(steps=request.steps)
     rates: tuple[float, ...] = (network.learning_rate,)
     if request.learning_rates is not None:
-        rates = tuple(sorted({_learning_rate(text) for text in request.learning_rates}))
-    return Job(task, network, tuple(range(request.seeds)), rates, settings, _device(request.device))
+        rates = _rates(request.learning_rates)
+    return Job(task, network, tuple(range(seeds)), rates, settings, _device(request.device or "cpu"))
+
+
+def _rates(texts: Sequence[str]) -> tuple[float, ...]:
+    return tuple(sorted({_learning_rate(text) for text in texts}))
 
 
 def _learning_rate(text: str) -> float:

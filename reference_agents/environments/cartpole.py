@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from reference_agents.environments.vector import Actions, Flags, Observations, Step
 from reference_agents.randomness import FloatArray, Purpose, UniformStreams
@@ -107,6 +109,20 @@ class CartPoleVector:
     def random_actions(self, uniforms: FloatArray) -> Actions:
         """Each action with the same probability."""
         return (2 * uniforms[..., 0]).astype(np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later steps depend on."""
+        return {
+            "streams": self._starts.state(),
+            "states": torch.from_numpy(self.states.copy()),
+            "elapsed": torch.from_numpy(self.elapsed.copy()),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same seeds."""
+        self._starts.restore(state["streams"])
+        self.states = state["states"].numpy()
+        self.elapsed = state["elapsed"].numpy()
 
     def codes(self) -> npt.NDArray[np.int64]:
         """There is no table of observations."""

@@ -83,6 +83,14 @@ class GymnasiumVector:
         drawn: Actions = (count * uniforms[..., 0]).astype(np.int64)
         return drawn
 
+    def state(self) -> dict[str, Any]:
+        """What a Gymnasium environment depends on is not known."""
+        raise NotImplementedError("the state of a Gymnasium environment cannot be saved")
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """What a Gymnasium environment depends on is not known."""
+        raise NotImplementedError("the state of a Gymnasium environment cannot be restored")
+
     def codes(self) -> npt.NDArray[np.int64]:
         """There is no table of observations."""
         raise NotImplementedError("observations are not tabulated")

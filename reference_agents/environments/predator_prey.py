@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from reference_agents.environments.vector import Actions, Flags, Observations, Step
 from reference_agents.randomness import FloatArray, Purpose, UniformStreams
@@ -77,6 +79,20 @@ class PredatorPreyVector:
     def random_actions(self, uniforms: FloatArray) -> Actions:
         """Each action with the same probability."""
         return (len(MOVES) * uniforms[..., 0]).astype(np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later steps depend on."""
+        return {
+            "streams": self._streams.state(),
+            "displacements": torch.from_numpy(self.displacements.copy()),
+            "elapsed": torch.from_numpy(self.elapsed.copy()),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same seeds."""
+        self._streams.restore(state["streams"])
+        self.displacements = state["displacements"].numpy()
+        self.elapsed = state["elapsed"].numpy()
 
     def codes(self) -> npt.NDArray[np.int64]:
         """The number of each environment's displacement, row by row, shape (runs, environments)."""

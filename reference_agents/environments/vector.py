@@ -52,6 +52,16 @@ class VectorEnvironment(Protocol):
     def random_actions(self, uniforms: npt.NDArray[np.float64]) -> Actions:
         """Actions uniform over all there are, from numbers (runs, environments, action_numbers) in [0, 1)."""
 
+    def state(self) -> dict[str, Any]:
+        """Everything that later steps depend on, in tensors, numbers and strings.
+
+        Raises:
+            NotImplementedError: where it cannot be known.
+        """
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same seeds."""
+
     def codes(self) -> npt.NDArray[np.int64]:
         """Which of the distinct observations each environment shows, shape (runs, environments)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -30,6 +31,14 @@ class Augmenter:
     def __init__(self, views: Views, seeds: Sequence[int], batch: int, policy: Distribution) -> None:
         self._views, self._policy = views, policy
         self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (batch,))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later draws depend on."""
+        return self._streams.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same runs."""
+        self._streams.restore(state)
 
     @torch.no_grad()
     def augment(self, rollout: Rollout, network: ActorCritic) -> Rollout:

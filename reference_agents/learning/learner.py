@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,6 +43,15 @@ class Learner:
         self._optimiser = StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
         self._derivatives = ppo_derivatives if settings.algorithm == "ppo" else a2c_derivatives
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later updates depend on, the parameters left out."""
+        return {"optimiser": self._optimiser.state(), "streams": self._streams.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same runs."""
+        self._optimiser.restore(state["optimiser"])
+        self._streams.restore(state["streams"])
 
     @torch.no_grad()
     def update(self, rollout: Rollout) -> torch.Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -37,6 +38,14 @@ class StackedAdam:
             groups.append({"params": [values], "lr": rate})
             start = stop
         self._adam = torch.optim.Adam(groups, betas=(0.9, 0.999), eps=1e-8, fused=True)
+
+    def state(self) -> dict[str, Any]:
+        """Moments and step counts."""
+        return self._adam.state_dict()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same runs."""
+        self._adam.load_state_dict(state)
 
     def step(self) -> torch.Tensor:
         """Clip each run's gradient, then move every parameter; the 2-norms before clipping, shape (runs,).

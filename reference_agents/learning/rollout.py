@@ -63,6 +63,24 @@ class Collector:
         self._streams = UniformStreams(seeds, Purpose.ACTIONS, policy.noise_shape(settings.environments))
         self._observation = _decorrelate(environment, seeds, settings)
 
+    def state(self) -> dict[str, Any]:
+        """Everything that later steps depend on.
+
+        Raises:
+            NotImplementedError: where the environments cannot say.
+        """
+        return {
+            "environment": self._environment.state(),
+            "streams": self._streams.state(),
+            "observation": torch.from_numpy(self._observation.copy()),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same runs."""
+        self._environment.restore(state["environment"])
+        self._streams.restore(state["streams"])
+        self._observation = state["observation"].numpy()
+
     @torch.no_grad()
     def collect(self, network: ActorCritic) -> Rollout:
         """Take `settings.horizon` steps in every environment with the network as it is."""
