@@ -329,3 +329,14 @@ def test_relations_of_data_are_proved_before_the_environment_is_explored() -> No
 
     result = run(emit=interrupt)
     assert [one.verdict for one in result.properties] == ["proved", *["undecided"] * 4]
+
+
+def test_another_seed_draws_other_noise() -> None:
+    flip = Symmetry("flip", catalog.cyclic(2), [[4, 3, 2, 1, 0]], [[1, 0]])
+    p_values = {
+        {one.name: one for one in run(SlipperyRoom, flip, samples=300, seed=seed).properties}[
+            "transition_invariance"
+        ].p_value
+        for seed in range(4)
+    }
+    assert len(p_values) > 1

@@ -100,8 +100,9 @@ def _agreement(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple
 
 
 def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng: np.random.Generator) -> Control:
-    forward = _seeded(stepper, states, actions, range(len(states)), 0)
-    backward = _seeded(stepper, states, actions, rng.permutation(len(states)), 0)
+    one, two = (int(seed) for seed in rng.integers(0, 2**30, size=2))
+    forward = _seeded(stepper, states, actions, range(len(states)), one)
+    backward = _seeded(stepper, states, actions, rng.permutation(len(states)), one)
     if not _agreement(stepper, forward, backward)[0]:
         return Control(
             "leaky",
@@ -109,7 +110,9 @@ def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng:
             "survives reset / set_state, or there is randomness that no seed reaches; no statement about the symmetry "
             "is possible",
         )
-    other = _seeded(stepper, states, actions, range(len(states)), 1)
+    other = _seeded(stepper, states, actions, range(len(states)), two)
+    # What follows must draw its own noise, not that of the control, and other noise for another seed of the run.
+    stepper.reset(seed=int(rng.integers(0, 2**30)))
     if _agreement(stepper, forward, other)[0]:
         return Control(
             "deterministic",
@@ -141,8 +144,8 @@ def _seeded(stepper: Stepper, states: list[Any], actions: list[Any], order: Any,
     steps: dict[int, Step] = {}
     with _global_generators():
         for i in order:
-            _seed_all(1000 * seed + int(i))
-            stepper.reset(seed=1000 * seed + int(i))
+            _seed_all(seed + int(i))
+            stepper.reset(seed=seed + int(i))
             steps[int(i)] = stepper.outcome(states[int(i)], actions[int(i)])
     return [steps[i] for i in range(len(states))]
 

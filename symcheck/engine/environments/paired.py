@@ -33,7 +33,7 @@ _STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second l
 _LOOKED_AT = 24  # confirmed violations are enough of a verdict
 _MOST_LOOKED_AT = 600  # suspicious cases that are nudged before the method says it cannot tell
 _SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate
-_FEWEST = 100  # checks below which running out of time is no evidence
+_FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,8 @@ class PairedEvidence:
             )
         if self.bench.interrupted:
             return _undecided(result, f"interrupted after {result.checked} pairs")
-        if result.checked < min(_FEWEST, self.bench.options.samples):
+        asked = self.bench.options.samples
+        if result.checked < max(min(_FEWEST, asked), asked // 10):
             return _undecided(result, "the time budget ran out; allow more with --max-time")
         if self.bench.caution:
             return self._second_opinion(result, part)
