@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
 import symcheck_properties  # noqa: F401  (registers the properties)
+from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import options_that_differ, to_command
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
@@ -31,6 +33,7 @@ def verify_env(
     max_time: float | None = None,
     alpha: float = 0.01,
     seed: int = 0,
+    baseline: Baseline | str | Path | None = None,
     emit: Emit | None = None,
 ) -> Report:
     """Check that an environment has a symmetry: reward, transition, termination, start and observation.
@@ -48,6 +51,7 @@ def verify_env(
         max_time: stop after this many seconds; what is then unfinished is undecided.
         alpha: probability of a false alarm over the whole run, in (0, 1).
         seed: reproduces the run, bit for bit on one machine.
+        baseline: accepted approximate symmetries: a TOML or JSON file, see `symcheck.api.baseline`.
         emit: receives the engine's events as they happen.
 
     Returns:
@@ -69,13 +73,14 @@ def verify_env(
         seed=seed,
         method=method,
     )
+    accepted = as_baseline(baseline)
     target = resolve_environment(env, env_kwargs=env_kwargs)
     named = _symmetries(target, symmetry)
     results = []
     for item in named:
-        command = _command(env, item, env_kwargs, options)
+        command = _command(env, item, env_kwargs, options, accepted)
         result = run_env(target.make, item.symmetry, options=options, target=target.label, command=command, emit=emit)
-        results.append(with_reproduction(result))
+        results.append(with_baseline(with_reproduction(result), accepted))
         if result.interrupted:
             break
     return Report(results)
@@ -93,11 +98,19 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[Name
     return claimed_symmetries(target.env_id)
 
 
-def _command(env: object, item: NamedSymmetry, env_kwargs: Mapping[str, Any] | None, options: EnvOptions) -> str:
+def _command(
+    env: object,
+    item: NamedSymmetry,
+    env_kwargs: Mapping[str, Any] | None,
+    options: EnvOptions,
+    baseline: Baseline | None,
+) -> str:
     """The command line that repeats the run; "" where an object built in Python is part of it."""
     if not isinstance(env, str) or item.spec is None:
         return ""
     own: dict[str, Any] = {"symmetry": item.spec}
     if env_kwargs:
         own["env-kwargs"] = json.dumps(dict(env_kwargs))
+    if baseline is not None:
+        own["baseline"] = baseline.path
     return to_command("verify-env", env, {**own, **options_that_differ(options, EnvOptions())})

@@ -10,6 +10,7 @@ import gymnasium as gym
 from torch import nn
 
 import symcheck_properties  # noqa: F401  (registers the properties)
+from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import RunCommand, options_that_differ, to_command
 from symcheck.api.report import Report, check_writable, write_text
 from symcheck.api.reproduce import with_reproduction
@@ -48,6 +49,7 @@ def verify_net(
     max_time: float | None = None,
     alpha: float = 0.01,
     seed: int = 0,
+    baseline: Baseline | str | Path | None = None,
     emit: Emit | None = None,
 ) -> Report:
     """Check that a network is equivariant: K f(x) = f(L x) for every generator, with L on inputs and K on outputs.
@@ -74,6 +76,7 @@ def verify_net(
         max_time: stop testing after this many seconds.
         alpha: probability of a false alarm over the whole run, in (0, 1).
         seed: reproduces the run, bit for bit on one machine.
+        baseline: accepted approximate symmetries: a TOML or JSON file, see `symcheck.api.baseline`.
         emit: receives the engine's events as they happen.
 
     Returns:
@@ -100,8 +103,10 @@ def verify_net(
     )
     if pytest_file is not None:
         check_writable(Path(pytest_file), "--pytest")
+    accepted = as_baseline(baseline)
     named = resolve_symmetry(symmetry)
     extra = {"env": env, "checkpoint": checkpoint, "trust": trust}
+    extra["baseline"] = None if accepted is None else accepted.path
     results = []
     for target in networks_of_run(net) if isinstance(net, str) else [net]:
         module = resolve_network(target, checkpoint=checkpoint, trust=trust)
@@ -111,7 +116,7 @@ def verify_net(
         if pytest_file is not None and _has_counterexample(result):
             source = pytest_source(module, named.symmetry, result, target=label, options=options, checkpoint=checkpoint)
             write_text(pytest_file, source)
-        results.append(with_reproduction(result))
+        results.append(with_baseline(with_reproduction(result), accepted))
         if result.interrupted:
             break
     return Report(results)

@@ -22,6 +22,12 @@ MaxTime = Annotated[
 ]
 Alpha = Annotated[float, typer.Option(help="Probability of a false alarm over the whole run.", rich_help_panel=_BUDGET)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same verdict.", rich_help_panel=_BUDGET)]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline", help="Accepted approximate symmetries and their sizes, TOML or JSON.", rich_help_panel=_REPORTS
+    ),
+]
 FailOnOption = Annotated[
     str,
     typer.Option(

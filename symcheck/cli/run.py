@@ -15,11 +15,13 @@ from symcheck.errors import OptionError
 if TYPE_CHECKING:
     from symcheck.api.report import Report
 
+_SHARED = ("samples", "max-time", "alpha", "seed", "baseline")
 _EXAMPLE = 'List checks: [[tool.symcheck.checks]] with env = "CartPole-v1" or net = "my_file.py:policy", and symmetry.'
 
 
 @reports_mistakes
 def command(
+    baseline: options.Baseline = None,
     fail_on: options.FailOnOption = "failed,undecided",
     html: options.Html = None,
     json_path: options.Json = None,
@@ -38,9 +40,10 @@ def command(
         place = f"{found.path} lists none" if found.path else f"no settings were found from {Path.cwd()} upward"
         raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
     here = Path.cwd()
+    shared = _shared(found, baseline)
     os.chdir(found.path.parent)
     try:
-        reports = [_run(check, i, found) for i, check in enumerate(found.checks)]
+        reports = [_run(check, i, found.path, shared) for i, check in enumerate(found.checks)]
     finally:
         os.chdir(here)
     from symcheck.api.report import Report
@@ -48,12 +51,17 @@ def command(
     outputs.finish(Report([result for report in reports for result in report.results]), accepted)
 
 
-def _run(check: Mapping[str, Any], index: int, found: settings.Settings) -> Report:
-    where = f"{found.path}, checks[{index}]"
+def _shared(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
+    """What every check starts from; a baseline named at the command line is relative to where that was typed."""
+    shared = {key: value for key, value in found.shared.items() if key in _SHARED}
+    return shared if baseline is None else {**shared, "baseline": baseline.absolute()}
+
+
+def _run(check: Mapping[str, Any], index: int, path: Path, shared: Mapping[str, Any]) -> Report:
+    where = f"{path}, checks[{index}]"
     kind, target, given = _subject({key.replace("_", "-"): value for key, value in check.items()}, where)
-    known = ("samples", "max-time", "alpha", "seed", *(settings.ENV_ONLY if kind == "env" else settings.NET_ONLY))
+    known = (*_SHARED, *(settings.ENV_ONLY if kind == "env" else settings.NET_ONLY))
     settings.check_names(given, known, where)
-    shared = {key: value for key, value in found.shared.items() if key in ("samples", "max-time", "alpha", "seed")}
     arguments = {key.replace("-", "_"): value for key, value in {**shared, **given}.items()}
     try:
         if kind == "env":

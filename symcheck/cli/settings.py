@@ -24,7 +24,7 @@ from typing import Any
 
 from symcheck.errors import OptionError, suggestion
 
-SHARED = ("samples", "max-time", "alpha", "seed", "fail-on", "html", "json", "junit", "markdown", "quiet")
+SHARED = ("samples", "max-time", "alpha", "seed", "baseline", "fail-on", "html", "json", "junit", "markdown", "quiet")
 ENV_ONLY = ("symmetry", "env-kwargs", "method")
 NET_ONLY = (
     "symmetry",

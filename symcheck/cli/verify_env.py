@@ -35,6 +35,7 @@ def command(
     max_time: options.MaxTime = None,
     alpha: options.Alpha = 0.01,
     seed: options.Seed = 0,
+    baseline: options.Baseline = None,
     fail_on: options.FailOnOption = "failed,undecided",
     html: options.Html = None,
     json_path: options.Json = None,
@@ -62,6 +63,7 @@ def command(
             max_time=max_time,
             alpha=alpha,
             seed=seed,
+            baseline=baseline,
             emit=emit,
         )
     outputs.finish(report, accepted)

@@ -65,6 +65,7 @@ def command(
     max_time: options.MaxTime = None,
     alpha: options.Alpha = 0.01,
     seed: options.Seed = 0,
+    baseline: options.Baseline = None,
     fail_on: options.FailOnOption = "failed,undecided",
     html: options.Html = None,
     json_path: options.Json = None,
@@ -101,6 +102,7 @@ def command(
             max_time=max_time,
             alpha=alpha,
             seed=seed,
+            baseline=baseline,
             emit=emit,
         )
     reports.finish(report, accepted)

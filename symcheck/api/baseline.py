@@ -1,0 +1,227 @@
+"""Accepted approximate symmetries: which violations a project has looked at and lives with, and up to which size.
+
+    [[accepted]]
+    target = "CartPole-v1"
+    symmetry = "cart-pole mirror"
+    property = "transition_invariance"
+    max_residual = 1e-3
+    reason = "the track leans by a degree"
+
+A failed property within its accepted size becomes `passed`, with the word `approximate`, both sizes and the reason in
+its detail, and keeps its counterexample; a larger one stays failed and says by how much. Nothing is accepted silently,
+and an entry that is no longer needed is mentioned where it applied.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symcheck.api.commands import from_command
+from symcheck.engine import registry
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.errors import OptionError, SymcheckError, suggestion
+
+TEMPLATE = """\
+[[accepted]]
+target = "CartPole-v1"                 # as in the report
+symmetry = "cartpole/mirror"           # its name in the report, or the SPEC
+property = "transition_invariance"
+max_residual = 1e-3                    # in the property's own unit
+reason = "why a violation of this size is acceptable"
+"""
+_FIELDS = ("target", "symmetry", "property", "max_residual", "reason")
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """One accepted violation.
+
+    Attributes:
+        target: the target as reports call it.
+        symmetry: the symmetry's name, or the SPEC that names it.
+        property: the property's published name.
+        max_residual: the accepted size, in the property's own unit; finite, 0 or more.
+        reason: why it is acceptable.
+    """
+
+    target: str
+    symmetry: str
+    property: str
+    max_residual: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The accepted violations of a project.
+
+    Attributes:
+        path: where they are written, for messages.
+        entries: in the order of the file.
+    """
+
+    path: Path
+    entries: tuple[Accepted, ...]
+
+    def entry_for(self, result: RunResult, item: PropertyResult) -> Accepted | None:
+        """The entry about one property of one run, or None."""
+        names = (result.symmetry, _spec_of(result))
+        for entry in self.entries:
+            if entry.target == result.target and entry.symmetry in names and entry.property == item.name:
+                return entry
+        return None
+
+
+def read_baseline(path: str | Path) -> Baseline:
+    """Read a baseline from a TOML or JSON file.
+
+    Args:
+        path: a .toml file with [[accepted]] tables, or a .json file with the same under "accepted" (or a bare list).
+
+    Returns:
+        The baseline.
+
+    Raises:
+        OptionError: no such file, another format, or entries that are missing something; with a template.
+    """
+    file = Path(path)
+    where = f"--baseline {file}"
+    table = _parsed(file, where)
+    listed = table.get("accepted") if isinstance(table, dict) else table
+    if not isinstance(listed, list) or (isinstance(table, dict) and set(table) != {"accepted"}):
+        given = f"the keys {', '.join(map(repr, table))}" if isinstance(table, dict) else type(listed).__name__
+        raise _malformed(f"expected a list of tables called accepted, got {given}", where)
+    entries = tuple(_entry(item, f"{where}, accepted[{i}]") for i, item in enumerate(listed))
+    seen: dict[tuple[str, str, str], int] = {}
+    for i, entry in enumerate(entries):
+        first = seen.setdefault((entry.target, entry.symmetry, entry.property), i)
+        if first != i:
+            raise _malformed(f"accepted[{first}] and accepted[{i}] are about the same property; keep one", where)
+    return Baseline(file, entries)
+
+
+def _parsed(file: Path, where: str) -> Any:
+    if file.suffix not in (".toml", ".json"):
+        raise _malformed(f"expected a .toml or .json file, got {file.name!r}", where)
+    try:
+        text = file.read_text(encoding="utf-8")
+        return tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        raise _malformed(f"cannot be read: {error.strerror or error}", where) from error
+    except ValueError as error:  # both decoders' errors, and bytes that are no UTF-8
+        raise _malformed(f"expected {file.suffix[1:].upper()}, got: {error}", where) from error
+
+
+def _entry(item: Any, where: str) -> Accepted:
+    if not isinstance(item, dict):
+        raise _malformed(f"expected a table, got {item!r}", where)
+    missing = [name for name in _FIELDS if name not in item]
+    unknown = [name for name in item if name not in _FIELDS]
+    if missing or unknown:
+        parts = [f"is missing {', '.join(missing)}"] if missing else []
+        parts += [f"has unknown fields {', '.join(unknown)}"] if unknown else []
+        raise _malformed("; ".join(parts), where)
+    empty = [name for name in _FIELDS if name != "max_residual" and not _is_text(item[name])]
+    if empty:
+        raise _malformed(f"expected text for {', '.join(empty)}", where)
+    size = item["max_residual"]
+    if isinstance(size, bool) or not isinstance(size, int | float) or not math.isfinite(size) or size < 0:
+        raise _malformed(f"expected max_residual as a finite number, 0 or more, got {size!r}", where)
+    known = {entry.name for kind in ("env", "net") for entry in registry.registered(kind)}
+    if known and item["property"] not in known:
+        raise OptionError(
+            f"unknown property {item['property']!r}.", where=where, remedy=suggestion(item["property"], known)
+        )
+    return Accepted(**{**item, "max_residual": float(size)})
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _malformed(problem: str, where: str) -> OptionError:
+    return OptionError(f"{problem}.", where=where, remedy=f"An entry reads:\n\n{TEMPLATE}")
+
+
+def as_baseline(given: Baseline | str | Path | None) -> Baseline | None:
+    """The baseline that an argument means: one already read, a file, or none.
+
+    Raises:
+        OptionError: the file cannot be used.
+    """
+    return read_baseline(given) if isinstance(given, str | Path) else given
+
+
+def with_baseline(result: RunResult, baseline: Baseline | None) -> RunResult:
+    """The result with accepted violations passed, and the others compared with what is accepted.
+
+    Args:
+        result: what a run found.
+        baseline: what the project accepts; None changes nothing.
+
+    Returns:
+        The same run. A property without an entry is left as it is.
+
+    Example:
+        >>> item = PropertyResult("reward_invariance", "failed", "paired", 9, violations=9, max_residual=0.5)
+        >>> run = RunResult("env", "E-v0", "m", {"name": "C2", "order": 2}, (item,), 0.01, 0)
+        >>> accepted = Accepted("E-v0", "m", "reward_invariance", 1.0, "measured")
+        >>> with_baseline(run, Baseline(Path("b.toml"), (accepted,))).verdict
+        'passed'
+    """
+    if baseline is None:
+        return result
+    items = [(item, baseline.entry_for(result, item)) for item in result.properties]
+    judged = (item if entry is None else _judged(item, entry, baseline.path) for item, entry in items)
+    return dataclasses.replace(result, properties=tuple(judged))
+
+
+def _judged(item: PropertyResult, entry: Accepted, path: Path) -> PropertyResult:
+    accepted = f"{path.name} accepts up to {entry.max_residual:.3g}"
+    if item.verdict == "undecided":
+        return item
+    if item.verdict != "failed":
+        stale = f"Nothing is violated here any more: the entry in {path.name} (up to {entry.max_residual:.3g}) can go."
+        return _said(item, stale)
+    size = _size(item)
+    if size is None:
+        return _said(item, f"This violation has no finite size, so none can be accepted ({accepted}).")
+    if size > entry.max_residual:
+        return _said(
+            item, f"The violation of {size:.3g} is larger than accepted, by {_excess(size, entry)}: {accepted}."
+        )
+    text = f"approximate: violated by up to {size:.3g} among the inputs tried; {accepted} ({entry.reason.strip()})."
+    return dataclasses.replace(_said(item, text), verdict="passed")
+
+
+def _said(item: PropertyResult, text: str) -> PropertyResult:
+    return dataclasses.replace(item, detail=f"{text} {item.detail}".strip())
+
+
+def _size(item: PropertyResult) -> float | None:
+    """The largest residual that the property shows; None where there is none or one is not finite."""
+    example = item.counterexample
+    sizes = [size for size in (item.max_residual, example.residual if example else None) if size is not None]
+    if not sizes or not all(math.isfinite(size) for size in sizes):
+        return None
+    return max(sizes)
+
+
+def _excess(size: float, entry: Accepted) -> str:
+    more = f"{size - entry.max_residual:.3g}"
+    return f"{more} (a factor of {size / entry.max_residual:.3g})" if entry.max_residual else more
+
+
+def _spec_of(result: RunResult) -> str | None:
+    try:
+        options: Mapping[str, str] = from_command(result.command, where="command").options
+    except SymcheckError:
+        return None
+    return options.get("symmetry")

@@ -1,0 +1,191 @@
+"""Accepted approximate symmetries: never silent, never larger than accepted, mentioned when no longer needed."""
+
+import dataclasses
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from symcheck.api.baseline import Accepted, Baseline, read_baseline, with_baseline
+from symcheck.cli import main
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck.errors import OptionError
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "cartpole_networks.py"
+SYMMETRY = 'import symcheck as sc\nwrong = sc.Symmetry("no action map", sc.groups.cyclic(2), [[-1] * 4], [[0, 1]])\n'
+
+
+def entry(size, target="CartPole-v1", symmetry="no action map", name="transition_invariance", reason="measured"):
+    return (
+        f'[[accepted]]\ntarget = "{target}"\nsymmetry = "{symmetry}"\nproperty = "{name}"\nmax_residual = {size}\n'
+        f'reason = "{reason}"\n'
+    )
+
+
+def run(*words):
+    result = CliRunner().invoke(main.app, list(words))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "claims.py").write_text(SYMMETRY)
+    shutil.copy(EXAMPLES, tmp_path / "nets.py")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+ENV = ("verify-env", "CartPole-v1", "--symmetry", "claims.py:wrong", "--samples", "300", "--json", "r.json")
+
+
+def prop(folder, name="transition_invariance"):
+    report = json.loads((folder / "r.json").read_text())
+    return next(item for item in report["properties"] if item["name"] == name), report
+
+
+@pytest.mark.parametrize("symmetry", ["no action map", "claims.py:wrong"])
+def test_an_accepted_violation_passes_with_its_size_and_its_counterexample(folder, symmetry):
+    (folder / "b.toml").write_text(entry(10.0, symmetry=symmetry))
+    assert run(*ENV)[0] == 1
+    code, output = run(*ENV, "--baseline", "b.toml")
+    assert code == 0, output
+    item, report = prop(folder)
+    assert item["verdict"] == "passed"
+    assert report["verdict"] == "passed"
+    assert "approximate: violated by up to 0." in item["detail"]
+    assert "b.toml accepts up to 10 (measured)" in item["detail"]
+    assert item["counterexample"]
+    assert item["violations"] > 0
+    assert "--baseline b.toml" in report["command"]
+    assert "approximately symmetric" in output
+
+
+def test_a_violation_larger_than_accepted_stays_failed_and_says_by_how_much(folder):
+    (folder / "b.toml").write_text(entry(0.001))
+    code, _ = run(*ENV, "--baseline", "b.toml")
+    assert code == 1
+    item, _ = prop(folder)
+    assert item["verdict"] == "failed"
+    assert "is larger than accepted, by 0." in item["detail"]
+    assert "approximate" not in item["detail"]
+
+
+def test_an_entry_about_another_target_symmetry_or_property_accepts_nothing(folder):
+    others = {"target": "CartPole-v0", "symmetry": "mirror", "name": "reward_invariance"}
+    for key, value in others.items():
+        (folder / "b.toml").write_text(entry(10.0, **{key: value}))
+        assert run(*ENV, "--baseline", "b.toml")[0] == 1
+
+
+def test_an_entry_that_is_no_longer_needed_is_mentioned_and_changes_nothing(folder):
+    (folder / "b.toml").write_text(entry(0.5, symmetry="cartpole/mirror"))
+    words = ("verify-env", "CartPole-v1", "--samples", "300", "--json", "r.json", "--baseline", "b.toml")
+    code, output = run(*words)
+    assert code == 0
+    item, _ = prop(folder)
+    assert "Nothing is violated here any more: the entry in b.toml (up to 0.5) can go." in item["detail"]
+    assert "approximate" not in output
+
+
+def test_networks_and_whole_projects_take_a_baseline_too(folder):
+    names = ("layer_certificate", "network_equivariance", "representation_propagation")
+    text = "".join(entry(1e9, "nets.py:mlp", "cartpole/mirror", name) for name in names)
+    (folder / "b.toml").write_text(text)
+    words = ("verify-net", "nets.py:mlp", "--symmetry", "cartpole/mirror", "--samples", "300", "--json", "r.json")
+    assert run(*words)[0] == 1
+    code, output = run(*words, "--baseline", "b.toml")
+    assert code == 0, output
+    assert "approximately equivariant" in output
+    (folder / "deep").mkdir()
+    check = 'net = "nets.py:mlp"\nsymmetry = "cartpole/mirror"\nsamples = 300\n'
+    (folder / "symcheck.toml").write_text(f'baseline = "b.toml"\n[[checks]]\n{check}')
+    assert run("run", "--quiet") == (0, "passed\n")
+    (folder / "symcheck.toml").write_text(f"[[checks]]\n{check}")
+    assert run("run", "--quiet") == (1, "failed\n")
+    assert run("run", "--quiet", "--baseline", "b.toml") == (0, "passed\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("b.toml", None, "cannot be read"),
+        ("b.yaml", "", "expected a .toml or .json file"),
+        ("b.toml", "accepted = ", "expected TOML"),
+        ("b.json", "{", "expected JSON"),
+        ("b.toml", "", "expected a list of tables called accepted"),
+        ("b.json", '{"accepted": [3]}', "expected a table, got 3"),
+        ("b.toml", '[[accepted]]\ntarget = "x"\n', "is missing symmetry, property, max_residual, reason"),
+        ("b.toml", entry(1) + "size = 3\n", "has unknown fields size"),
+        ("b.toml", entry(-1), "expected max_residual as a finite number"),
+        ("b.toml", entry("nan"), "expected max_residual as a finite number"),
+        ("b.toml", entry("true"), "expected max_residual as a finite number"),
+        ("b.toml", entry(1, reason=" "), "expected text for reason"),
+        ("b.toml", entry(1, name="transition_invarience"), "Did you mean 'transition_invariance'"),
+        ("b.toml", entry(1) + entry(2), "accepted[0] and accepted[1] are about the same property"),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_exits_2_with_an_entry_to_write(folder, name, text, message):
+    if text is not None:
+        (folder / name).write_text(text)
+    code, output = run(*ENV, "--baseline", name)
+    assert code == 2, output
+    assert message in output
+    assert "--baseline" in output
+    assert "[[accepted]]" in output or "Did you mean" in output
+    assert not (folder / "r.json").exists()
+
+
+def test_json_says_the_same_as_toml(tmp_path):
+    fields = {"target": "t", "symmetry": "m", "property": "group_axioms", "max_residual": 1, "reason": "r"}
+    (tmp_path / "b.json").write_text(json.dumps({"accepted": [fields]}))
+    (tmp_path / "c.json").write_text(json.dumps([fields]))
+    (tmp_path / "b.toml").write_text(entry(1, "t", "m", "group_axioms", "r"))
+    found = [read_baseline(tmp_path / name).entries for name in ("b.json", "c.json", "b.toml")]
+    assert found[0] == found[1] == found[2] == (Accepted("t", "m", "group_axioms", 1.0, "r"),)
+
+
+def judged(item, size):
+    result = RunResult("env", "E-v0", "m", {"name": "C2", "order": 2}, (item,), 0.01, 0)
+    accepted = Accepted("E-v0", "m", item.name, size, "why")
+    return with_baseline(result, Baseline(Path("b.toml"), (accepted,))).properties[0]
+
+
+FAILED = PropertyResult("reward_invariance", "failed", "paired", 9, violations=2, max_residual=0.5, detail="As seen.")
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        dataclasses.replace(FAILED, max_residual=None),
+        dataclasses.replace(FAILED, max_residual=math.nan),
+        dataclasses.replace(FAILED, counterexample=Counterexample("m", [0], None, 0, 1, math.inf, math.inf, "x")),
+    ],
+)
+def test_a_violation_without_a_finite_size_is_never_accepted(item):
+    found = judged(item, 1e9)
+    assert found.verdict == "failed"
+    assert "has no finite size" in found.detail
+
+
+def test_the_larger_of_both_sizes_counts_and_equality_is_within():
+    worse = dataclasses.replace(FAILED, counterexample=Counterexample("m", [0], None, 0, 1, 2, 0.75, "x"))
+    assert judged(FAILED, 0.5).verdict == "passed"
+    assert judged(worse, 0.5).verdict == "failed"
+    assert judged(worse, 0.75).detail.endswith("As seen.")
+
+
+def test_what_is_undecided_stays_so_without_a_word():
+    item = dataclasses.replace(FAILED, verdict="undecided")
+    assert judged(item, 1.0) == item
+
+
+def test_a_project_that_is_given_no_baseline_is_left_alone():
+    result = RunResult("env", "E-v0", "m", {"name": "C2", "order": 2}, (FAILED,), 0.01, 0)
+    assert with_baseline(result, None) is result
+    with pytest.raises(OptionError):
+        read_baseline("nowhere.toml")
