@@ -34,6 +34,8 @@ _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
 _WIDEST = 48  # coordinates whose next values are compared (images: of those that vary)
 _MOST_COVARIATES = 200
 _MOST_FEATURES = 2000  # (coordinate, covariate) pairs
+_MOST_LEARNED = 800  # columns of the learned feature's regression
+_LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -202,27 +204,39 @@ class TrajectoryEvidence:
         )
 
     def _test(self, part: Part, group: _Groups) -> tuple[SignFlipTest, list[str]]:
-        """Compare episode totals of scores of one part, also where each covariate is high or low."""
+        """Two tests at half the level each: named features on all pairs, and one learned feature on the second half."""
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
         covariates, names = self._covariates(episodes)
-        targets, target_names = self._targets(part, episodes)
+        scores, target_names = self._scores(part, episodes, covariates)
+        named, described = _named_features(scores, target_names, covariates, names, starts)
+        pairs = len(group.plain)
+        level, rng = self.bench.level / 2, self.bench.rng(f"flips {part}")
+        plain = sign_flip_test(named[:pairs] - named[pairs:], level=level, rng=rng)
+        if pairs < 2 * _FEWEST_PAIRS:
+            return _at_half_level(plain), described
+        learned = _learned_feature(scores, self._design(episodes, covariates), starts, pairs)
+        other = sign_flip_test(learned, level=level, rng=rng)
+        if plain.p_value <= other.p_value or not np.isfinite(other.critical):
+            return _at_half_level(plain), described
+        return _at_half_level(other), [f"the law of what follows (s, a), as learned on half of the episodes ({part})"]
+
+    def _scores(self, part: Part, episodes: list[Transitions], covariates: Vector) -> tuple[Vector, list[str]]:
+        """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names."""
+        targets, names = self._targets(part, episodes)
         residual = targets - fitted(polynomial(covariates), targets)
         # 1e-9 of the values' scale: rounding of the fit is no difference.
         tie = 1e-9 * np.maximum(np.nanmax(np.abs(np.nan_to_num(targets)), axis=0), 1e-3)
-        scores = normal_scores(np.where(np.isfinite(targets), residual, targets), tie)
-        described = [f"mean of {n}" for n in target_names] + [f"spread of {n}" for n in target_names]
-        blocks = [_totals(scores, starts), _totals((scores**2 - 1) / np.sqrt(2), starts)]
-        for j in range(0, len(names), max(1, -(-len(names) * len(target_names) // _MOST_FEATURES))):
-            side = (covariates[:, [j]] > 0).astype(np.float64)
-            blocks.append(_totals(scores * (side - side.mean()), starts))
-            described += [f"mean of {n} where {names[j]} is high, against elsewhere" for n in target_names]
-        totals = np.concatenate(blocks, axis=1)
-        half = len(group.plain)
-        return (
-            sign_flip_test(totals[:half] - totals[half:], level=self.bench.level, rng=self.bench.rng(f"flips {part}")),
-            described,
-        )
+        return normal_scores(np.where(np.isfinite(targets), residual, targets), tie), names
+
+    def _design(self, episodes: list[Transitions], covariates: Vector) -> Vector:
+        """Covariates and their products with the actions: what follows depends on both together."""
+        actions, _ = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
+        actions = standardised(actions)
+        stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
+        kept = covariates[:, ::stride]
+        products = [kept * actions[:, [j]] for j in range(actions.shape[1])]
+        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products], axis=1)
 
     def _covariates(self, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
         states = np.concatenate([episode.obs for episode in episodes])
@@ -245,6 +259,42 @@ class TrajectoryEvidence:
         varying = [j for j in range(following.shape[1]) if np.ptp(np.nan_to_num(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
         return following[:, kept], [names[j] for j in kept]
+
+
+def _named_features(
+    scores: Vector, target_names: list[str], covariates: Vector, names: list[str], starts: npt.NDArray[np.intp]
+) -> tuple[Vector, list[str]]:
+    """Totals over each episode of means and spreads, also where each covariate is high, with names."""
+    described = [f"mean of {n}" for n in target_names] + [f"spread of {n}" for n in target_names]
+    blocks = [_totals(scores, starts), _totals((scores**2 - 1) / np.sqrt(2), starts)]
+    for j in range(0, len(names), max(1, -(-len(names) * len(target_names) // _MOST_FEATURES))):
+        side = (covariates[:, [j]] > 0).astype(np.float64)
+        blocks.append(_totals(scores * (side - side.mean()), starts))
+        described += [f"mean of {n} where {names[j]} is high, against elsewhere" for n in target_names]
+    return np.concatenate(blocks, axis=1), described
+
+
+def _learned_feature(scores: Vector, design: Vector, starts: npt.NDArray[np.intp], pairs: int) -> Vector:
+    """Differences of one feature on the second half of the pairs, whose weights the first half taught; shape (n, 1).
+
+    Which way the two groups differ given (s, a) is regressed on the first half and looked for in the second. The
+    second half's swaps know nothing of the first, so that the test keeps its level whatever was learned.
+    """
+    lengths = np.diff([*starts, len(scores)])
+    episode = np.repeat(np.arange(2 * pairs), lengths)
+    half = pairs // 2
+    teaching = (episode % pairs) < half
+    sign = np.where(episode < pairs, -1.0, 1.0)[:, None]
+    gram = design[teaching].T @ design[teaching]
+    ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
+    weights = np.linalg.solve(gram + ridge, design[teaching].T @ (sign * scores)[teaching])
+    totals = _totals((scores * (design @ weights)).sum(axis=1, keepdims=True), starts)
+    return totals[half:pairs] - totals[pairs + half :]
+
+
+def _at_half_level(test: SignFlipTest) -> SignFlipTest:
+    """The better of two tests, paid for: twice its p-value."""
+    return dataclasses.replace(test, p_value=min(1.0, 2 * test.p_value))
 
 
 def _totals(features: Vector, starts: npt.NDArray[np.intp]) -> Vector:

@@ -17,6 +17,7 @@ from symcheck.engine.env_runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs.state_access import register_state_access
+from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -355,3 +356,16 @@ def test_a_tie_that_episodes_reach_is_judged_although_a_nudge_moves_it(flip: Any
     verdicts = {one.name: one for one in result.properties}
     assert verdicts["termination_invariance"].verdict == "failed"
     assert "next observation[0] = +2 terminates" in verdicts["termination_invariance"].causes[0]
+
+
+def test_a_wrong_action_map_of_an_image_world_is_found_from_episodes_alone() -> None:
+    world = resolve_environment("symcheck/PredatorPrey-v0")
+    right = Symmetry("turn", catalog.cyclic(4), ["rot90"], [[0, 2, 3, 4, 1]])
+    wrong = Symmetry("turn", catalog.cyclic(4), ["rot90"], [[0, 1, 2, 3, 4]])
+    verdicts = {
+        symmetry: {one.name: one for one in run(world.make, symmetry, samples=3000).properties}
+        for symmetry in (right, wrong)
+    }
+    assert verdicts[right]["transition_invariance"].verdict == "passed"
+    assert verdicts[wrong]["transition_invariance"].verdict == "failed"
+    assert verdicts[wrong]["initial_invariance"].verdict == "passed"
