@@ -5,11 +5,13 @@ A SPEC is an atlas name, `pkg.mod:attr`, `path/file.py:attr` or a `.toml` file; 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from symcheck.envs import atlas
-from symcheck.errors import SpecError, suggestion
+from symcheck.errors import SpecError, SymcheckError, suggestion
 from symcheck.loading import is_reference, load_attribute
 from symcheck.symmetry import spec as spec_files
 from symcheck.symmetry.symmetry import Symmetry
@@ -67,7 +69,7 @@ def _from_atlas(name: str, where: str) -> Symmetry:
 def _from_reference(reference: str, where: str) -> Symmetry:
     value = load_attribute(reference, where=where)
     if not isinstance(value, Symmetry) and callable(value):
-        value = value()
+        value = _built(value, reference, where)
     if not isinstance(value, Symmetry):
         raise SpecError(
             f"expected {reference} to be a symcheck.Symmetry or a function that returns one, "
@@ -75,6 +77,19 @@ def _from_reference(reference: str, where: str) -> Symmetry:
             where=where,
         )
     return value
+
+
+def _built(factory: Callable[[], Any], reference: str, where: str) -> Any:
+    try:
+        return factory()
+    except SymcheckError:
+        raise
+    except Exception as error:
+        raise SpecError(
+            f"calling {reference} raised {type(error).__name__}: {error}.",
+            where=where,
+            remedy="It must work without arguments and return a symcheck.Symmetry.",
+        ) from error
 
 
 def claimed_symmetries(env_id: str) -> list[NamedSymmetry]:

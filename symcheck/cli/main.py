@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from symcheck import __version__
 from symcheck.cli import atlas, basis, doctor, replay, report, run, settings, verify_env, verify_net
 from symcheck.cli.exit_codes import ExitCode
 from symcheck.errors import SymcheckError
@@ -23,6 +25,23 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 130 interrupted.",
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"symcheck {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("verify-env")(verify_env.command)
 app.command("verify-net")(verify_net.command)
 app.command("run")(run.command)

@@ -29,7 +29,7 @@ def command(
     markdown: options.Markdown = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run every check listed under [[tool.symcheck.checks]] of pyproject.toml (or symcheck.toml), found upward.
+    """Run every check that pyproject.toml lists as tool.symcheck.checks (or symcheck.toml as checks), found upward.
 
     Paths in it are relative to that file. One summary, one exit code: the worst of all.
     """

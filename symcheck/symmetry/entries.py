@@ -51,12 +51,14 @@ class AffineEntry:
         index: signed permutations: component j moves to index[j]; shape (dim,).
         sign: signed permutations: and is multiplied by sign[j], +1 or -1; shape (dim,).
         offset: shape (dim,), float64; None where it is zero.
+        as_signs: whether it was written as a list of signs, which permutes no values of a Discrete space.
     """
 
     matrix: FloatArray | None = None
     index: IntArray | None = None
     sign: IntArray | None = None
     offset: FloatArray | None = None
+    as_signs: bool = False
 
     @property
     def dim(self) -> int:
@@ -72,6 +74,8 @@ class AffineEntry:
     def permutation(self) -> IntArray | None:
         """The permutation p with value a -> p[a], or None where the entry is anything else."""
         if self.index is None or self.sign is None or self.offset is not None or (self.sign < 0).any():
+            return None
+        if self.as_signs:
             return None
         return self.index
 
@@ -227,7 +231,7 @@ def _from_array(written: Any, where: str) -> AffineEntry:
     if np.array_equal(np.sort(values), np.arange(n)):
         return AffineEntry(index=values.astype(np.int64), sign=np.ones(n, dtype=np.int64))
     if (np.abs(values) == 1).all():
-        return AffineEntry(index=np.arange(n), sign=values.astype(np.int64))
+        return AffineEntry(index=np.arange(n), sign=values.astype(np.int64), as_signs=True)
     raise SpecError(
         f"expected a permutation of 0..{n - 1} or {n} signs (+1 or -1), got {_short(written)}.",
         where=where,

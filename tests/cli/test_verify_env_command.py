@@ -132,6 +132,8 @@ BAD = {
     "size": (["CartPole-v1", "--symmetry", "short.toml"], ["acts on 3 components", "has 4"]),
     "not a representation": (["CartPole-v1", "--symmetry", "order4.toml"], ["action", "C2"]),
     "no permutation": (["CartPole-v1", "--symmetry", "double.toml"], ["permutation of 0..1", "[0, 0]"]),
+    "spec that raises": (["CartPole-v1", "--symmetry", "good.py:raises"], ["good.py:raises", "ZeroDivisionError"]),
+    "signs on actions": (["CartPole-v1", "--symmetry", "signs.toml"], ["action[0]", "must permute the 2 values"]),
     "not a symmetry": (["CartPole-v1", "--symmetry", "good.py:number"], ["symcheck.Symmetry", "int"]),
     "html folder": (["CartPole-v1", "--html", "nowhere/r.html"], ["--html", "nowhere", "mkdir"]),
     "json folder": (["CartPole-v1", "--json", "nowhere/r.json"], ["--json"]),
@@ -145,12 +147,15 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_used_exits_2_with_one_message_and_no_report(folder, case):
-    (folder / "good.py").write_text("import gymnasium\nnumber = 3\ndef make(): return gymnasium.make('CartPole-v1')\n")
+    (folder / "good.py").write_text(
+        "import gymnasium\nnumber = 3\ndef make(): return gymnasium.make('CartPole-v1')\ndef raises(): return 1 / 0\n"
+    )
     (folder / "broken.py").write_text("1 / 0\n")
     (folder / "text.toml").write_text("this is no TOML")
     head = 'name = "m"\ngroup = "cyclic(2)"\n'
     (folder / "short.toml").write_text(f"{head}observation = [[-1, -1, -1]]\naction = [[1, 0]]\n")
     (folder / "order4.toml").write_text(f'{head}observation = [[-1, -1, -1, -1]]\naction = [["+2", "-1"]]\n')
+    (folder / "signs.toml").write_text(f"{head}observation = [[-1, -1, -1, -1]]\naction = [[1, 1]]\n")
     (folder / "double.toml").write_text(f"{head}observation = [[-1, -1, -1, -1]]\naction = [[0, 0]]\n")
     words, expected = BAD[case]
     if "--json" not in words:
