@@ -7,6 +7,7 @@ gymnasium nor hypothesis.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,3 +61,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if "gymnasium" in sys.modules:  # so that gymnasium.make("symcheck:symcheck/PredatorPrey-v0") finds the grid world
+    importlib.import_module("symcheck.envs.predator_prey").register()

@@ -1,5 +1,8 @@
 """The Python interface, the assertions and the pytest plugin."""
 
+import subprocess
+import sys
+
 import gymnasium as gym
 import pytest
 from torch import nn
@@ -61,6 +64,12 @@ def test_assertions_pass_and_fail_as_they_should():
 def test_nothing_to_check_is_an_error_that_gives_the_three_ways():
     with pytest.raises(sc.errors.SpecError, match="three ways"):
         sc.verify_env("MountainCarContinuous-v0")
+
+
+def test_gymnasium_finds_the_grid_world_by_its_id():
+    code = "import gymnasium; print(gymnasium.make('symcheck:symcheck/PredatorPrey-v0').observation_space.shape)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "(1, 21, 21)"
 
 
 def test_public_names_are_there():
