@@ -21,6 +21,7 @@ from symcheck.engine.networks.measuring import Measured, difference, measure, ou
 from symcheck.engine.networks.proof import Proof, prove, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.shapes import input_shape
+from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray
 from symcheck.engine.networks.verdicts import EXACT, Decision, decide
@@ -57,8 +58,13 @@ class NetContext:
         self.options = options
         self._emit = emit
         self._started = time.monotonic()
-        shape = input_shape(net, symmetry, options.input_shape)
-        self.inputs: InputClaim = input_claim(symmetry, shape)
+        leaves = shapes_of(options.input_shape)
+        if leaves is None:
+            shape = input_shape(net, symmetry, options.input_shape)
+            self.inputs: InputClaim = input_claim(symmetry, shape)
+        else:
+            self.inputs = flat_claim(symmetry, leaves)
+            shape, net = self.inputs.shape, FlatInput(net, leaves)
         self.subject = Subject(
             net,
             shape,
@@ -84,7 +90,7 @@ class NetContext:
         if not self.inputs.is_data:
             return None
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
-        return prove(self.subject.exact, self.inputs, self.outputs, example, box=BOX)
+        return prove(self.subject.exact, self.inputs, self.outputs, example, box=BOX, names=self.subject.name)
 
     @cached_property
     def measured(self) -> Measured:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +23,8 @@ class NetOptions:
         max_time: wall-clock budget for the tests in seconds, None for no limit.
         alpha: probability of a false alarm over the whole run, strictly between 0 and 1.
         seed: seeds every random choice of the run; the same seed gives the same verdict.
-        input_shape: of one input, without the batch axis; None to infer it.
+        input_shape: of one input, without the batch axis; a mapping (or tuple) of shapes where the network takes a
+            dictionary (or tuple) of tensors; None to infer it.
         outputs: per output a role (action, invariant, observation, action_scale) or entries; None to infer them.
         mode: "eval" or "train": the mode in which the network is judged.
         dtype: in which the network is deployed; None for its parameters' own.
@@ -46,7 +47,7 @@ class NetOptions:
     max_time: float | None = None
     alpha: float = 0.01
     seed: int = 0
-    input_shape: tuple[int, ...] | None = None
+    input_shape: Any = None
     outputs: Sequence[Any] | None = None
     mode: Literal["eval", "train"] = "eval"
     dtype: str | None = None
@@ -93,8 +94,12 @@ def _check_dtype(dtype: str | None) -> None:
         )
 
 
-def _check_shape(shape: tuple[int, ...] | None) -> None:
+def _check_shape(shape: Any) -> None:
     if shape is None:
+        return
+    if isinstance(shape, Mapping) or (isinstance(shape, tuple | list) and shape and isinstance(shape[0], tuple | list)):
+        for leaf in shape.values() if isinstance(shape, Mapping) else shape:
+            _check_shape(tuple(leaf))
         return
     if not shape or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in shape):
         raise OptionError(

@@ -60,7 +60,7 @@ def activated(subject: Subject, inputs: InputClaim, units: Sequence[Unit], rng: 
     Returns:
         Families of every step of the climbs, from small and large starts.
     """
-    modules = dict(subject.exact.named_modules())
+    modules = subject.modules(exact=True)
     known = [(modules[layer], unit) for layer, unit in units if layer in modules]
     found: list[Family] = []
     for scale in (1.0, 30.0) if known else ():

@@ -132,6 +132,53 @@ def output_claims(
     )
 
 
+def entry_motion(entry: Entry, shape: tuple[int, ...], where: str, what: str) -> Motion:
+    """How one entry moves a tensor of a shape (without the batch axis).
+
+    Raises:
+        SpecError: it does not fit; `what` names the tensor and `where` the entry in the message.
+    """
+    return _motion(entry, shape, int(np.prod(shape)), where, what)
+
+
+def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
+    """Motions of several tensors as one motion of their entries one after the other.
+
+    Raises:
+        SpecError: one of them is a callable.
+    """
+    if any(callable(part) for part in parts):
+        raise SpecError("callables are not understood within a mapping of a network's inputs.", where=where)
+    if all(isinstance(part, SignedPermutation) for part in parts):
+        signed = [part for part in parts if isinstance(part, SignedPermutation)]
+        starts = np.cumsum([0, *(part.size for part in signed)])
+        index = np.concatenate([part.index + start for part, start in zip(signed, starts, strict=False)])
+        return SignedPermutation(index, np.concatenate([part.sign for part in signed]))
+    maps = [as_affine(part) for part in parts]
+    matrix = np.zeros((sum(len(m.offset) for m in maps),) * 2)
+    start = 0
+    for one in maps:
+        stop = start + len(one.offset)
+        matrix[start:stop, start:stop] = one.matrix
+        start = stop
+    return AffineMap(matrix, np.concatenate([one.offset for one in maps]))
+
+
+def as_affine(motion: Motion) -> AffineMap:
+    """A motion that is data as a matrix and an offset.
+
+    Raises:
+        TypeError: it is a callable, which is tested and never written out.
+    """
+    if isinstance(motion, AffineMap):
+        return motion
+    if isinstance(motion, SignedPermutation):
+        matrix = np.zeros((motion.size, motion.size))
+        matrix[motion.index, np.arange(motion.size)] = motion.sign
+        return AffineMap(matrix, np.zeros(motion.size))
+    raise TypeError("callables have no matrix")
+
+
 def action_dim(symmetry: Symmetry) -> int | None:
     """Dimension of the action representation; None where the entries do not say."""
     dims = {entry.dim for entry in symmetry.action if isinstance(entry, AffineEntry)}

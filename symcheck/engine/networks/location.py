@@ -19,9 +19,9 @@ def first_nonfinite_module(subject: Subject, x: FloatArray) -> str | None:
         subject: the network.
         x: one input, shape (*shape,).
     """
-    for exact, net in ((True, subject.exact), (False, subject.deployed)):
+    for exact in (True, False):
         found: list[str] = []
-        handles = [m.register_forward_hook(_watcher(name, found)) for name, m in net.named_modules() if name]
+        handles = [m.register_forward_hook(_watcher(name, found)) for name, m in subject.modules(exact=exact).items()]
         try:
             subject.run(x[None], exact=exact)
         except SymcheckError:

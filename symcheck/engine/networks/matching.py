@@ -151,7 +151,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     if not beyond.any() and np.isfinite(residual):
         level: Level = "exact"
     elif (ulps[beyond] <= ULPS).all() or (
-        residual <= ULPS * float(ulp32(np.array(largest))) and beyond.mean() > SPREAD
+        residual <= ULPS * float(ulp32(np.array(largest))) and _spread(beyond, larger) > SPREAD
     ):
         level = "rounded"
     else:
@@ -162,6 +162,11 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     columns = tuple(int(column) for column in np.flatnonzero(off.any(axis=0))[:LISTED])
     values = (float(right[worst]), float(left[worst]))
     return Judgement(level, residual, float(ulps.max()), relative, place, values, wrong, columns)
+
+
+def _spread(beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], larger: FloatArray) -> float:
+    """The fraction of the layer's weights that differ; zeros of grouped convolutions are no weights."""
+    return float(beyond.sum() / max(1, np.count_nonzero(larger)))
 
 
 def ulp32(values: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ suffice. What the trace says is held against a second run at L_g x before it is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import nn
 import symcheck.engine.networks.rules_blocks
 import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
-from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine
 from symcheck.engine.networks.matching import judge
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
@@ -24,7 +24,6 @@ from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_linear import moved_rows, name_inputs, own_rows
 from symcheck.engine.networks.tracing import Recorder, Tracer, module_names
 from symcheck.engine.networks.values import (
-    AffineMap,
     Dense,
     FloatArray,
     Interval,
@@ -86,7 +85,13 @@ def units_at_fault(proof: Proof | None) -> list[list[tuple[str, int]]]:
 
 
 def prove(
-    net: nn.Module, inputs: InputClaim, outputs: Sequence[OutputClaim], example: FloatArray, *, box: float = 1.0
+    net: nn.Module,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    example: FloatArray,
+    *,
+    box: float = 1.0,
+    names: Callable[[str], str] = str,
 ) -> Proof:
     """Follow the action through a float64 network and judge every layer and output.
 
@@ -96,15 +101,16 @@ def prove(
         outputs: how each output should move.
         example: one input, shape (1, *shape), float64.
         box: inputs for which bounds are computed: |x| <= box, entry by entry.
+        names: from a module's name in `net` to the one that records should carry.
 
     Returns:
         The proof; its level is None where an operation was not understood.
     """
-    tracer = Tracer(net, len(inputs.motions))
+    tracer = Tracer(net, len(inputs.motions), names)
     x = torch.from_numpy(np.ascontiguousarray(example))
     tracer.learn(x, _input_value(inputs, box))
     # parameters take no gradients here; with gradients disabled, layers may answer from weights they kept
-    with torch.enable_grad(), float64_default(), module_names(net, tracer.stack), tracer:
+    with torch.enable_grad(), float64_default(), module_names(net, tracer.stack, names), tracer:
         result = net(x)
     values = [tracer.value(tensor) for tensor in named_outputs(result).values()]
     proof = _judged(tracer, values, list(named_outputs(result).values()), outputs, box)
@@ -121,19 +127,9 @@ def _input_value(inputs: InputClaim, box: float) -> Value:
     if all(isinstance(motion, SignedPermutation) for motion in inputs.motions):
         images = tuple(motion for motion in inputs.motions if isinstance(motion, SignedPermutation))
         return Tracked(shape, np.arange(n), images, interval=interval)
-    maps = tuple(_as_map(motion, n) for motion in inputs.motions)
+    maps = tuple(as_affine(motion) for motion in inputs.motions)
     # the box is not carried into itself by a general map: no bounds from here
     return Dense(shape, maps)
-
-
-def _as_map(motion: object, n: int) -> AffineMap:
-    if isinstance(motion, AffineMap):
-        return motion
-    if isinstance(motion, SignedPermutation):
-        matrix = np.zeros((n, n))
-        matrix[motion.index, np.arange(n)] = motion.sign
-        return AffineMap(matrix, np.zeros(n))
-    raise TypeError("callables are tested, not proved")
 
 
 def _judged(
@@ -211,13 +207,13 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
     return record.bound
 
 
-def _moved_by_claim(motion: object, rows: FloatArray) -> tuple[FloatArray, float]:
+def _moved_by_claim(motion: Motion, rows: FloatArray) -> tuple[FloatArray, float]:
     """K [W, b] with the offset of K in the last column, and the rounding of this product."""
     if isinstance(motion, SignedPermutation):
         moved = np.empty_like(rows)
         moved[motion.index] = motion.sign[:, None] * rows
         return moved, 0.0
-    one = _as_map(motion, len(rows))
+    one = as_affine(motion)
     moved = one.matrix @ rows
     moved[:, -1] += one.offset
     size = float((np.abs(one.matrix) @ np.abs(rows)).max(initial=0.0)) + float(np.abs(one.offset).max(initial=0.0))

@@ -21,6 +21,8 @@ from symcheck.engine.networks.precision import Float64Mode, copied, float64_defa
 from symcheck.engine.networks.values import FloatArray
 from symcheck.errors import OptionError, TargetError
 
+WRAPPED = "structured_input."
+"""What `structured.FlatInput` puts before the names of the modules that it wraps."""
 CHUNK = 2_000_000
 """Input entries in one forward pass: keeps the intermediate values of an image network below a few hundred MB."""
 
@@ -63,6 +65,15 @@ class Subject:
         self.one_by_one = False
         for parameter in self.exact.parameters():
             parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
+
+    def name(self, module: str) -> str:
+        """A module's name in the network as it was given: what this package wrapped around it does not show."""
+        return "" if module == WRAPPED.rstrip(".") else module.removeprefix(WRAPPED)
+
+    def modules(self, *, exact: bool) -> dict[str, nn.Module]:
+        """Every module by its name in the network as it was given."""
+        net = self.exact if exact else self.deployed
+        return {self.name(name): module for name, module in net.named_modules() if name}
 
     def run(self, inputs: npt.NDArray[Any], *, exact: bool) -> dict[str, FloatArray]:
         """All outputs on stacked inputs.

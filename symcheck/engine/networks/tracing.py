@@ -126,9 +126,10 @@ class Tracer(Float64Mode):
     Args:
         net: the float64 copy; its parameters, buffers and tensor attributes are the constants.
         generators: how many generators act.
+        names: from a module's name in `net` to the one that records should carry.
     """
 
-    def __init__(self, net: nn.Module, generators: int) -> None:
+    def __init__(self, net: nn.Module, generators: int, names: Callable[[str], str] = str) -> None:
         super().__init__()
         self.generators = generators
         self.records: list[LayerRecord] = []
@@ -141,7 +142,7 @@ class Tracer(Float64Mode):
         for name, module in net.named_modules():
             for tensor in tree_flatten({k: v for k, v in vars(module).items() if k != "_modules"})[0]:
                 if isinstance(tensor, torch.Tensor):
-                    self.owners.setdefault(id(tensor), name)
+                    self.owners.setdefault(id(tensor), names(name))
                     self._known[id(tensor)] = (tensor, None)
         for key, parameter in net.named_parameters(recurse=False):
             self.owners[id(parameter)] = key  # of the network itself, whose own name is empty
@@ -263,11 +264,11 @@ class Recorder(Float64Mode):
 
 
 @contextmanager
-def module_names(net: nn.Module, stack: list[str]) -> Iterator[None]:
+def module_names(net: nn.Module, stack: list[str], names: Callable[[str], str] = str) -> Iterator[None]:
     """While active, `stack` holds the names of the modules whose forward is running, innermost last."""
 
     def entering(name: str) -> Callable[..., None]:
-        return lambda module, inputs: stack.append(name)
+        return lambda module, inputs: stack.append(names(name))
 
     def leaving(module: nn.Module, inputs: Any, output: Any) -> None:
         stack.pop()

@@ -1,0 +1,91 @@
+"""Networks that take dictionaries or tuples of tensors, seen as networks of one flat vector.
+
+The leaves' entries stand one after the other in the flat vector; a wrapper cuts it up again. The action of a symmetry
+with one entry per sub-space becomes one action on the flat vector, block by block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+
+from symcheck.engine.networks.claims import InputClaim, Motion, entry_motion, joined_motion
+from symcheck.errors import SpecError
+from symcheck.symmetry.entries import IdentityEntry, TreeEntry
+from symcheck.symmetry.symmetry import Symmetry
+
+Shapes: TypeAlias = Mapping[Any, tuple[int, ...]]
+
+
+class FlatInput(nn.Module):
+    """A network of a dictionary (or tuple) of tensors, fed from one flat vector.
+
+    Args:
+        net: the network; its module names get the prefix `subject.WRAPPED`.
+        shapes: key to the shape of one leaf, without the batch axis; keys 0, 1, ... for a tuple.
+    """
+
+    def __init__(self, net: nn.Module, shapes: Shapes) -> None:
+        super().__init__()
+        self.structured_input = net
+        self.shapes = dict(shapes)
+
+    def forward(self, flat: torch.Tensor) -> Any:
+        """Cut (batch, size) into the leaves and run the network on them."""
+        leaves: dict[Any, torch.Tensor] = {}
+        start = 0
+        for key, shape in self.shapes.items():
+            size = math.prod(shape)
+            leaves[key] = flat[:, start : start + size].reshape(-1, *shape)
+            start += size
+        is_tuple = list(leaves) == list(range(len(leaves)))
+        return self.structured_input(tuple(leaves.values()) if is_tuple else leaves)
+
+
+def shapes_of(given: Any) -> dict[Any, tuple[int, ...]] | None:
+    """Leaf shapes, where an input shape is a mapping or a sequence of shapes; None where it is one shape.
+
+    Example:
+        >>> shapes_of({"image": (1, 9, 9), "speed": (2,)})["speed"]
+        (2,)
+        >>> shapes_of((1, 9, 9)) is None
+        True
+    """
+    if isinstance(given, Mapping):
+        return {key: tuple(shape) for key, shape in given.items()}
+    if isinstance(given, Sequence) and given and all(isinstance(item, Sequence) for item in given):
+        return {i: tuple(shape) for i, shape in enumerate(given)}
+    return None
+
+
+def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:
+    """The symmetry's observation entries on the flat vector of all leaves.
+
+    Args:
+        symmetry: the claim, with one entry per sub-space; a missing one stays as it is.
+        shapes: of the leaves, in the order in which they stand in the flat vector.
+
+    Raises:
+        SpecError: an entry names a leaf that is not there, fits it badly, or is a callable.
+    """
+    motions: list[Motion] = []
+    for i, entry in enumerate(symmetry.observation):
+        if not isinstance(entry, TreeEntry | IdentityEntry):
+            raise SpecError(
+                f"expected a mapping of entries, one per leaf of {list(shapes)}, got {type(entry).__name__}.",
+                where=f"observation[{i}]",
+            )
+        children = entry.children if isinstance(entry, TreeEntry) else {}
+        unknown = [key for key in children if key not in shapes]
+        if unknown:
+            raise SpecError(f"names leaves {unknown} that are not there: {list(shapes)}.", where=f"observation[{i}]")
+        parts = [
+            entry_motion(children.get(key, IdentityEntry()), shape, f"observation[{i}][{key!r}]", f"input {key!r}")
+            for key, shape in shapes.items()
+        ]
+        motions.append(joined_motion(parts, f"observation[{i}]"))
+    return InputClaim((sum(math.prod(shape) for shape in shapes.values()),), tuple(motions))

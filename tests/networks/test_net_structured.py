@@ -1,0 +1,81 @@
+"""Networks of dictionaries and tuples are judged on one flat vector, under their own module names."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from net_catalogue import GridNet, mirror_mlp
+from torch import nn
+
+from symcheck.engine.net_options import NetOptions
+from symcheck.engine.net_runner import run_net
+from symcheck.errors import OptionError, SpecError
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+
+class ByName(nn.Module):
+    """Position and velocity by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = mirror_mlp()
+
+    def forward(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        return self.inner(torch.cat([obs["position"], obs["velocity"]], -1))
+
+
+class ImageAndNumber(nn.Module):
+    """An image and an invariant number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grid = GridNet()
+        self.gain = nn.Linear(1, 1)
+
+    def forward(self, obs: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        policy, value = self.grid(obs[0])
+        gain = torch.sigmoid(self.gain(obs[1]))
+        return policy * gain, value * gain
+
+
+SHAPES = {"position": (2,), "velocity": (2,)}
+
+
+def by_name() -> Symmetry:
+    entry = {"position": [-1, -1], "velocity": [-1, -1]}
+    return Symmetry("mirror", catalog.cyclic(2), observation=[entry], action=[[1, 0]])
+
+
+def test_a_dictionary_of_vectors_is_proved() -> None:
+    assert run_net(ByName(), by_name(), options=NetOptions(input_shape=SHAPES)).verdict == "proved"
+
+
+def test_a_fault_behind_a_dictionary_is_named_as_in_the_network() -> None:
+    net = ByName()
+    with torch.no_grad():
+        net.inner[2].weight[3, 5] *= 1.001
+    result = run_net(net, by_name(), options=NetOptions(input_shape=SHAPES))
+    assert {p.location for p in result.properties if p.verdict == "failed"} == {"inner.2"}
+    assert [layer["name"] for layer in result.layers] == ["inner.0", "inner.2", "inner.4"]
+
+
+def test_a_tuple_of_an_image_and_an_unmoved_number_is_proved() -> None:
+    symmetry = Symmetry("turn", catalog.cyclic(4), observation=[("rot90", "identity")], action=[[0, 2, 3, 4, 1]])
+    options = NetOptions(input_shape=((1, 21, 21), (1,)), samples=200)
+    assert run_net(ImageAndNumber(), symmetry, options=options).verdict == "proved"
+
+
+def test_a_leaf_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"\['velocity'\]"):
+        run_net(ByName(), by_name(), options=NetOptions(input_shape={"position": (2,)}))
+
+
+def test_a_leaf_of_another_size_gives_both_sizes() -> None:
+    with pytest.raises(SpecError, match=r"2 components.*has 3"):
+        run_net(ByName(), by_name(), options=NetOptions(input_shape={"position": (3,), "velocity": (2,)}))
+
+
+def test_an_empty_leaf_is_an_option_error() -> None:
+    with pytest.raises(OptionError, match="--input-shape"):
+        NetOptions(input_shape={"position": (0,)})
