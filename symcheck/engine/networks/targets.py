@@ -56,9 +56,9 @@ def _from_name(target: str, trust: bool) -> nn.Module:
             f"expected file.py:name, got {target!r}.", where=WHERE, remedy=f"Say which factory: {target}:make."
         )
     if suffix == ".onnx":
-        raise TargetError(
-            "ONNX files are not read yet.", where=WHERE, remedy="Give the PyTorch module or a .pt2 file of it."
-        )
+        from symcheck.engine.networks.onnx_graph import load_onnx
+
+        return load_onnx(path)
     if suffix == ".zip":
         return _stable_baselines(path, trust)
     return _exported(path) if suffix == ".pt2" else _saved(path, trust)

@@ -81,12 +81,13 @@ class Call:
         return as_array(tensor)
 
     def owner(self, *parameters: Any) -> str:
-        """The layer's name: the module that holds the parameter, else the module whose forward runs, else the line."""
+        """The layer's name: the module that holds the parameter, or that runs, else the parameter, else the line."""
         for parameter in parameters:
             name = self.tracer.owners.get(id(parameter))
-            if name is not None:
+            if name:
                 return name
-        return self.module or f"{self.name} at {self.source}"
+        own = next((self.tracer.own[id(p)] for p in parameters if id(p) in self.tracer.own), "")
+        return self.module or own or f"{self.name} at {self.source}"
 
     def record(self, record: LayerRecord) -> LayerRecord:
         """Add a layer's record to the certificate."""
@@ -144,8 +145,7 @@ class Tracer(Float64Mode):
                 if isinstance(tensor, torch.Tensor):
                     self.owners.setdefault(id(tensor), names(name))
                     self._known[id(tensor)] = (tensor, None)
-        for key, parameter in net.named_parameters(recurse=False):
-            self.owners[id(parameter)] = key  # of the network itself, whose own name is empty
+        self.own = {id(tensor): key for key, tensor in net.named_parameters(recurse=False)}
 
     def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
         """Say what is known of a tensor; None: a constant."""

@@ -1,0 +1,277 @@
+"""An ONNX file as a torch module: nodes run one after the other through torch functions, so that they can be followed.
+
+Only what policies and value networks are made of is read; a node of another kind is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from symcheck.errors import MissingExtraError, TargetError
+
+Operation = Callable[..., Any]
+
+
+def load_onnx(path: Path) -> nn.Module:
+    """Read an ONNX file.
+
+    Args:
+        path: the file.
+
+    Returns:
+        A module of one tensor (or several, in the graph's order) that computes the graph's outputs.
+
+    Raises:
+        MissingExtraError: the package onnx is not installed.
+        TargetError: the file is corrupt, or has a node of a kind that is not read.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtraError("onnx", needed_for="reading an ONNX file") from error
+    try:
+        model = onnx.load(str(path))
+        onnx.checker.check_model(model)
+    except Exception as error:
+        raise TargetError(
+            f"cannot be read as ONNX: {type(error).__name__}: {str(error).strip()[:200]}",
+            where=str(path),
+            remedy="Export it again.",
+        ) from error
+    unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS})
+    if unknown:
+        raise TargetError(
+            f"has nodes that are not read: {', '.join(unknown)}.",
+            where=str(path),
+            remedy="Give the PyTorch module, or a torch.export file of it.",
+        )
+    return OnnxModule(model.graph)
+
+
+class OnnxModule(nn.Module):
+    """The nodes of a graph in order; initialisers are buffers.
+
+    Args:
+        graph: an `onnx.GraphProto`.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        super().__init__()
+        from onnx import numpy_helper
+
+        self.constants: dict[str, str] = {}
+        for tensor in graph.initializer:
+            self._constant(tensor.name, numpy_helper.to_array(tensor))
+        self.inputs = [item.name for item in graph.input if item.name not in self.constants]
+        self.outputs = [item.name for item in graph.output]
+        nodes: dict[str, nn.Module] = {}
+        for i, node in enumerate(graph.node):
+            attributes = {item.name: _attribute(item) for item in node.attribute}
+            if node.op_type == "Constant":
+                self._constant(node.output[0], next(iter(attributes.values())))
+                continue
+            key = (node.name or f"{node.op_type}_{i}").replace(".", "/").strip("/") or f"node_{i}"
+            key = key if key not in nodes else f"{key}_{i}"
+            nodes[key] = OnnxNode(node.op_type, list(node.input), list(node.output), attributes)
+        self.nodes = nn.ModuleDict(nodes)
+
+    def _constant(self, name: str, array: Any) -> None:
+        key = f"constant_{len(self.constants)}"
+        self.constants[name] = key
+        self.register_buffer(key, torch.from_numpy(np.array(array)))
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """Run every node; one output stands alone, several come as a tuple."""
+        values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()}
+        values |= dict(zip(self.inputs, inputs, strict=True))
+        for node in (cast(OnnxNode, item) for item in self.nodes.values()):
+            results = node(*[values[name] if name else None for name in node.inputs])
+            results = results if isinstance(results, tuple | list) else (results,)
+            values |= {name: result for name, result in zip(node.outputs, results, strict=False) if name}
+        found = tuple(values[name] for name in self.outputs)
+        return found[0] if len(found) == 1 else found
+
+
+class OnnxNode(nn.Module):
+    """One node: its kind, the names of what it reads and writes, and its attributes."""
+
+    def __init__(self, kind: str, inputs: list[str], outputs: list[str], attributes: dict[str, Any]) -> None:
+        super().__init__()
+        self.kind, self.inputs, self.outputs, self.attributes = kind, inputs, outputs, attributes
+
+    def forward(self, *operands: Any) -> Any:
+        """The node's results."""
+        return OPERATIONS[self.kind](self.attributes, *operands)
+
+
+def _attribute(item: Any) -> Any:
+    from onnx import helper, numpy_helper
+
+    value = helper.get_attribute_value(item)
+    if isinstance(value, bytes):
+        return value.decode()
+    return numpy_helper.to_array(value) if hasattr(value, "raw_data") else value
+
+
+def _gemm(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
+    x = x.t() if a.get("transA") else x
+    w = w if a.get("transB") else w.t()
+    if a.get("alpha", 1.0) != 1.0 or a.get("beta", 1.0) != 1.0:
+        w, b = w * a.get("alpha", 1.0), None if b is None else b * a.get("beta", 1.0)
+    return F.linear(x, w, b)
+
+
+def _symmetric(pads: Sequence[int] | None, axes: int) -> tuple[list[int], bool]:
+    """Torch's pads per axis, and whether both sides are alike; ONNX lists all beginnings, then all ends."""
+    pads = list(pads or [0] * (2 * axes))
+    return pads[:axes], pads[:axes] == pads[axes:]
+
+
+def _padded(a: dict[str, Any], x: torch.Tensor, axes: int, value: float = 0.0) -> tuple[torch.Tensor, list[int]]:
+    if a.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        raise NotImplementedError(f"auto_pad {a['auto_pad']}")
+    low, alike = _symmetric(a.get("pads"), axes)
+    if alike:
+        return x, low
+    flat = [n for i in reversed(range(axes)) for n in (a["pads"][i], a["pads"][axes + i])]
+    return F.pad(x, flat, value=value), [0] * axes
+
+
+def _conv(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
+    axes = w.ndim - 2
+    x, padding = _padded(a, x, axes)
+    function = F.conv2d if axes == 2 else F.conv1d
+    strides, dilations = a.get("strides", [1] * axes), a.get("dilations", [1] * axes)
+    return function(x, w, b, tuple(strides), tuple(padding), tuple(dilations), a.get("group", 1))
+
+
+def _max_pool(a: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
+    kernel = a["kernel_shape"]
+    x, padding = _padded(a, x, len(kernel), float("-inf"))
+    function = F.max_pool2d if len(kernel) == 2 else F.max_pool1d
+    strides, dilations = a.get("strides", [1] * len(kernel)), a.get("dilations", [1] * len(kernel))
+    return function(x, tuple(kernel), tuple(strides), tuple(padding), tuple(dilations), bool(a.get("ceil_mode", 0)))
+
+
+def _average_pool(a: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
+    kernel = a["kernel_shape"]
+    low, alike = _symmetric(a.get("pads"), len(kernel))
+    if not alike or a.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        raise NotImplementedError("average pooling with pads that differ")
+    function = F.avg_pool2d if len(kernel) == 2 else F.avg_pool1d
+    strides = a.get("strides", [1] * len(kernel))
+    return function(
+        x, tuple(kernel), tuple(strides), tuple(low), bool(a.get("ceil_mode", 0)), bool(a.get("count_include_pad", 0))
+    )
+
+
+def _batch_norm(a: dict[str, Any], x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> torch.Tensor:
+    return F.batch_norm(x, mean, var, scale, bias, False, 0.0, a.get("epsilon", 1e-5))
+
+
+def _layer_norm(a: dict[str, Any], x: torch.Tensor, scale: torch.Tensor, bias: Any = None) -> torch.Tensor:
+    return F.layer_norm(x, tuple(scale.shape), scale, bias, a.get("epsilon", 1e-5))
+
+
+def _axes_of(a: dict[str, Any], axes: Any) -> list[int] | None:
+    found = axes.tolist() if axes is not None else a.get("axes")
+    return None if found is None else [int(axis) for axis in found]
+
+
+def _reduced(function: Operation) -> Operation:
+    def apply(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> Any:
+        dims = _axes_of(a, axes)
+        return function(
+            x, dim=tuple(range(x.ndim)) if dims is None else tuple(dims), keepdim=bool(a.get("keepdims", 1))
+        )
+
+    return apply
+
+
+def _reshape(a: dict[str, Any], x: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
+    sizes = [x.shape[i] if n == 0 else int(n) for i, n in enumerate(shape.tolist())]
+    return x.reshape(sizes)
+
+
+def _squeezed(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+    dims = _axes_of(a, axes)
+    return x.squeeze() if dims is None else x.squeeze(tuple(dims))
+
+
+def _unsqueezed(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+    for axis in sorted(_axes_of(a, axes) or []):
+        x = x.unsqueeze(axis)
+    return x
+
+
+def _clip(a: dict[str, Any], x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
+    low = a.get("min") if low is None else float(low)
+    high = a.get("max") if high is None else float(high)
+    return torch.clamp(x, low, high)
+
+
+def _pair(function: Operation) -> Operation:
+    return lambda a, x, y: function(x, y)
+
+
+def _one(function: Operation) -> Operation:
+    return lambda a, x, *rest: function(x)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "Add": _pair(torch.add),
+    "Sub": _pair(torch.sub),
+    "Mul": _pair(torch.mul),
+    "Div": _pair(torch.div),
+    "MatMul": _pair(torch.matmul),
+    "Gemm": _gemm,
+    "Conv": _conv,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _one(lambda x: x.mean(tuple(range(2, x.ndim)), keepdim=True)),
+    "GlobalMaxPool": _one(lambda x: x.amax(tuple(range(2, x.ndim)), keepdim=True)),
+    "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "Relu": _one(torch.relu),
+    "Tanh": _one(torch.tanh),
+    "Sigmoid": _one(torch.sigmoid),
+    "Softplus": _one(F.softplus),
+    "Softsign": _one(F.softsign),
+    "Mish": _one(F.mish),
+    "Gelu": lambda a, x: F.gelu(x, approximate=a.get("approximate", "none")),
+    "LeakyRelu": lambda a, x: F.leaky_relu(x, a.get("alpha", 0.01)),
+    "Elu": lambda a, x: F.elu(x, a.get("alpha", 1.0)),
+    "Selu": _one(F.selu),
+    "HardSwish": _one(F.hardswish),
+    "Erf": _one(torch.erf),
+    "Exp": _one(torch.exp),
+    "Log": _one(torch.log),
+    "Sqrt": _one(torch.sqrt),
+    "Abs": _one(torch.abs),
+    "Neg": _one(torch.neg),
+    "Clip": _clip,
+    "Softmax": lambda a, x: F.softmax(x, dim=a.get("axis", -1)),
+    "LogSoftmax": lambda a, x: F.log_softmax(x, dim=a.get("axis", -1)),
+    "Flatten": lambda a, x: x.flatten(a.get("axis", 1)),
+    "Reshape": _reshape,
+    "Transpose": lambda a, x: x.permute(a.get("perm", list(reversed(range(x.ndim))))),
+    "Squeeze": _squeezed,
+    "Unsqueeze": _unsqueezed,
+    "Concat": lambda a, *xs: torch.cat(xs, dim=a["axis"]),
+    "ReduceMean": _reduced(torch.mean),
+    "ReduceSum": _reduced(torch.sum),
+    "ReduceMax": _reduced(torch.amax),
+    "ReduceMin": _reduced(torch.amin),
+    "Identity": _one(lambda x: x),
+    "Dropout": _one(lambda x: x),
+    "Cast": _one(lambda x: x),
+    "Constant": _one(lambda x: x),
+}
+"""Every kind of node that is read: attributes and operands to results. Casts count as the identity, as everywhere."""

@@ -1,0 +1,158 @@
+"""Saved networks of other tools are read as modules that the proof can follow, or refused with the remedy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from net_catalogue import Heads, mirror, mirror_mlp
+from torch import nn
+
+from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.onnx_graph import OPERATIONS, OnnxModule, load_onnx
+from symcheck.engine.networks.sb3_policy import parameters_of
+from symcheck.engine.networks.targets import resolve_network
+from symcheck.errors import MissingExtraError, TargetError
+
+
+def test_a_missing_extra_gives_the_install_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    for suffix, extra in ((".onnx", "onnx"), (".zip", "sb3")):
+        file = tmp_path / f"net{suffix}"
+        file.write_bytes(b"")
+        with pytest.raises(MissingExtraError, match=rf"symcheck\[{extra}\]"):
+            resolve_network(str(file))
+
+
+X = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+W = torch.randn(4, 3, 3, 3, generator=torch.Generator().manual_seed(1))
+V = torch.randn(2, 6, generator=torch.Generator().manual_seed(2))
+M = torch.randn(5, 6, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "operands", "wanted"),
+    [
+        ("Gemm", {"transB": 1}, (V, M, torch.ones(5)), F.linear(V, M, torch.ones(5))),
+        ("Gemm", {"alpha": 2.0}, (V, M.T.contiguous()), 2.0 * V @ M.T),
+        ("Conv", {"strides": [2, 2], "pads": [1, 1, 1, 1]}, (X, W), F.conv2d(X, W, stride=2, padding=1)),
+        ("Conv", {"pads": [1, 0, 0, 0]}, (X, W), F.conv2d(F.pad(X, (0, 0, 1, 0)), W)),
+        ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}, (X,), F.max_pool2d(X, 2)),
+        ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2]}, (X,), F.avg_pool2d(X, 2)),
+        ("GlobalMaxPool", {}, (X,), X.amax((2, 3), keepdim=True)),
+        ("Flatten", {"axis": 1}, (X,), X.flatten(1)),
+        ("Reshape", {}, (X, torch.tensor([0, -1])), X.reshape(2, -1)),
+        ("Transpose", {"perm": [0, 2, 3, 1]}, (X,), X.permute(0, 2, 3, 1)),
+        ("ReduceMean", {"axes": [2, 3], "keepdims": 0}, (X,), X.mean((2, 3))),
+        ("Unsqueeze", {}, (V, torch.tensor([1])), V.unsqueeze(1)),
+        ("Squeeze", {"axes": [1]}, (V.unsqueeze(1),), V),
+        ("Clip", {}, (V, torch.tensor(-0.5), torch.tensor(0.5)), V.clamp(-0.5, 0.5)),
+        ("Concat", {"axis": 1}, (V, V), torch.cat([V, V], 1)),
+        ("LeakyRelu", {"alpha": 0.2}, (V,), F.leaky_relu(V, 0.2)),
+    ],
+)
+def test_a_node_computes_what_torch_does(
+    kind: str, attributes: dict[str, object], operands: tuple[torch.Tensor, ...], wanted: torch.Tensor
+) -> None:
+    assert torch.allclose(OPERATIONS[kind](attributes, *operands), wanted)
+
+
+class _Tensor(SimpleNamespace):
+    """What the package onnx calls a tensor, with the array in it."""
+
+
+def graph_of(net: Heads) -> SimpleNamespace:
+    """A graph as the package onnx gives it, of an MLP with two heads."""
+    tensors, nodes, last = [], [], "x"
+    for i, layer in enumerate(net.body):
+        if isinstance(layer, nn.Linear):
+            tensors += _parameters(layer, str(i))
+            nodes.append(_node("Gemm", [last, f"w{i}", f"b{i}"], f"h{i}"))
+        else:
+            nodes.append(_node("Relu", [last], f"h{i}"))
+        last = f"h{i}"
+    for name in ("policy", "value"):
+        tensors += _parameters(getattr(net, name), name)
+        nodes.append(_node("Gemm", [last, f"w{name}", f"b{name}"], name))
+    names = [SimpleNamespace(name=name) for name in ("policy", "value")]
+    return SimpleNamespace(initializer=tensors, input=[SimpleNamespace(name="x")], output=names, node=nodes)
+
+
+def _parameters(layer: nn.Linear, name: str) -> list[_Tensor]:
+    weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+    return [_Tensor(name=f"w{name}", array=weight), _Tensor(name=f"b{name}", array=bias)]
+
+
+def _node(kind: str, inputs: list[str], output: str) -> SimpleNamespace:
+    attribute = [SimpleNamespace(name="transB", value=1)] if kind == "Gemm" else []
+    return SimpleNamespace(op_type=kind, name=f"/{output}/{kind}", input=inputs, output=[output], attribute=attribute)
+
+
+@pytest.fixture
+def onnx_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two functions of the package onnx that building a graph uses."""
+    fake = ModuleType("onnx")
+    fake.numpy_helper = SimpleNamespace(to_array=lambda tensor: np.array(tensor.array))  # type: ignore[attr-defined]
+    fake.helper = SimpleNamespace(get_attribute_value=lambda item: item.value)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "onnx", fake)
+
+
+@pytest.mark.usefixtures("onnx_package")
+def test_a_graph_is_proved_and_a_fault_in_it_is_named_by_its_node() -> None:
+    net = mirror_mlp(value=True)
+    assert run_net(OnnxModule(graph_of(net)), mirror()).verdict == "proved"
+    with torch.no_grad():
+        net.body[2].weight[3, 5] *= 1.001
+    result = run_net(OnnxModule(graph_of(net)), mirror())
+    assert {p.location for p in result.properties if p.verdict == "failed"} == {"nodes.h2/Gemm"}
+
+
+def test_a_corrupt_file_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+    file = tmp_path / "net.onnx"
+    file.write_bytes(b"not a graph")
+    with pytest.raises(TargetError, match="ONNX"):
+        load_onnx(file)
+
+
+class _Policy(nn.Module):
+    """The parts of a Stable-Baselines3 actor-critic policy that are used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        heads = mirror_mlp(value=True)
+        self.mlp_extractor = _Extractor(heads.body)
+        self.action_net, self.value_net = heads.policy, heads.value
+
+    def extract_features(self, observations: torch.Tensor) -> torch.Tensor:
+        return observations.flatten(1)
+
+
+class _Extractor(nn.Module):
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = self.body(features)
+        return hidden, hidden
+
+
+def test_an_actor_critic_policy_is_judged_by_its_parameters() -> None:
+    assert run_net(parameters_of(_Policy()), mirror()).verdict == "proved"
+    with pytest.raises(TargetError, match="Linear"):
+        parameters_of(nn.Linear(2, 2))
+
+
+def test_a_stable_baselines_file_is_not_loaded_without_trust(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3", reason="the extra 'sb3' is not installed")
+    file = tmp_path / "agent.zip"
+    file.write_bytes(b"")
+    with pytest.raises(TargetError, match="--trust"):
+        resolve_network(str(file))
