@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from symcheck import __version__
-from symcheck.cli import atlas, basis, doctor, replay, report, run, settings, verify_env, verify_net
+from symcheck.cli import atlas, basis, doctor, explain, replay, report, run, settings, verify_env, verify_net
 from symcheck.cli.exit_codes import ExitCode
 from symcheck.errors import SymcheckError
 
@@ -46,6 +46,7 @@ app.command("verify-env")(verify_env.command)
 app.command("verify-net")(verify_net.command)
 app.command("run")(run.command)
 app.command("replay")(replay.command)
+app.command("explain")(explain.command)
 app.command("report")(report.command)
 app.command("atlas")(atlas.command)
 app.command("basis")(basis.command)
