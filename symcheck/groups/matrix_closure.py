@@ -54,17 +54,22 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
                     remedy="Check the entries (a rotation must be by 2 pi / n), or raise limit=.",
                 )
     if any(len(set(row)) < len(row) for row in images):
-        raise GroupError("different vectors of the orbit have the same image.", where="from_matrices")
+        raise GroupError(
+            "the matrices are too ill-conditioned to tell which vectors of the orbit are the same.",
+            where="from_matrices",
+            remedy="Change to a basis in which they are orthogonal, or name the group and give from_permutations.",
+        )
     return images
 
 
 def _merge_tolerance(matrix: npt.NDArray[np.generic]) -> float:
     """Vectors closer than this, relative to the orbit's size, are one.
 
-    Rounding grows with the word length, at most a few thousand letters: 1e8 ulp of float64 are 2e-8, 1e2 ulp of
-    float32 are 1e-5. Orbits of up to 5,000 vectors in the plane lie 1e-3 apart.
+    Rounding grows with the word length and the square of the entries' size: 1e-6 allows for entries up to 1e4 in
+    float64, 1e-5 for orthogonal matrices in float32. Orbits of up to 5,000 vectors in the plane lie 1e-3 apart, and
+    multiples of one radian come no closer than 6e-5 within them.
     """
-    return 1e-5 if matrix.dtype in (np.float32, np.float16) else 2e-8
+    return 1e-5 if matrix.dtype in (np.float32, np.float16) else 1e-6
 
 
 def _checked(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:

@@ -28,10 +28,9 @@ from symcheck.intertwiners.dense_basis import (
     orthonormal_rows,
 )
 from symcheck.intertwiners.orbit_basis import OrbitBasis, OrbitComplementBasis
-from symcheck.intertwiners.reynolds import Reynolds, invariant_root
+from symcheck.intertwiners.reynolds import Reynolds
 from symcheck.representations import characters, grids
 from symcheck.representations.representation import (
-    MatrixRepresentation,
     Representation,
     SignedPermutationRepresentation,
     require_same_group,
@@ -41,6 +40,8 @@ CACHED = 256
 """How many bases are kept."""
 CACHED_ENTRIES = 4_000_000
 """Bases with more entries than this are not kept."""
+MISSING = 1e-6
+"""A direction that a basis lacks shows up with about its own size, rounding below 1e-12 times the condition number."""
 _cache: OrderedDict[tuple[object, ...], IntertwinerBasis] = OrderedDict()
 
 
@@ -222,12 +223,14 @@ def _dense_basis(
 ) -> DenseBasis:
     average = Reynolds.between(patch, rho_out)
     rank = _dense_rank(patch, rho_out, average)
-    rows = _averaged_rows(patch, rho_out, rank)
+    straight = _averaged_rows(average, rank)
+    rows = straight if average.root_in is None and average.root_out is None else _orthonormal(average.back(straight))
     residual, tolerance = _residual(rows, patch, rho_out), _tolerance(patch, rho_out)
-    worst = max(residual, _missing(rows, average, patch.dim * rho_out.dim))
-    if not worst <= tolerance:
+    missing = _missing(straight, average)
+    if not (residual <= tolerance and missing <= MISSING):
         raise RepresentationError(
-            f"the basis of rank {rank} leaves a residual of {worst:.1e}, rounding allows {tolerance:.1e}.",
+            f"the basis of rank {rank} leaves a residual of {residual:.1e} (rounding: {tolerance:.1e}) and misses "
+            f"{missing:.1e} of a sample (at most {MISSING:.0e}).",
             where="intertwiner_basis",
             remedy="Change to a basis in which the matrices are orthogonal.",
         )
@@ -249,37 +252,17 @@ def _dense_rank(patch: Representation, rho_out: Representation, average: Reynold
     return round(trace)
 
 
-def _averaged_rows(patch: Representation, rho_out: Representation, rank: int) -> Array:
-    """Orthonormal rows (rank, size) that span the intertwiners, worked out between orthogonal representations."""
-    size = patch.dim * rho_out.dim
+def _averaged_rows(average: Reynolds, rank: int) -> Array:
+    """Orthonormal rows (rank, size) that span the intertwiners of the orthogonal forms."""
+    size = average.shape[0] * average.shape[1]
     if rank == 0:
         return np.zeros((0, size))
-    straight_in, root_in = _orthogonalised(patch)
-    straight_out, root_out = _orthogonalised(rho_out)
-    average = Reynolds.between(straight_in, straight_out)
     for seed in range(8):
-        averaged = average(gaussian(rank, size, seed))
+        averaged = average.straight(gaussian(rank, size, seed))
         spread = np.linalg.svd(averaged, compute_uv=False)
         if spread[-1] > 1e-8 * spread[0]:  # rank Gaussian samples in rank dimensions: rarely below 1e-4
             break
-    rows = orthonormal_rows(average(orthonormal_rows(averaged)))
-    if root_in is None and root_out is None:
-        return rows
-    back: Array = rows.reshape(rank, rho_out.dim, patch.dim)
-    if root_out is not None:
-        back = np.asarray(np.linalg.solve(root_out, back), dtype=np.float64)
-    if root_in is not None:
-        back = back @ root_in
-    return orthonormal_rows(back.reshape(rank, size))
-
-
-def _orthogonalised(rho: Representation) -> tuple[Representation, Array | None]:
-    if rho.is_orthogonal:
-        return rho, None
-    root = invariant_root(rho)
-    inverse = np.linalg.inv(root)
-    matrices = [root @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
-    return MatrixRepresentation(rho.group, matrices, name=rho.name, check=False), root
+    return orthonormal_rows(average.straight(orthonormal_rows(averaged)))
 
 
 def _scale(rho: Representation) -> float:
@@ -296,13 +279,19 @@ def _residual(rows: Array, patch: Representation, rho_out: Representation) -> fl
     return worst / max(_scale(patch), _scale(rho_out))
 
 
-def _missing(rows: Array, average: Reynolds, size: int) -> float:
-    """What two fresh averaged samples have outside the span, relative to their own size: 0 up to rounding."""
-    samples = gaussian(2, size, 1_000)
-    averaged = average(samples)
+def _missing(rows: Array, average: Reynolds) -> float:
+    """What two fresh averaged samples have outside the span, relative to their own size: 0 up to rounding.
+
+    Between the orthogonal forms, where nothing is amplified.
+    """
+    samples = gaussian(2, rows.shape[1], 1_000)
+    averaged = average.straight(samples)
     outside = averaged - (averaged @ rows.T) @ rows
-    scale = max(float(np.abs(averaged).max()), float(np.abs(samples).max()))
-    return float(np.abs(outside).max()) / scale
+    return float(np.abs(outside).max()) / float(np.abs(samples).max())
+
+
+def _orthonormal(rows: Array) -> Array:
+    return orthonormal_rows(rows) if len(rows) else rows
 
 
 def _tolerance(patch: Representation, rho_out: Representation) -> float:

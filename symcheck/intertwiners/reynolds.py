@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.groups.group import Element, Group
-from symcheck.representations.representation import Representation
+from symcheck.representations.representation import MatrixRepresentation, Representation
 
 Array = npt.NDArray[np.float64]
 SUMMED_LIMIT = 2_000
@@ -23,14 +23,20 @@ SUMMED_LIMIT = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Reynolds:
-    """The averaging projector between two representations.
+    """The averaging projector between two representations, worked out where both are orthogonal.
 
     Attributes:
-        shape: (dim_out, dim_in).
+        rho_in: an orthogonal form C_in rho_in(g) C_in^-1 of the representation on the input.
+        rho_out: likewise for the output.
+        root_in: C_in, or None for the identity.
+        root_out: C_out, or None for the identity.
         steps: per transversal rho_out(u)^-1, stacked (n, dim_out, dim_out), and rho_in(u), (n, dim_in, dim_in).
     """
 
-    shape: tuple[int, int]
+    rho_in: Representation
+    rho_out: Representation
+    root_in: Array | None
+    root_out: Array | None
     steps: tuple[tuple[Array, Array], ...]
 
     @staticmethod
@@ -44,15 +50,22 @@ class Reynolds:
         Returns:
             The operator on (dim_out, dim_in) matrices.
         """
+        straight_in, root_in = orthogonal_form(rho_in)
+        straight_out, root_out = orthogonal_form(rho_out)
         steps = []
         for elements in transversals(rho_in.group):
-            left = np.array([rho_out.matrix(~g) for g in elements], dtype=np.float64)
-            right = np.array([rho_in.matrix(g) for g in elements], dtype=np.float64)
+            left = np.array([straight_out.matrix(~g) for g in elements], dtype=np.float64)
+            right = np.array([straight_in.matrix(g) for g in elements], dtype=np.float64)
             steps.append((left, right))
-        return Reynolds((rho_out.dim, rho_in.dim), tuple(steps))
+        return Reynolds(straight_in, straight_out, root_in, root_out, tuple(steps))
 
-    def __call__(self, flat: Array) -> Array:
-        """The average of flattened matrices, (n, size) to the same."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(dim_out, dim_in)."""
+        return self.rho_out.dim, self.rho_in.dim
+
+    def straight(self, flat: Array) -> Array:
+        """The average between the orthogonal forms of flattened matrices, (n, size) to the same."""
         weights = flat.reshape(-1, *self.shape)
         for left, right in self.steps:
             total = np.zeros_like(weights)
@@ -60,6 +73,24 @@ class Reynolds:
                 total += K_inverse @ weights @ L
             weights = total / len(left)
         return weights.reshape(flat.shape)
+
+    def back(self, flat: Array) -> Array:
+        """Intertwiners of the orthogonal forms as those of the given representations: C_out^-1 W C_in."""
+        weights: Array = flat.reshape(-1, *self.shape)
+        if self.root_out is not None:
+            weights = np.asarray(np.linalg.solve(self.root_out, weights), dtype=np.float64)
+        if self.root_in is not None:
+            weights = weights @ self.root_in
+        return weights.reshape(flat.shape)
+
+    def __call__(self, flat: Array) -> Array:
+        """The average of flattened matrices, (n, size) to the same."""
+        weights: Array = flat.reshape(-1, *self.shape)
+        if self.root_out is not None:
+            weights = self.root_out @ weights
+        if self.root_in is not None:
+            weights = weights @ np.linalg.inv(self.root_in)
+        return self.back(self.straight(weights.reshape(flat.shape)))
 
 
 def transversals(group: Group) -> Sequence[Sequence[Element]]:
@@ -96,3 +127,20 @@ def invariant_root(rho: Representation) -> Array:
         matrices = [np.asarray(rho.matrix(g), dtype=np.float64) for g in elements]
         inner = np.mean([m.T @ inner @ m for m in matrices], axis=0)
     return np.asarray(np.linalg.cholesky(inner).T, dtype=np.float64)
+
+
+def orthogonal_form(rho: Representation) -> tuple[Representation, Array | None]:
+    """The representation in a basis in which it is orthogonal, and the change of basis; None where it already is.
+
+    Args:
+        rho: a representation.
+
+    Returns:
+        C rho(g) C^-1 and C.
+    """
+    if rho.is_orthogonal:
+        return rho, None
+    root = invariant_root(rho)
+    inverse = np.linalg.inv(root)
+    matrices = [root @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
+    return MatrixRepresentation(rho.group, matrices, name=rho.name, check=False), root

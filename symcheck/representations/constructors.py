@@ -210,9 +210,7 @@ def _as_signed(matrix: Any, where: str) -> SignedImages | None:
     given = arrays.to_numpy(matrix, where=where, error=RepresentationError)
     dense = arrays.square_matrix(given, where=where, error=RepresentationError)
     rounded = np.rint(dense)
-    # cos(pi/2) and its kind are off by an ulp of 1; sixteen allow for a short product.
-    ulp = validation.precision_of(given)
-    if np.abs(dense - rounded).max() > 16 * ulp or np.abs(rounded).max() != 1:
+    if np.abs(dense - rounded).max() > validation.accuracy_of(given) or np.abs(rounded).max() != 1:
         return None
     if (np.abs(rounded).sum(axis=0) != 1).any() or (np.abs(rounded).sum(axis=1) != 1).any():
         return None

@@ -47,6 +47,16 @@ def precision_of(matrix: Any) -> float:
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
 
 
+def accuracy_of(matrix: Any) -> float:
+    """How far entries may be from those of a true representation before the matrices are refused.
+
+    Entries often come out of short computations (a change of basis, cosines typed to ten digits): 1e-9 for float64,
+    500 ulp for others. What is accepted is moved to the nearest true representation.
+    """
+    precision = precision_of(matrix)
+    return 1e-9 if precision <= float(np.finfo(np.float64).eps) else min(500 * precision, 1e-2)
+
+
 def evaluate(word: Word, images: Sequence[SignedImages], identity: SignedImages) -> SignedImages:
     """The product of signed images that a word spells; runs of a letter by repeated squaring."""
     result = identity
@@ -99,8 +109,20 @@ def _check_joint_order(group: Group, images: Sequence[SignedImages], name: str) 
         )
 
 
-def check_matrix_relations(group: Group, matrices: Sequence[Matrix], precision: float, name: str) -> None:
-    """Every relator maps to the identity within the rounding of the given entries.
+def check_matrix_relations(
+    group: Group, matrices: Sequence[Matrix], *, precision: float, accuracy: float, name: str
+) -> float:
+    """Every relator maps to the identity within the accuracy of the given entries.
+
+    Args:
+        group: the group.
+        matrices: per generator a square matrix in float64.
+        precision: the relative unit in the last place in which they were given.
+        accuracy: how far entries may be off.
+        name: how to call the representation.
+
+    Returns:
+        The largest entry of |image of a relator - identity|.
 
     Raises:
         RepresentationError: a singular matrix, or a relation that fails (named, with its residual).
@@ -114,11 +136,20 @@ def check_matrix_relations(group: Group, matrices: Sequence[Matrix], precision: 
                 where=f"{name}, generator {label}",
                 remedy="A representation needs invertible matrices.",
             )
+    worst = 0.0
     for word in _relators(group, name):
         residual = float(np.abs(evaluate_matrices(word, matrices) - np.eye(len(matrices[0]))).max())
-        tolerance = _rounding(word, matrices, precision)
+        tolerance = max(_rounding(word, matrices, precision), accuracy * len(word))
         if not residual <= tolerance:
             raise _broken(group, word, residual, tolerance, name)
+        worst = max(worst, residual)
+    return worst
+
+
+def relation_residual(group: Group, matrices: Sequence[Matrix]) -> float:
+    """The largest entry of |image of a relator - identity|."""
+    identity = np.eye(len(matrices[0]))
+    return max(float(np.abs(evaluate_matrices(word, matrices) - identity).max()) for word in group.relators)
 
 
 def _relators(group: Group, name: str) -> tuple[Word, ...]:
@@ -135,7 +166,8 @@ def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float
     """What rounding of the entries and of the products can add up to in a word that is the identity.
 
     First order: the sum over letters of |prefix| |letter| |suffix| ulp, with the Frobenius norm over sqrt(dim), which
-    is 1 for orthogonal matrices; times 16, as entries of one row add up. At most 1e-2, above which nothing is checked.
+    is 1 for orthogonal matrices; times 256, as entries of one row add up and come out of a change of basis themselves.
+    At most 0.1, above which nothing is checked.
     """
     dim = len(matrices[0])
     norms = [float(np.linalg.norm(m)) / dim**0.5 for m in matrices]
@@ -145,7 +177,7 @@ def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float
         prefix = prefix @ np.linalg.matrix_power(matrices[letter], count)
         spread = max(1.0, float(np.linalg.norm(prefix)) / dim**0.5)
         total += count * norms[letter] * spread * max(spread, norms[letter] ** min(count - 1, 2))
-    return float(min(16 * dim**0.5 * precision * total, 1e-2))
+    return float(min(256 * dim**0.5 * precision * total, 0.1))
 
 
 def _broken(group: Group, word: Word, residual: float, tolerance: float, name: str) -> RepresentationError:

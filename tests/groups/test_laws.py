@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from symcheck import representations as reps
+from symcheck.errors import RepresentationError
 from symcheck.groups.group import Element, Group
 from symcheck.intertwiners import build, intertwiner_basis
 from symcheck.representations.representation import Representation
@@ -136,3 +138,40 @@ def test_the_rank_does_not_depend_on_the_basis_of_the_space(
     rho_in, rho_out = drawn
     skewed = strategies._skewed(rho_in, seed)
     assert intertwiner_basis(skewed, rho_out).rank == intertwiner_basis(rho_in, rho_out).rank
+
+
+@law
+@given(pairs(2, max_dim=6), st.integers(0, 2**16), st.integers(0, 3))
+def test_a_change_of_basis_up_to_a_thousand_to_one_keeps_the_rank(
+    drawn: tuple[Representation, Representation], seed: int, exponent: int
+) -> None:
+    rho_in, rho_out = drawn
+    rng = np.random.default_rng(seed)
+    left, right = (np.linalg.qr(rng.normal(size=(rho_in.dim, rho_in.dim)))[0] for _ in range(2))
+    change = left @ np.diag(np.logspace(0, -exponent, rho_in.dim)) @ right
+    matrices = [change @ np.asarray(m, dtype=float) @ np.linalg.inv(change) for m in rho_in.generator_matrices]
+    changed = reps.from_matrices(rho_in.group, matrices)
+    assert intertwiner_basis(changed, rho_out).rank == intertwiner_basis(rho_in, rho_out).rank
+
+
+@law
+@given(pairs(1, max_dim=6), st.integers(0, 2**16), st.floats(-5, 0))
+def test_one_wrong_entry_is_never_accepted(drawn: tuple[Representation], seed: int, exponent: float) -> None:
+    (rho,) = drawn
+    rng = np.random.default_rng(seed)
+    matrices = [np.asarray(m, dtype=float).copy() for m in rho.generator_matrices]
+    chosen = matrices[int(rng.integers(len(matrices)))]
+    chosen[int(rng.integers(rho.dim)), int(rng.integers(rho.dim))] += 10.0**exponent
+    identity = np.eye(rho.dim)
+    residual = max(float(np.abs(reps_product(matrices, word) - identity).max()) for word in rho.group.relators)
+    if residual > 1e-6:
+        with pytest.raises(RepresentationError, match=r"fails|singular"):
+            reps.from_matrices(rho.group, matrices)
+
+
+def reps_product(matrices: list[np.ndarray[Any, Any]], word: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The product that a word spells, letter by letter."""
+    result = np.eye(len(matrices[0]))
+    for letter in word:
+        result = result @ matrices[letter]
+    return result
