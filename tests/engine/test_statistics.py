@@ -128,3 +128,26 @@ def test_p_values_do_not_depend_on_which_side_is_called_expected() -> None:
     two = swap_test(y, x, ["x", "y"], level=0.01, rng=np.random.default_rng(0))
     assert one.p_value == two.p_value
     assert one.shift == pytest.approx(-two.shift)
+
+
+def test_a_difference_that_no_named_feature_sees_is_learned() -> None:
+    rng = np.random.default_rng(0)
+    design = rng.normal(size=(3000, 2))
+    wave = np.sign(design[:, :1] * design[:, 1:])
+    features = np.concatenate([design, design[:, :1] * design[:, 1:]], axis=1)
+    expected = rng.normal(size=(3000, 1)) - 0.25 * wave
+    actual = rng.normal(size=(3000, 1)) + 0.25 * wave
+    blind = swap_test(expected, actual, ["x"], level=0.01, rng=np.random.default_rng(1))
+    seeing = swap_test(expected, actual, ["x"], level=0.01, rng=np.random.default_rng(1), design=features)
+    assert blind.p_value > 0.01 >= seeing.p_value
+    assert "learned" in seeing.feature
+
+
+def test_learning_keeps_the_level() -> None:
+    rejected = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        x, y, design = rng.normal(size=(60, 1)), rng.normal(size=(60, 1)), rng.normal(size=(60, 5))
+        rejected += swap_test(x, y, ["x"], level=0.05, rng=rng, design=design).p_value <= 0.05
+    # Binomial(200, 0.05) exceeds 20 with probability 1e-3.
+    assert rejected <= 20

@@ -222,7 +222,8 @@ def _test(
 ) -> SwapTest:
     expected, actual = comparison.expected[rows], comparison.actual[rows]
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
-    common = fitted(polynomial(covariates.design), (expected + actual) / 2)
+    design = polynomial(covariates.design)
+    common = fitted(design, (expected + actual) / 2)
     scale = np.nanmax(np.where(np.isfinite(expected), np.abs(expected), 0.0), axis=0, initial=0.0)
     epsilon = np.maximum(comparison.coordinates.epsilon, np.finfo(np.float64).eps)
     shift_free = [np.where(np.isfinite(side), side - common, side) for side in (expected, actual)]
@@ -234,6 +235,7 @@ def _test(
         rng=rng,
         tie=_TIE * epsilon * np.maximum(scale, 1.0),
         weights=_weights(covariates.sides, covariates.names),
+        design=design,
     )
     shift = float(np.mean(np.nan_to_num(actual - expected, posinf=0.0, neginf=0.0)[:, test.coordinate]))
     return dataclasses.replace(test, shift=shift)
