@@ -23,7 +23,7 @@ from symcheck.engine.net_pytest import pytest_source
 from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.results import PropertyResult, RunResult
-from symcheck.envs.observations import collect_observations
+from symcheck.envs.observations import collect_observations, subspaces
 from symcheck.envs.targets import resolve_environment
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -34,7 +34,7 @@ def verify_net(
     net: nn.Module | Callable[[], nn.Module] | str,
     symmetry: Symmetry | str,
     *,
-    input_shape: Sequence[int] | None = None,
+    input_shape: Sequence[Any] | Mapping[Any, Any] | None = None,
     env: str | gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]] | None = None,
     checkpoint: str | Path | None = None,
     outputs: Sequence[Any] | None = None,
@@ -61,7 +61,8 @@ def verify_net(
         net: a module, a zero-argument factory, "module:name", "file.py:name", a saved network, or a run folder of
             reference-agents (each of its networks is verified).
         symmetry: a `Symmetry` or a SPEC.
-        input_shape: shape of one input without the batch axis; inferred where it can be.
+        input_shape: shape of one input without the batch axis, or a mapping or tuple of shapes for networks that take
+            dictionaries or tuples; inferred where it can be.
         env: an environment whose observations (and their shape) are the inputs.
         checkpoint: a state dict to load into the network.
         outputs: per output "action", "invariant", "observation", "action_scale", or entries; inferred by size.
@@ -93,7 +94,7 @@ def verify_net(
         max_time=max_time,
         alpha=alpha,
         seed=seed,
-        input_shape=None if input_shape is None else tuple(input_shape),
+        input_shape=tuple(input_shape) if isinstance(input_shape, list) else input_shape,
         outputs=outputs,
         mode=cast(Literal["eval", "train"], mode),
         dtype=dtype,
@@ -131,7 +132,14 @@ def _options(env: Any, **fields: Any) -> NetOptions:
     options = NetOptions(**fields)
     if env is None:
         return options
-    seen = collect_observations(resolve_environment(env, where="--env").make, _ROLLOUT_OBSERVATIONS, options.seed)
+    target = resolve_environment(env, where="--env")
+    space = target.make().observation_space
+    parts = subspaces(space)
+    if parts is not None:
+        shapes = {key: part.shape for key, part in parts.items()}
+        structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
+        return NetOptions(**{**fields, "input_shape": fields["input_shape"] or structured})
+    seen = collect_observations(target.make, _ROLLOUT_OBSERVATIONS, options.seed)
     shape = options.input_shape if options.input_shape is not None else seen.shape[1:]
     return NetOptions(**{**fields, "input_shape": shape, "observations": seen})
 
@@ -141,8 +149,10 @@ def _command(net: object, spec: str | None, extra: Mapping[str, Any], options: N
     own = options_that_differ(options, NetOptions(), leave_out=["observations"])
     if extra["env"] is not None:
         own.pop("input-shape", None)
-    in_words = all(isinstance(word, str) for word in own.get("outputs", ()))
-    if not isinstance(net, str) or spec is None or not in_words or not isinstance(extra["env"], str | None):
+    plain = all(isinstance(word, str) for word in own.get("outputs", ())) and all(
+        isinstance(size, int) for size in own.get("input-shape", ())
+    )
+    if not isinstance(net, str) or spec is None or not plain or not isinstance(extra["env"], str | None):
         return ""
     if "outputs" in own:
         own["outputs"] = tuple(own["outputs"])

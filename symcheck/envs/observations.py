@@ -48,3 +48,17 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
         seen.append(np.array(observation))
     env.close()
     return np.stack(seen)
+
+
+def subspaces(space: gym.Space[Any]) -> dict[Any, gym.Space[Any]] | None:
+    """The sub-spaces of a Dict (by key) or Tuple (by position), or None for any other space.
+
+    Example:
+        >>> list(subspaces(gym.spaces.Dict(x=gym.spaces.Discrete(2))))
+        ['x']
+    """
+    if isinstance(space, gym.spaces.Dict):
+        return dict(space.spaces)
+    if isinstance(space, gym.spaces.Tuple):
+        return dict(enumerate(space.spaces))
+    return None

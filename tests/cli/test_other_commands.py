@@ -127,6 +127,26 @@ def test_what_cannot_be_used_exits_2_with_one_message(folder, case):
     assert not (folder / "r.json").exists()
 
 
+def test_a_network_of_dictionaries_takes_its_shapes_from_the_environment(folder):
+    (folder / "d.py").write_text(
+        "import gymnasium as gym, numpy as np, torch, symcheck as sc\nfrom torch import nn\n"
+        "box = lambda: gym.spaces.Box(-9, 9, (2,))\n"
+        "class Env(gym.Env):\n"
+        "    observation_space = gym.spaces.Dict(p=box(), v=box())\n    action_space = gym.spaces.Discrete(2)\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.a, self.b = nn.Linear(2, 1, bias=False), nn.Linear(2, 1, bias=False)\n"
+        "    def forward(self, o):\n"
+        "        z = self.a(o['p']) + self.b(o['v'])\n        return torch.cat([z, -z], -1)\n"
+        "claim = sc.Symmetry('m', sc.groups.cyclic(2), [{'p': [-1, -1], 'v': [-1, -1]}], [[1, 0]])\n"
+        "half = sc.Symmetry('half', sc.groups.cyclic(2), [{'p': [-1, -1]}], [[1, 0]])\n"
+    )
+    code, output = run("verify-net", "d.py:Net", "--symmetry", "d.py:claim", "--env", "d.py:Env")
+    assert code == 0, output
+    assert run("verify-net", "d.py:Net", "--symmetry", "d.py:half", "--env", "d.py:Env", "--quiet")[0] == 1
+
+
 def test_basis_prints_ranks_and_draws_them(folder):
     code, output = run("basis", "cartpole/mirror", "--html", "b.html")
     assert code == 0, output
