@@ -44,13 +44,25 @@ def train(
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a training that was stopped.")
     ] = None,
+    processes: Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train all seeds of one network at all learning rates, as one program."""
     from reference_agents.cli.train import Request, run_training
 
     request = Request(
-        task, network, seeds, _words(learning_rate), steps, preset, device, out, quiet, _command_line(), resume
+        task,
+        network,
+        seeds,
+        _words(learning_rate),
+        steps,
+        preset,
+        device,
+        out,
+        quiet,
+        _command_line(),
+        resume,
+        processes,
     )
     _exit_with(lambda: run_training(request))
 
@@ -73,13 +85,24 @@ def sweep(
     steps: Annotated[int | None, typer.Option("--steps", help="Environment steps of each run.")] = None,
     device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")] = Path("runs"),
+    processes: Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train every network of a task at every learning rate with every seed, one network after the other."""
     from reference_agents.cli.sweep import SweepRequest, run_sweep
 
     request = SweepRequest(
-        task, _words(networks), seeds, _words(learning_rate), steps, preset, device, out, quiet, _command_line()
+        task,
+        _words(networks),
+        seeds,
+        _words(learning_rate),
+        steps,
+        preset,
+        device,
+        out,
+        quiet,
+        _command_line(),
+        processes,
     )
     _exit_with(lambda: run_sweep(request))
 

@@ -24,6 +24,7 @@ class SweepRequest:
     out: Path
     quiet: bool
     command: str
+    processes: int = 1
 
 
 def run_sweep(request: SweepRequest) -> int:
@@ -49,6 +50,7 @@ def run_sweep(request: SweepRequest) -> int:
             request.out,
             request.quiet,
             request.command,
+            processes=request.processes,
         )
         for name in names
     ]

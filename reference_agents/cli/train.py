@@ -18,6 +18,7 @@ from reference_agents.catalog import find_network
 from reference_agents.checkpoint import Checkpointer, read, refuse_other_job
 from reference_agents.record import Record, prepare_folder
 from reference_agents.settings import preset, preset_name
+from reference_agents.shards import train_in_processes
 from reference_agents.tasks import resolve_task
 from reference_agents.trainer import Job, State, train
 from reference_agents.trainer import Progress as TrainingProgress
@@ -43,6 +44,7 @@ class Request:
     quiet: bool
     command: str
     resume: Path | None = None
+    processes: int = 1
 
 
 def run_training(request: Request) -> int:
@@ -56,7 +58,8 @@ def run_training(request: Request) -> int:
         return _resume(request, request.resume)
     job = build_job(request)
     folder = prepare_folder(request.out, f"{job.task.name}-{job.network.name}".replace("/", "-").replace(":", "-"))
-    return _train(job, folder, preset_name(job.task.name, request.preset), request.command, None, quiet=request.quiet)
+    plan = _Plan(job, folder, preset_name(job.task.name, request.preset), request.command, request.processes)
+    return _train(plan, quiet=request.quiet)
 
 
 def _resume(request: Request, folder: Path) -> int:
@@ -72,13 +75,26 @@ def _resume(request: Request, folder: Path) -> int:
     }
     refuse_other_job(checkpoint, asked)
     _device(checkpoint.job.device)
-    return _train(checkpoint.job, folder, checkpoint.preset, checkpoint.command, checkpoint.state, quiet=request.quiet)
+    plan = _Plan(checkpoint.job, folder, checkpoint.preset, checkpoint.command, state=checkpoint.state)
+    return _train(plan, quiet=request.quiet)
 
 
-def _train(job: Job, folder: Path, preset_used: str, command: str, state: State | None, *, quiet: bool) -> int:
-    console = Console(stderr=True)
+@dataclass(frozen=True)
+class _Plan:
+    """What is trained, where it is saved, and how."""
+
+    job: Job
+    folder: Path
+    preset: str
+    command: str
+    processes: int = 1
+    state: State | None = None
+
+
+def _train(plan: _Plan, *, quiet: bool) -> int:
+    job, console = plan.job, Console(stderr=True)
     total = job.settings.updates * job.settings.batch
-    checkpointer = Checkpointer(folder, job, preset=preset_used, command=command)
+    checkpointer = Checkpointer(plan.folder, job, preset=plan.preset, command=plan.command)
     with _progress_bar(console, hidden=quiet) as bar:
         shown = bar.add_task(f"{job.task.name} {job.network.name}", total=total, returns="")
 
@@ -87,11 +103,14 @@ def _train(job: Job, folder: Path, preset_used: str, command: str, state: State 
 
         offer = checkpointer.offer if job.task.environment in RESUMABLE else None
         try:
-            training = train(job, on_progress=advance, on_checkpoint=offer, resume_from=state)
-            record = save_training(training, folder, preset_name=preset_used, command=command)
+            if plan.processes > 1:
+                training = train_in_processes(job, plan.processes, on_progress=advance)
+            else:
+                training = train(job, on_progress=advance, on_checkpoint=offer, resume_from=plan.state)
+            record = save_training(training, plan.folder, preset_name=plan.preset, command=plan.command)
         except OSError as error:
-            raise OptionError(f"could not write {str(folder)!r} ({error.strerror}).", where="--out") from error
-    _summarise(record, folder, Console())
+            raise OptionError(f"could not write {str(plan.folder)!r} ({error.strerror}).", where="--out") from error
+    _summarise(record, plan.folder, Console())
     if record.interrupted:
         console.print("interrupted; what was finished is saved")
         return INTERRUPTED
@@ -111,6 +130,8 @@ def build_job(request: Request) -> Job:
     seeds = DEFAULT_SEEDS if request.seeds is None else request.seeds
     if seeds < 1:
         raise OptionError(f"expected a number of seeds of 1 or more, got {seeds}.", where="--seeds")
+    if request.processes < 1:
+        raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
     if request.steps is not None and request.steps < 1:
         raise OptionError(f"expected a number of steps of 1 or more, got {request.steps}.", where="--steps")
     settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(steps=request.steps)

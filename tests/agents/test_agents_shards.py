@@ -1,0 +1,112 @@
+"""Several processes give what one gives, and lose nothing when one of them dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from reference_agents import record, shards
+from reference_agents.catalog import find_network, find_task
+from reference_agents.settings import preset
+from reference_agents.shards import merge, split, train_in_processes
+from reference_agents.trainer import Job, Progress, Training, train
+
+SETTINGS = preset("cartpole", "tuned").with_changes(
+    steps=800, evaluation_every=400, evaluation_episodes=2, decorrelation_steps=10
+)
+
+
+def _job(seeds: tuple[int, ...] = (0, 1, 2)) -> Job:
+    task = find_task("cartpole")
+    return Job(task, find_network(task, "mlp"), seeds, (0.001, 0.01), SETTINGS)
+
+
+def _same(one: Training, other: Training) -> None:
+    assert torch.equal(one.network.parameters.values, other.network.parameters.values)
+    assert torch.equal(one.initial_parameters, other.initial_parameters)
+    assert np.array_equal(one.returns, other.returns)
+    assert one.env_steps == other.env_steps
+
+
+@pytest.fixture(scope="module")
+def whole() -> Training:
+    return train(_job())
+
+
+def test_two_processes_give_the_bits_that_one_gives(whole: Training) -> None:
+    seen: list[Progress] = []
+    training = train_in_processes(_job(), 2, on_progress=seen.append)
+    _same(training, whole)
+    assert not training.interrupted
+    assert seen[-1].total == SETTINGS.updates * SETTINGS.batch
+
+
+def test_parts_trained_one_by_one_merge_into_the_whole(whole: Training) -> None:
+    parts = split(_job(), 3)
+    _same(merge(_job(), parts, [shards._plain(train(part)) for part in parts]), whole)
+
+
+def test_there_are_no_more_parts_than_seeds() -> None:
+    assert [part.seeds for part in split(_job((5, 7)), 8)] == [(5,), (7,)]
+
+
+def test_a_run_that_diverged_is_named_after_merging() -> None:
+    parts = split(_job(), 3)
+    results = [shards._plain(train(part)) for part in parts]
+    results[1].stopped[1] = 400
+    assert merge(_job(), parts, results).stopped == {_job().runs.index((0.01, 1)): 400}
+
+
+def test_the_seeds_of_a_process_that_dies_are_trained_again(whole: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed:
+        def result(self) -> None:
+            raise shards.BrokenProcessPool
+
+    class Pool:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def __enter__(self) -> Pool:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def submit(self, function, part: Job, place: int):  # type: ignore[no-untyped-def]
+            if place == 1:
+                return Killed()
+            future: shards.Future = shards.Future()
+            future.set_result(shards._plain(train(part)))
+            return future
+
+    monkeypatch.setattr(shards, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(shards, "_watch", lambda *_: None)
+    _same(train_in_processes(_job(), 2), whole)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_every_process_and_saves_what_was_finished(tmp_path: Path) -> None:
+    arguments = ["reference-agents", "train", "cartpole", "--network", "mlp", "--seeds", "2", "--processes", "2"]
+    script = (
+        "import os, signal, threading, sys\n"
+        "from reference_agents import shards\n"
+        "watch = shards._watch\n"
+        "def watching(futures, messages, job, parts, on_progress):\n"
+        "    def tell(progress):\n"
+        "        on_progress(progress)\n"
+        "        if progress.env_steps >= 1_000: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    watch(futures, messages, job, parts, tell)\n"
+        "shards._watch = watching\n"
+        f"sys.argv = {[*arguments, '--out', str(tmp_path)]!r}\n"
+        "from reference_agents.cli import main\n"
+        "if __name__ == '__main__': main()\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+    saved = record.load(tmp_path / "cartpole-mlp")
+    assert saved.interrupted
+    assert len(saved.curves[0].env_steps) >= 2
