@@ -38,7 +38,31 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
         causes=context.causes,
         detail=_detail(context),
         location=decision.location,
+        per_coordinate=_precisions(context),
     )
+
+
+def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
+    """The residual at both precisions, the deployed network's own noise, and how many decisions flip."""
+    measured, deployed = context.measured, context.measured.deployed
+    if measured.nonfinite is not None:
+        return ()
+    dtype = str(context.subject.dtype).removeprefix("torch.")
+    tolerance = context.decision.tolerance
+    rows: list[dict[str, Any]] = [
+        {"name": "float64 copy", "max_residual": measured.relative, "tolerance": tolerance, "kind": "precision"},
+        {
+            "name": f"{dtype} as deployed",
+            "max_residual": deployed.residual,
+            "tolerance": None,
+            "noise": deployed.noise,
+            "kind": "precision",
+        },
+    ]
+    if deployed.decisions:
+        flips = {"checked": deployed.decisions, "violations": deployed.flips}
+        rows.append({"name": "argmax decisions", "kind": "decisions", **flips})
+    return tuple(rows)
 
 
 def _violations(context: NetContext) -> int:

@@ -90,7 +90,8 @@ class NetContext:
         if not self.inputs.is_data:
             return None
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
-        return prove(self.subject.exact, self.inputs, self.outputs, example, box=BOX, names=self.subject.name)
+        usual = self.subject.run(example, exact=True)
+        return prove(self.subject.exact, self.inputs, self.outputs, example, usual, box=BOX, names=self.subject.name)
 
     @cached_property
     def measured(self) -> Measured:

@@ -300,7 +300,7 @@ def _function_motion(entry: FunctionEntry, where: str) -> Motion:
     def apply(values: Array, inputs: Array) -> Array:
         try:
             if values is inputs:
-                return np.stack([np.asarray(entry.function(one.copy())) for one in values]).astype(values.dtype)
+                return np.stack([_moved_input(entry, one, where) for one in values]).astype(values.dtype)
             return np.stack([_moved_output(entry, y, x) for y, x in zip(values, inputs, strict=True)])
         except SymcheckError:
             raise
@@ -312,6 +312,17 @@ def _function_motion(entry: FunctionEntry, where: str) -> Motion:
             ) from error
 
     return apply
+
+
+def _moved_input(entry: FunctionEntry, one: Array, where: str) -> Array:
+    image = np.asarray(entry.function(one.copy()))
+    if image.shape != one.shape:
+        raise SpecError(
+            f"the callable returned shape {image.shape} for a network input of shape {one.shape}.",
+            where=where,
+            remedy="Return the image in the same shape as the input.",
+        )
+    return image
 
 
 def _moved_output(entry: FunctionEntry, output: FloatArray, obs: Array) -> FloatArray:

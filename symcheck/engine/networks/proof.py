@@ -6,7 +6,7 @@ suffice. What the trace says is held against a second run at L_g x before it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +22,7 @@ from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_linear import moved_rows, name_inputs, own_rows
-from symcheck.engine.networks.tracing import Recorder, Tracer, module_names
+from symcheck.engine.networks.tracing import Recorder, Tracer, as_array, module_names
 from symcheck.engine.networks.values import (
     Dense,
     FloatArray,
@@ -89,6 +89,7 @@ def prove(
     inputs: InputClaim,
     outputs: Sequence[OutputClaim],
     example: FloatArray,
+    usual: Mapping[str, FloatArray],
     *,
     box: float = 1.0,
     names: Callable[[str], str] = str,
@@ -100,6 +101,7 @@ def prove(
         inputs: how the input moves; data only.
         outputs: how each output should move.
         example: one input, shape (1, *shape), float64.
+        usual: what the network answers to it when nothing is traced, by output.
         box: inputs for which bounds are computed: |x| <= box, entry by entry.
         names: from a module's name in `net` to the one that records should carry.
 
@@ -112,8 +114,11 @@ def prove(
     # parameters take no gradients here; with gradients disabled, layers may answer from weights they kept
     with torch.enable_grad(), float64_default(), module_names(net, tracer.stack, names), tracer:
         result = net(x)
-    values = [tracer.value(tensor) for tensor in named_outputs(result).values()]
-    proof = _judged(tracer, values, list(named_outputs(result).values()), outputs, box)
+    tensors = named_outputs(result)
+    values = [tracer.value(tensors[claim.path]) for claim in outputs]
+    proof = _judged(tracer, values, [tensors[claim.path] for claim in outputs], outputs, box)
+    if any(not _same(as_array(tensors[path]).reshape(-1), found.reshape(-1)) for path, found in usual.items()):
+        return Proof(None, proof.records, Opaque("the network answers otherwise when it is traced", "forward"), box=box)
     if proof.level in ("exact", "rounded"):
         reason = _contradiction(net, tracer, inputs, example)
         if reason is not None:
@@ -263,4 +268,9 @@ def _agrees(value: Tracked, generator: int, before: FloatArray, after: FloatArra
     per_class = np.empty(value.classes)
     per_class[value.cls] = before
     moved = image.apply(per_class)[value.cls]
-    return bool((difference(moved, after) <= AGREEMENT * output_scale(before)).all())
+    return _same(moved, after)
+
+
+def _same(left: FloatArray, right: FloatArray) -> bool:
+    """Equal up to float64 rounding in a deep network."""
+    return left.shape == right.shape and bool((difference(left, right) <= AGREEMENT * output_scale(left)).all())

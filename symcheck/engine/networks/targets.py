@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import zipfile
 from pathlib import Path
@@ -91,6 +92,8 @@ def _built(item: Any, name: str) -> nn.Module:
 
 
 def _exported(path: Path) -> nn.Module:
+    log = logging.getLogger("torch.export")
+    found, log.disabled = log.disabled, True  # it prints a traceback of what is reported here in one message
     try:
         return torch.export.load(path).module()
     except Exception as error:
@@ -99,6 +102,8 @@ def _exported(path: Path) -> nn.Module:
             where=str(path),
             remedy="Write it again with torch.export.save.",
         ) from error
+    finally:
+        log.disabled = found
 
 
 def _saved(path: Path, trust: bool) -> nn.Module:
@@ -181,7 +186,8 @@ def _corrupt(path: Path, error: Exception) -> TargetError:
 
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    first = lines[0].rstrip(".") if lines else type(error).__name__
+    return f"{first}."
 
 
 def load_checkpoint(net: nn.Module, path: Path, *, trust: bool = False) -> None:

@@ -82,10 +82,9 @@ class Call:
 
     def owner(self, *parameters: Any) -> str:
         """The layer's name: the module that holds the parameter, or that runs, else the parameter, else the line."""
-        for parameter in parameters:
-            name = self.tracer.owners.get(id(parameter))
-            if name:
-                return name
+        names = [self.tracer.owners[id(p)] for p in parameters if id(p) in self.tracer.owners]
+        if any(names) or (names and not self.tracer.own and not self.module):
+            return next((name for name in names if name), "")
         own = next((self.tracer.own[id(p)] for p in parameters if id(p) in self.tracer.own), "")
         return self.module or own or f"{self.name} at {self.source}"
 
@@ -145,7 +144,8 @@ class Tracer(Float64Mode):
                 if isinstance(tensor, torch.Tensor):
                     self.owners.setdefault(id(tensor), names(name))
                     self._known[id(tensor)] = (tensor, None)
-        self.own = {id(tensor): key for key, tensor in net.named_parameters(recurse=False)}
+        leaf = next(net.children(), None) is None  # then its own name, which is empty, names the layer
+        self.own = {} if leaf else {id(tensor): key for key, tensor in net.named_parameters(recurse=False)}
 
     def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
         """Say what is known of a tensor; None: a constant."""
