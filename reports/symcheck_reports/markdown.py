@@ -19,15 +19,16 @@ _WORDS_OF_VERDICT = {"proved": "proved", "passed": "passed", "failed": "**failed
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~@&])")
 
 
-def render(results: Sequence[RunResult] | RunResult) -> str:
+def render(results: Sequence[RunResult] | RunResult, *, budget: int = BUDGET_BYTES) -> str:
     """The report as GitHub-flavoured Markdown that ends with a newline.
 
     Args:
         results: one or more runs.
+        budget: how many bytes may be written; less than `BUDGET_BYTES` where a summary is appended to.
 
     Returns:
-        At most `BUDGET_BYTES` bytes of UTF-8: passes are left out first, then the ends of long failures; what is left
-        out is counted.
+        At most `budget` bytes of UTF-8 (a verdict and a note at least): passes are left out first, then the ends of
+        long failures; what is left out is counted.
 
     Example:
         >>> held = PropertyResult("reward_invariance", "passed", "paired", 500)
@@ -40,7 +41,7 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
     lead = words.verdict_sentence(runs[0]) if len(runs) == 1 else words.summary_sentence(runs)
     head = f"## symcheck: {verdict}\n\n{escaped(lead)}\n\n"
     ordered = sorted(runs, key=lambda run: run.verdict in ("passed", "proved"))
-    return head + _fitting([_run(run, several=len(runs) > 1) for run in ordered], BUDGET_BYTES - len(head.encode()))
+    return head + _fitting([_run(run, several=len(runs) > 1) for run in ordered], budget - len(head.encode()))
 
 
 def _fitting(parts: Sequence[str], budget: int) -> str:

@@ -106,11 +106,15 @@ class Report:
 
         return junit.render(self.results)
 
-    def to_markdown(self) -> str:
-        """Markdown for a pull request or a step summary."""
+    def to_markdown(self, *, after: int = 0) -> str:
+        """Markdown for a pull request or a step summary.
+
+        Args:
+            after: how many bytes the summary holds already; the whole stays below what GitHub shows.
+        """
         from symcheck_reports import markdown
 
-        return markdown.render(self.results)
+        return markdown.render(self.results, budget=markdown.BUDGET_BYTES - after)
 
     def save_html(self, path: str | Path) -> Path:
         """Write the page.

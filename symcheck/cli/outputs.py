@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ class Outputs:
             (self.html, report.to_html, False),
             (self.json, report.to_json, False),
             (self.junit, report.to_junit, False),
-            (self.markdown, report.to_markdown, True),
+            (self.markdown, lambda: report.to_markdown(after=_size(self.markdown)), True),
         )
         for path, render, append in writers:
             if path is not None:
@@ -76,10 +77,16 @@ class Outputs:
     def _print(self, report: Report) -> None:
         from rich.console import Console
 
-        from symcheck_reports import terminal
+        from symcheck_reports import annotations, terminal
 
         if self.quiet:
             typer.echo(report.verdict)
             return
         wide_enough = None if sys.stdout.isatty() else 100  # rich guesses 80 for a pipe
         terminal.print_run(report.results, Console(width=wide_enough, highlight=False))
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            typer.echo(annotations.render(report.results), nl=False)
+
+
+def _size(path: Path | None) -> int:
+    return path.stat().st_size if path is not None and path.is_file() else 0
