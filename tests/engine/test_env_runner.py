@@ -340,3 +340,13 @@ def test_another_seed_draws_other_noise() -> None:
         for seed in range(4)
     }
     assert len(p_values) > 1
+
+
+def test_a_state_kept_in_float32_is_judged_in_float32() -> None:
+    valley = atlas.entry("mountaincar-continuous/valley").symmetry()
+    result = run(lambda: gym.make("MountainCarContinuous-v0"), valley, samples=3000)
+    transition = {one.name: one for one in result.properties}["transition_invariance"]
+    assert transition.verdict == "failed"
+    # Broken at walls and the goal, not by the rounding of the state to float32 everywhere.
+    assert transition.violations < 1000
+    assert "stops at its lower bound" in " ".join(transition.causes)

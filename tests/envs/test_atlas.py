@@ -32,4 +32,4 @@ def test_an_unknown_name_proposes_the_nearest() -> None:
 
 
 def test_an_environment_that_is_not_known_has_no_entries() -> None:
-    assert atlas.entries_for("FrozenLake-v1") == ()
+    assert atlas.entries_for("Blackjack-v1") == ()

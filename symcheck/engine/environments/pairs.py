@@ -193,20 +193,20 @@ class Pairs:
         shown_left = [self.bound.observation(c.word, observe(c.situation.state)) for c in measured.cases]
         shown_right = [observe(c.image.state) for c in measured.cases]
         expected, actual = codec.flatten_batch(shown_left), codec.flatten_batch(shown_right)
-        return Comparison("observation", _rounding(codec.coordinates, expected, actual), expected, actual)
+        return Comparison("observation", _rounding(codec.coordinates, actual), expected, actual)
 
     def _transitions(self, measured: Measurement) -> Comparison:
         codec = self.stepper.codec
         expected = self._mapped(measured, lambda word, rows: self._observation_images(word, measured, rows))
         actual = measured.right.flat
-        coordinates = _rounding(codec.coordinates, expected, actual)
+        coordinates = _rounding(codec.coordinates, actual)
         left_states, right_states = measured.left.states, measured.right.states
         if not self.placement.exact_state or left_states is None or right_states is None:
             return Comparison("transition", coordinates, expected, actual)
         states = self._mapped(measured, lambda word, rows: self.placement.state_images(word, left_states[rows]))
         name = "observation" if self.placement.kind == "observation" else "state"
         inner = vector_coordinates(name, states.shape[1], epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
-        inner = _rounding(inner, states, right_states)
+        inner = _rounding(inner, right_states)
         return Comparison(
             "transition",
             coordinates.joined(inner),
@@ -298,11 +298,14 @@ def _single(values: Vector) -> bool:
         return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
 
 
-def _rounding(coordinates: Coordinates, expected: Vector, actual: Vector) -> Coordinates:
-    """The coordinates with the precision that their values show: float32 values in a float64 space stay float32."""
+def _rounding(coordinates: Coordinates, actual: Vector) -> Coordinates:
+    """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
+
+    Only values as the environment gave them count: the image of a float32 number under an affine map is none.
+    """
     epsilon = coordinates.epsilon.copy()
     for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):
-        column = np.concatenate([expected[:, j], actual[:, j]])
+        column = actual[:, j]
         if _single(column) and not (column == np.round(column)).all():
             epsilon[j] = FLOAT32_EPSILON
     return replace(coordinates, epsilon=epsilon)
