@@ -125,7 +125,7 @@ class BiasExpansion(Expansion):
         """The bias vector."""
         if gather is None:
             return (coefficients @ cast(Tensor, factors)).reshape(self.used_shape)
-        taken = torch.take(coefficients, gather)
+        taken = coefficients.view(-1).index_select(0, gather)
         return taken if factors is None else taken * factors
 
     def by_channel(self, coefficients: Tensor) -> Tensor:

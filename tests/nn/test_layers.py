@@ -499,3 +499,32 @@ def test_an_odd_function_is_accepted_on_signed_components() -> None:
 def test_along_an_axis_that_no_element_moves_any_stride_will_do() -> None:
     layer = BasisConv2d(SWAP, SWAP, 1, 1, 3, spatial=["flip_lr"], stride=(2, 1), input_size=(6, 5))
     assert layer.output_size((6, 5)) == (2, 3)
+
+
+def test_many_networks_run_as_one_with_stacked_coefficients() -> None:
+    layer, *others = (BasisLinear(reps.regular(C4), COMPASS, 3, 2) for _ in range(4))
+    parameters, buffers = torch.func.stack_module_state(others)
+    x = torch.randn(5, 3, 4)
+    stacked = torch.func.vmap(lambda p, b: torch.func.functional_call(layer, (p, b), (x,)))(parameters, buffers)
+    for given, other in zip(stacked, others, strict=True):
+        torch.testing.assert_close(given, other(x))
+
+
+def test_inference_mode_keeps_the_weight_and_training_goes_on() -> None:
+    net = cart_pole()
+    x = torch.randn(3, 1, 4)
+    with torch.inference_mode():
+        first, second = net(x)[0], net(x)[0]
+    assert torch.equal(first, second)
+    net(x)[0].sum().backward()
+    with torch.no_grad():
+        assert torch.equal(net(x)[0], first)
+
+
+def test_bfloat16_networks_run_with_and_without_autograd() -> None:
+    net = cart_pole().bfloat16()
+    x = torch.randn(3, 1, 4).bfloat16()
+    expected = net(x)[0]
+    with torch.no_grad():
+        for _ in range(2):
+            assert residual(net(x)[0].float(), expected.float()) < 0.05  # 8 bits of mantissa
