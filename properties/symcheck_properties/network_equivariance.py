@@ -113,8 +113,8 @@ def _detail(context: NetContext) -> str:
     sentences = [decision.why[0].upper() + decision.why[1:] + "."]
     if measured.nonfinite is None:
         sentences.append(
-            f"Largest residual {measured.relative:.1e} of the output's scale over {measured.pairs} pairs, on a float64 "
-            f"copy ({context.region})."
+            f"Largest residual {measured.relative:.1e} of the output's scale over {measured.pairs} pairs, on "
+            f"{'the network as deployed' if context.subject.coarse else 'a float64 copy'} ({context.region})."
         )
         dtype = str(context.subject.dtype).removeprefix("torch.")
         deployed = measured.deployed

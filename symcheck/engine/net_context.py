@@ -86,8 +86,8 @@ class NetContext:
 
     @cached_property
     def proof(self) -> Proof | None:
-        """What the weights say; None where the action is a callable, or the mode is train."""
-        if not self.inputs.is_data:
+        """What the weights say; None where the action is a callable, or no float64 copy runs."""
+        if not self.inputs.is_data or self.subject.coarse:
             return None
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
         usual = self.subject.run(example, exact=True)

@@ -113,6 +113,8 @@ def _method_reason(context: NetContext, interrupted: bool) -> str:
     if context.stochastic:
         return "the network answers twice differently: nothing can be compared without its noise seed"
     proof = context.proof
+    if context.subject.coarse:
+        return "samples at the deployed precision: no float64 copy of the network runs"
     if proof is None:
         return "the action is a callable: no proof from weights, samples only"
     if proof.reason is not None and proof.reason.record is None:

@@ -84,6 +84,29 @@ def test_a_network_that_behaves_otherwise_when_watched_is_not_proved(net: type[n
     assert run_net(net(), mirror()).verdict in ("failed", "undecided")
 
 
+class SingleOnly(nn.Module):
+    """Refuses inputs of another precision than float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = mirror_mlp()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.element_size() != 4:
+            raise TypeError("float32 only")
+        return self.inner(x)
+
+
+def test_a_network_without_a_float64_copy_is_judged_as_deployed() -> None:
+    result = run_net(SingleOnly(), mirror())
+    assert result.verdict == "passed"
+    assert "no float64 copy" in result.method_reason
+    torch.manual_seed(0)
+    bad = SingleOnly()
+    bad.inner = nn.Linear(4, 2)
+    assert run_net(bad, mirror()).verdict == "failed"
+
+
 class Hooked(nn.Module):
     """A forward hook that spoils one unit."""
 

@@ -112,8 +112,12 @@ def prove(
     x = torch.from_numpy(np.ascontiguousarray(example))
     tracer.learn(x, _input_value(inputs, box))
     # parameters take no gradients here; with gradients disabled, layers may answer from weights they kept
-    with torch.enable_grad(), float64_default(), module_names(net, tracer.stack, names), tracer:
-        result = net(x)
+    try:
+        with torch.enable_grad(), float64_default(), module_names(net, tracer.stack, names), tracer:
+            result = net(x)
+    except Exception as error:  # its own code, or torch's, does not run on one traced input
+        raised = f"tracing raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return Proof(None, tracer.records, Opaque(raised, (tracer.stack or ["forward"])[-1] or "forward"), box=box)
     tensors = named_outputs(result)
     values = [tracer.value(tensors[claim.path]) for claim in outputs]
     proof = _judged(tracer, values, [tensors[claim.path] for claim in outputs], outputs, box)

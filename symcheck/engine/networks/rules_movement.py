@@ -51,7 +51,10 @@ def reshaped(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
     if value is None or isinstance(value, Opaque):
         return value
     if isinstance(value, Tracked):
-        return Tracked(call.shape, value.cls, value.images, _reshaped_origin(value.origin, call.shape), value.interval)
+        moved = Tracked(call.shape, value.cls, value.images, _reshaped_origin(value.origin, call.shape), value.interval)
+        images = len(value.shape) >= 4 and value.shape[-1] > 1 and len(call.shape) == 2
+        moved.flattened = value.shape[1:] if images else value.flattened
+        return moved
     if isinstance(value, Dense):
         return Dense(call.shape, value.maps, value.interval)
     return Pending(call.shape, value.parent, value.weight, value.bias, value.noise, value.record)

@@ -38,6 +38,9 @@ class Subject:
         device: of the deployed copy.
         noise_seed: seeds torch before every forward pass; None to leave its generator running.
 
+    Attributes:
+        coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
+
     Raises:
         TargetError: the network cannot be copied.
         OptionError: the device does not exist.
@@ -59,12 +62,24 @@ class Subject:
         self.noise_seed = noise_seed
         self.dtype = _deployed_dtype(net, dtype)
         self.device = _device(device)
-        self.exact = in_float64(net).train(training)
+        self.coarse = False
         cast = None if dtype is None else self.dtype
         self.deployed = copied(net, device=self.device, dtype=cast).train(training)
         self.one_by_one = False
-        for parameter in self.exact.parameters():
-            parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
+        self.exact = self._float64_copy(net, training)
+
+    def _float64_copy(self, net: nn.Module, training: bool) -> nn.Module:
+        """A copy that runs in float64, without gradients of parameters; the deployed one where none does."""
+        try:
+            exact = in_float64(net).train(training)
+            for parameter in exact.parameters():
+                parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
+            with torch.no_grad():
+                _in_float64(exact, torch.zeros(2, *self.shape, dtype=torch.float64))
+        except Exception:  # quantised layers, bits read as other numbers: what it is, the deployed copy may do as well
+            self.coarse = True
+            return self.deployed
+        return exact
 
     def name(self, module: str) -> str:
         """A module's name in the network as it was given: what this package wrapped around it does not show."""
@@ -111,6 +126,7 @@ class Subject:
     def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
         if self.noise_seed is not None:
             torch.manual_seed(self.noise_seed)
+        exact = exact and not self.coarse
         net = self.exact if exact else self.deployed
         dtype, device = (torch.float64, torch.device("cpu")) if exact else (self.dtype, self.device)
         x = torch.from_numpy(np.ascontiguousarray(inputs, dtype=np.float64)).to(dtype=dtype, device=device)

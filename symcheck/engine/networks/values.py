@@ -183,6 +183,7 @@ class Tracked:
         origin: the affine map that produced it, where a Linear layer did, so that it can be judged against a given
             output action.
         interval: bounds over a box of inputs; None where an operation without bounds came before.
+        flattened: the shape of the images that were just flattened, if so: a hint for the layer that follows.
     """
 
     shape: tuple[int, ...]
@@ -190,6 +191,7 @@ class Tracked:
     images: tuple[SignedPermutation, ...]
     origin: Pending | None = None
     interval: Interval | None = None
+    flattened: tuple[int, ...] = ()
 
     @property
     def classes(self) -> int:
