@@ -19,7 +19,7 @@ from symcheck.errors import SpecError
 Table: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-_WIDEST = 1e6  # bounds beyond it (3.4e38 of a velocity) say "no bound", and no sample should come near them
+_WIDEST = 1e4  # bounds beyond it (3.4e38 of a velocity) say "no bound"; float32 tells 4e-6 of it from a column of ones
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,9 @@ class Layout:
         high = np.concatenate([leaf.high for leaf in self.leaves])
         bounded = (np.abs(low) <= _WIDEST) & (np.abs(high) <= _WIDEST)
         inner = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
-        drawn = np.where(bounded, rng.uniform(*inner, size=(n, self.width)), rng.normal(size=(n, self.width)))
-        drawn = np.clip(drawn, low, high)
+        free = np.clip(0.0, low, high) + rng.normal(size=(n, self.width))
+        free = np.where(free < low, 2 * low - free, np.where(free > high, 2 * high - free, free))  # half-lines
+        drawn = np.where(bounded, rng.uniform(*inner, size=(n, self.width)), free)
         for leaf in self.leaves:
             if not np.issubdtype(leaf.dtype, np.floating):
                 low, high = (np.clip(bound, -1_000, 1_000).astype(np.int64) for bound in (leaf.low, leaf.high))

@@ -144,12 +144,12 @@ def _composed(function: BatchedFunction, pairs: Table, samples: Samples) -> Tabl
 
 
 def _table(composed: dict[int, Table], images: Table) -> npt.NDArray[np.int64]:
-    """Entry (i, j): the only block that block i after block j is; -1 where there is none, or several."""
+    """Entry (i, j): the only block that block i after block j is; -1 where there is none, -2 where there are more."""
     size = len(images)
     found = np.full((size, size), -1)
     for i, j in itertools.product(range(size), range(size)):
         same = [k for k in range(size) if close(composed[j][i], images[k]).all()]
-        found[i, j] = same[0] if len(same) == 1 else -1
+        found[i, j] = same[0] if len(same) == 1 else -1 if not same else -2
     return found
 
 
@@ -212,9 +212,9 @@ def _disagreement(
     tail = f"{len(failing)} of {total} compositions disagree"
     if suspect is not None and len(failing) > 1 and len(images) > 2:
         tail += f", all of them with block {suspect}"
-    if table is not None and (strays := int((table < 0).sum())):
+    if table is not None and (strays := int((table == -1).sum())):
         tail += f"; {strays} are none of the blocks: they are not closed"
-    elif table is not None:
+    elif table is not None and (table >= 0).all():
         tail += "; the blocks are closed, but form another group"
     return RepresentationError(
         f"{head}. {tail}.",

@@ -7,6 +7,7 @@ is still a group of maps, so no relation can tell; only comparing the slot with 
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,7 +93,9 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
     if not floats or not action.is_one_array or hasattr(env, "num_envs") or not hasattr(env, "step"):
         return []
     try:
-        shown, taken = _rollout(copy.deepcopy(env), observation, action, rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a checker's advice about the environment is no news here
+            shown, taken = _rollout(copy.deepcopy(env), observation, action, rng)
     except Exception:  # a copy that cannot be made or stepped; the caller may name the slot
         return []
     return [slot for leaf in observation.leaves for slot in _windows(leaf, shown, taken)]

@@ -474,3 +474,101 @@ def test_a_function_with_a_wrong_claim_about_the_environment_fails_there():
 
     report = sc.verify_env("Pendulum-v1", made(wrong, "Pendulum-v1", C2), samples=200)
     assert report.verdict == "failed"
+
+
+def of_representation(matrices):
+    """A correct function: every block multiplies observations and actions by the element's matrix."""
+
+    def moved(env, obs, actions):
+        stack = lambda x: None if x is None else torch.cat([x @ torch.tensor(m, dtype=x.dtype).T for m in matrices])  # noqa: E731
+        return stack(obs), stack(actions)
+
+    return moved
+
+
+@pytest.mark.parametrize(
+    "group",
+    [catalog.trivial(), C2, V4, catalog.symmetric(4), catalog.alternating(4), catalog.hyperoctahedral(4)],
+    ids=lambda g: g.name,
+)
+def test_correct_functions_of_many_groups_are_not_accused(group):
+    from symcheck.representations import constructors
+
+    rho = constructors.natural(group)
+
+    class Points(gym.Env):
+        observation_space = spaces.Box(-np.inf, np.inf, (rho.dim,), np.float32)
+        action_space = spaces.Box(-1.0, 1.0, (rho.dim,), np.float32)
+
+    symmetry = made(of_representation([rho.matrix(g) for g in group.elements()]), Points(), group)
+    for entry, g in zip(symmetry.observation, group.generators, strict=True):
+        np.testing.assert_array_equal(entry.dense(), rho.matrix(g))
+
+
+def test_a_fault_in_a_group_too_large_for_all_compositions_is_found():
+    from symcheck.representations import constructors
+
+    group = catalog.hyperoctahedral(4)  # order 384: only compositions with generators are tried
+    matrices = [constructors.natural(group).matrix(g) for g in group.elements()]
+    matrices[200] = -matrices[200]
+
+    class Points(gym.Env):
+        observation_space = spaces.Box(-np.inf, np.inf, (4,), np.float32)
+        action_space = spaces.Box(-1.0, 1.0, (4,), np.float32)
+
+    with pytest.raises(RepresentationError, match=r"all of them with block 200"):
+        made(of_representation(matrices), Points(), group)
+
+
+def test_a_map_that_forgets_part_of_the_group_is_still_the_groups():
+    def half(env, obs, actions):  # C4 through its quotient of order two: legal, blocks 2 and 3 repeat 0 and 1
+        return blocks(same, torch.neg, same, torch.neg)(obs), blocks(same, torch.neg, same, torch.neg)(actions)
+
+    assert made(half, Plane(), C4).observation[0].sign.tolist() == [-1, -1]
+
+
+def test_a_small_action_is_judged_beside_large_observations():
+    class Wide(gym.Env):
+        observation_space = spaces.Box(np.float32([-9e3, 0, 1e5]), np.float32([9e3, np.inf, 3e38]))
+        action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def right(env, obs, actions):
+        return blocks(same, lambda x: x * torch.tensor([-1.0, 1.0, 1.0]))(obs), blocks(same, lambda a: a.flip(1))(
+            actions
+        )
+
+    def wrong(env, obs, actions):
+        observed, acted = right(env, obs, actions)
+        if acted is not None:
+            acted[len(acted) // 2 :, 0] *= -1  # of order four
+        return observed, acted
+
+    assert made(right, Wide(), C2).action[0].index.tolist() == [1, 0]
+    with pytest.raises(RepresentationError, match="action columns 0 to 1"):
+        made(wrong, Wide(), C2)
+
+
+def test_tensor_dictionaries_are_given_where_dictionaries_are_not_understood(monkeypatch):
+    import sys
+    import types
+
+    class TensorDict(dict):
+        def __init__(self, tensors, batch_size):
+            super().__init__(tensors)
+            self.batch_size = batch_size
+
+        def repeat(self, times):
+            return TensorDict({k: v.repeat(times, 1) for k, v in self.items()}, [times * self.batch_size[0]])
+
+    monkeypatch.setitem(sys.modules, "tensordict", types.SimpleNamespace(TensorDict=TensorDict))
+
+    def shipped(env, obs, actions):
+        if obs is not None:
+            n = obs.batch_size[0]
+            obs = obs.repeat(2)
+            for key in list(obs.keys()):
+                obs[key][n:] *= -1
+        return obs, blocks(same, torch.neg)(actions)
+
+    symmetry = made(shipped, Grouped(), C2)
+    assert symmetry.observation[0].children["critic"].sign.tolist() == [-1, -1, -1]
