@@ -6,18 +6,35 @@ computes no statistics and invents no figure: everything comes from `symcheck.en
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, to_json_value
 from symcheck_reports import words
+from symcheck_reports.evidence import (
+    GapView,
+    PrecisionView,
+    coordinates,
+    decisions,
+    gaps,
+    precisions,
+    said_once,
+    without_precision,
+)
 from symcheck_reports.formatting import leaves, number, one_line, scientific, shape_of
 
 # A table of more rows is not read; the entries that differ most come first, and JSON has all of them.
 MAX_TABLE_ROWS = 64
 # Smaller grids are easier to read as numbers than as a picture.
 MIN_PICTURE_SIDE = 5
+# Entries of an input that are still written out beside its picture.
+_SPELLED_OUT = 12
+# How the engine marks outcomes that are laws: lists of (value, probability).
+_LAW = "(value, probability)"
+# The only kind of address that a picture may have.
+_PICTURE = "data:image/png;base64,"
 # What the entries of an outcome belong to, where the engine does not name them.
 _OUTCOMES = {"transition_invariance": "next s", "observation_equivariance": "obs", "reward_invariance": "reward"}
 
@@ -72,6 +89,8 @@ class CounterexampleView:
         residual: residual, place, unit and tolerance in words.
         tables: the input and its image; what was expected and what was measured.
         pictures: the same drawn, where they are grids; empty otherwise.
+        renders: drawn by the environment itself, as (caption, address); empty where it cannot.
+        verdict: the property's: a violation that is accepted does not fail.
         observation: the raw observation, for drawings of known environments.
         image_observation: the raw image of the observation, or None.
         action: the raw action, or None.
@@ -92,6 +111,8 @@ class CounterexampleView:
     residual: str
     tables: tuple[NumberTable, ...]
     pictures: tuple[Picture, ...]
+    renders: tuple[tuple[str, str], ...]
+    verdict: Verdict
     observation: Any
     image_observation: Any
     action: Any
@@ -156,6 +177,7 @@ class LayerView:
         representation: how the group acts on its output.
         residual: as text.
         verdict: one of the verdicts, or another word of the engine's.
+        notes: where in the layer the residual is, and why it does not carry the action; empty where it does.
     """
 
     name: str
@@ -163,6 +185,7 @@ class LayerView:
     representation: str
     residual: str
     verdict: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,6 +209,10 @@ class RunView:
         facts: (name, value) pairs: seed, alpha, duration, versions.
         command: the command that repeats the run.
         interrupted: whether it was stopped early.
+        shared: (properties, text) of evidence that several properties have in common, to be said once.
+        precisions: the outputs at each precision, for networks.
+        decisions: (decisions compared, decisions that flip), for networks that choose by the largest output; or None.
+        gaps: bounds on the loss of value, for approximate symmetries.
     """
 
     anchor: str
@@ -205,6 +232,10 @@ class RunView:
     command: str = ""
     interrupted: bool = False
     tally: dict[Verdict, int] = field(default_factory=dict)
+    shared: tuple[tuple[tuple[str, ...], str], ...] = ()
+    precisions: tuple[PrecisionView, ...] = ()
+    decisions: tuple[int, int] | None = None
+    gaps: tuple[GapView, ...] = ()
 
 
 def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) -> RunView:
@@ -221,6 +252,8 @@ def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) 
     prefix = f"run{index + 1}"
     anchors = {i: f"{prefix}-counterexample{i + 1}" for i, p in enumerate(run.properties) if p.counterexample}
     shown = _shown(run.properties, max_passing)
+    shared, own = said_once([(p.name, p.detail) for p in run.properties])
+    own = [without_precision(text) if p.per_coordinate else text for p, text in zip(run.properties, own, strict=True)]
     return RunView(
         anchor=prefix,
         kind=run.kind,
@@ -230,8 +263,8 @@ def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) 
         verdict=run.verdict,
         sentence=words.verdict_sentence(run),
         claims=tuple((part, tuple(texts)) for part, texts in run.claim.items() if texts),
-        properties=tuple(_property_view(run.properties[i], anchors.get(i, "")) for i in shown),
-        counterexamples=tuple(_counterexample_view(run.properties[i], anchors[i]) for i in anchors),
+        properties=tuple(_property_view(run.properties[i], anchors.get(i, ""), own[i]) for i in shown),
+        counterexamples=tuple(_counterexample_view(run.properties[i], anchors[i], own[i]) for i in anchors),
         layers=tuple(_layer_view(layer) for layer in run.layers),
         left_out=len(run.properties) - len(shown),
         method_reason=run.method_reason,
@@ -239,6 +272,10 @@ def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) 
         command=run.command,
         interrupted=run.interrupted,
         tally=words.count_verdicts(run.properties),
+        shared=shared,
+        precisions=precisions(run),
+        decisions=decisions(run),
+        gaps=gaps(run),
     )
 
 
@@ -252,7 +289,7 @@ def _group_words(group: dict[str, Any]) -> str:
     return f"{group.get('name', '?')} (order {group.get('order', '?')})"
 
 
-def _property_view(result: PropertyResult, anchor: str) -> PropertyView:
+def _property_view(result: PropertyResult, anchor: str, detail: str) -> PropertyView:
     said = words.property_words(result.name)
     return PropertyView(
         name=result.name,
@@ -266,11 +303,11 @@ def _property_view(result: PropertyResult, anchor: str) -> PropertyView:
         residual=scientific(result.max_residual),
         tolerance=scientific(result.tolerance),
         unit=result.unit,
-        detail=result.detail,
+        detail=detail,
         location=result.location or "",
         p_value="" if result.p_value is None else scientific(result.p_value),
         anchor=anchor,
-        causes=result.causes,
+        causes=tuple(words.coded(cause) for cause in result.causes),
         residuals=_residuals(result),
     )
 
@@ -284,12 +321,13 @@ def _region(result: PropertyResult) -> str:
 def _residuals(result: PropertyResult) -> tuple[tuple[str, float | None, float | None], ...]:
     if result.max_residual is None and not result.per_coordinate:
         return ()
-    coordinates = [
+    listed = coordinates(result)
+    named = [
         (str(entry.get("name", "")), entry.get("max_residual"), entry.get("tolerance"))
-        for entry in result.per_coordinate
-        if len(result.per_coordinate) > 1  # a single one repeats the property
+        for entry in listed
+        if len(listed) > 1  # a single one repeats the property
     ]
-    return ((result.name, result.max_residual, result.tolerance), *coordinates)
+    return ((result.name, result.max_residual, result.tolerance), *named)
 
 
 def _layer_view(layer: dict[str, Any]) -> LayerView:
@@ -300,36 +338,60 @@ def _layer_view(layer: dict[str, Any]) -> LayerView:
         representation=str(layer.get("representation") or ""),
         residual="" if residual is None else scientific(residual),
         verdict=str(layer.get("verdict") or ""),
+        notes=_layer_notes(layer) if layer.get("verdict") == "failed" else (),
     )
 
 
-def _counterexample_view(result: PropertyResult, anchor: str) -> CounterexampleView:
+def _layer_notes(layer: dict[str, Any]) -> tuple[str, ...]:
+    ulps = layer.get("ulps")
+    size = f"{ulps:.3g} float32 ulps" if isinstance(ulps, int | float) and ulps > 0 else ""
+    place = str(layer.get("place") or "") if size else ""
+    notes = (str(layer.get("cause") or ""), ", ".join(part for part in (place, size) if part))
+    source = str(layer.get("source") or "")
+    return tuple(note for note in (*notes, f"from {source}" if ":" in source else "") if note)
+
+
+def _counterexample_view(result: PropertyResult, anchor: str, detail: str) -> CounterexampleView:
     example = result.counterexample
     if example is None:
         raise ValueError(f"expected a property with a counterexample, got {result.name!r} without one")
     said = words.property_words(result.name)
     symbol = "x" if words.is_network_property(result.name) else "s"
+    pictures = _pictures(example, symbol)
     tables = (_input_table(example, symbol), *_outcome_tables(example, result))
     return CounterexampleView(
         anchor=anchor,
         property_name=result.name,
         equation=said.equation,
         meaning=said.meaning,
-        place=words.place_sentence(result),
+        place=_place(result, bool(example.pictures) or bool(pictures), symbol),
         residual=words.residual_sentence(result),
         tables=tuple(table for table in tables if table.rows),
-        pictures=_pictures(example, symbol),
+        pictures=() if example.pictures else pictures,
+        renders=tuple((c, uri) for c, uri in example.pictures if uri.startswith(_PICTURE)),
+        verdict=result.verdict,
         observation=to_json_value(example.observation),
         image_observation=to_json_value(example.image_observation),
         action=to_json_value(example.action),
         image_action=to_json_value(example.image_action),
         expected=to_json_value(example.expected),
         actual=to_json_value(example.actual),
-        causes=result.causes,
+        causes=tuple(words.coded(cause) for cause in result.causes),
         reproduce=example.reproduce,
-        detail=result.detail,
+        detail=detail,
         evidence=words.evidence(result),
     )
+
+
+def _place(result: PropertyResult, is_drawn: bool, symbol: str) -> str:
+    """Where it fails, in words; an input that is drawn below is not spelled out."""
+    example = result.counterexample
+    if not is_drawn or example is None or len(list(leaves(to_json_value(example.observation)))) <= _SPELLED_OUT:
+        return words.place_sentence(result)
+    short = words.place_sentence(
+        dataclasses.replace(result, counterexample=dataclasses.replace(example, observation=None))
+    )
+    return f"{short}, {symbol} as drawn below"
 
 
 def _input_table(example: Counterexample, symbol: str) -> NumberTable:
@@ -356,6 +418,8 @@ def _input_table(example: Counterexample, symbol: str) -> NumberTable:
 def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[NumberTable]:
     if example.expected is None and example.actual is None:
         return []
+    if _LAW in example.where:
+        return [_law_table(example)]
     expected = list(leaves(to_json_value(example.expected)))
     actual = dict(leaves(to_json_value(example.actual)))
     names = _coordinate_names(result, len(expected))
@@ -381,8 +445,35 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
     return [table]
 
 
+def _law_table(example: Counterexample) -> NumberTable:
+    """Probabilities side by side, value by value: both sides are lists of (value, probability)."""
+    sides = [{number(v, 8): p for v, p in _law_pairs(side)} for side in (example.expected, example.actual)]
+    values = list(dict.fromkeys([*sides[0], *sides[1]]))
+    gaps = [float(sides[1].get(v, 0.0)) - float(sides[0].get(v, 0.0)) for v in values]
+    rows = tuple(
+        (
+            v,
+            number(sides[0].get(v, 0.0), 8),
+            number(sides[1].get(v, 0.0), 8),
+            scientific(gap if abs(gap) > 1e-15 else 0.0),
+        )
+        for v, gap in zip(values, gaps, strict=True)
+    )
+    worst = max((abs(gap) for gap in gaps), default=0.0)
+    marked = frozenset(i for i, gap in enumerate(gaps) if worst > 0 and abs(gap) > 0.999 * worst)
+    caption = f"The {example.where.split(',')[0]}: probabilities"
+    columns = ("value", "expected", "measured", "difference")
+    return NumberTable(caption, columns, rows[:MAX_TABLE_ROWS], marked, max(0, len(rows) - MAX_TABLE_ROWS))
+
+
+def _law_pairs(side: Any) -> list[tuple[Any, Any]]:
+    plain = to_json_value(side)
+    listed = plain if isinstance(plain, list) else []
+    return [(pair[0], pair[1]) for pair in listed if isinstance(pair, list) and len(pair) == 2]
+
+
 def _coordinate_names(result: PropertyResult, size: int) -> list[str]:
-    named = [str(entry.get("name", "")) for entry in result.per_coordinate]
+    named = [str(entry.get("name", "")) for entry in coordinates(result)]
     return named if len(named) == size else [""] * size
 
 

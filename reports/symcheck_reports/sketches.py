@@ -38,15 +38,25 @@ class _Sketch:
     push: Callable[[Sequence[float], float], list[Markup]]
 
 
+def knows(target: str) -> bool:
+    """Whether there is a sketch for an environment of this id.
+
+    Example:
+        >>> knows("CartPole-v1"), knows("FrozenLake-v1")
+        (True, False)
+    """
+    return any(sketch.pattern.search(target) for sketch in _SKETCHES)
+
+
 def scenes(target: str, view: CounterexampleView) -> list[Scene]:
-    """The counterexample drawn: given, moved by g, and for transitions the next state expected and measured.
+    """The counterexample drawn: given, moved by g, and for transitions both next states.
 
     Args:
         target: the environment's id.
         view: the counterexample.
 
     Returns:
-        Two or three scenes; none for an environment that has no sketch, or values it cannot draw.
+        Two or four scenes; none for an environment that has no sketch, or values it cannot draw.
     """
     sketch = next((s for s in _SKETCHES if s.pattern.search(target)), None)
     given, moved = (_vector(value, sketch) for value in (view.observation, view.image_observation))
@@ -59,8 +69,9 @@ def scenes(target: str, view: CounterexampleView) -> list[Scene]:
     expected, measured = _vector(view.expected, sketch), _vector(view.actual, sketch)
     if view.property_name == "transition_invariance" and expected is not None and measured is not None:
         ghost = svg.element("g", *sketch.body(expected), class_="ghost")
-        drawing = _figure([*sketch.body(measured), ghost], f"{view.anchor}-next", "next state: measured, expected pale")
-        found.append(Scene("next state of the moved step: measured; expected drawn pale", drawing))
+        asked, came = "next state asked for: g T(s, a)", "next state measured: T(g s, g a); the other pale"
+        found.append(_scene(asked, sketch, expected, None, f"{view.anchor}-asked"))
+        found.append(Scene(came, _figure([ghost, *sketch.body(measured)], f"{view.anchor}-next", came)))
     return found
 
 

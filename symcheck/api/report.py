@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from symcheck.engine.results import PropertyResult, RunResult, Verdict, overall_verdict
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, overall_verdict
 from symcheck.errors import SymcheckError
 
 
@@ -21,6 +22,71 @@ class SymmetryFailedError(AssertionError):
     def __init__(self, report: Report) -> None:
         self.report = report
         super().__init__(f"symmetry {report.verdict}\n{report.to_text()}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page that a notebook shows as it is.
+
+    Attributes:
+        html: a complete HTML document.
+        height: in pixels, where it is shown inside another page.
+    """
+
+    html: str
+    height: int = 620
+
+    def _repr_html_(self) -> str:
+        from symcheck_reports import html
+
+        return html.frame(self.html, self.height)
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write the page; like `Report.save_html`."""
+        return write_text(path, self.html)
+
+
+@dataclasses.dataclass(frozen=True)
+class DrawableCounterexample(Counterexample):
+    """A counterexample that knows the run it is from, and so can draw itself.
+
+    Attributes:
+        run: the run.
+        property_name: the property it refutes.
+    """
+
+    run: RunResult | None = dataclasses.field(default=None, repr=False, compare=False)
+    property_name: str = dataclasses.field(default="", compare=False)
+
+    def plot(self) -> Page:
+        """The state, its image and both next states side by side, with expected and measured values.
+
+        Returns:
+            A page that a notebook shows; drawn where the environment is known or draws itself, in numbers elsewhere.
+
+        Raises:
+            SymcheckError: it was made by hand and belongs to no run.
+        """
+        from symcheck_reports import html
+
+        if self.run is None:
+            raise SymcheckError(
+                "this counterexample belongs to no run.", remedy="Take it from a report: report[name].counterexample"
+            )
+        return Page(html.render_counterexamples(self.run, self.property_name))
+
+    def _repr_html_(self) -> str:
+        return self.plot()._repr_html_()
+
+
+def _drawable(result: PropertyResult, run: RunResult) -> PropertyResult:
+    """The same result, its counterexample with a `plot` method."""
+    example = result.counterexample
+    if example is None:
+        return result
+    values = {field.name: getattr(example, field.name) for field in dataclasses.fields(Counterexample)}
+    drawable = DrawableCounterexample(**values, run=run, property_name=result.name)
+    return dataclasses.replace(result, counterexample=drawable)
 
 
 class Report:
@@ -63,8 +129,8 @@ class Report:
 
     @property
     def properties(self) -> tuple[PropertyResult, ...]:
-        """The property results of all symmetries, in the order they were checked."""
-        return tuple(item for result in self.results for item in result.properties)
+        """The property results of all symmetries, in the order they were checked; counterexamples have `plot()`."""
+        return tuple(_drawable(item, run) for run in self.results for item in run.properties)
 
     @property
     def interrupted(self) -> bool:

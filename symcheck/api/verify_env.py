@@ -12,6 +12,7 @@ import gymnasium as gym
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import options_that_differ, to_command
+from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
 from symcheck.api.specs import NamedSymmetry, claimed_symmetries, resolve_symmetry
@@ -80,7 +81,8 @@ def verify_env(
     for item in named:
         command = _command(env, item, env_kwargs, options, accepted)
         result = run_env(target.make, item.symmetry, options=options, target=target.label, command=command, emit=emit)
-        results.append(with_baseline(with_reproduction(result), accepted))
+        drawn = with_pictures(result, target, item.symmetry)
+        results.append(with_baseline(with_reproduction(drawn), accepted))
         if result.interrupted:
             break
     return Report(results)

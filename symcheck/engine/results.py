@@ -36,6 +36,7 @@ class Counterexample:
         reproduce: a shell command (or Python line) that reproduces this failure.
         image_observation: g applied to `observation`; None where not computed.
         image_action: g applied to `action`; None where no action is involved.
+        pictures: drawn by the environment itself, as (caption, `data:` address of a PNG); for pages only, JSON has none.
     """
 
     group_element: str
@@ -49,6 +50,7 @@ class Counterexample:
     reproduce: str = ""
     image_observation: Any = None
     image_action: Any = None
+    pictures: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,15 @@ class RunResult:
             "verdict": self.verdict,
         }
         body = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in head}
-        body["properties"] = [dataclasses.asdict(result) for result in self.properties]
+        body["properties"] = [_plain(result) for result in self.properties]
         return {key: to_json_value(value) for key, value in {**head, **body}.items()}
+
+
+def _plain(result: PropertyResult) -> dict[str, Any]:
+    plain = dataclasses.asdict(result)
+    if plain["counterexample"] is not None:
+        del plain["counterexample"]["pictures"]
+    return plain
 
 
 def overall_verdict(verdicts: Any) -> Verdict:

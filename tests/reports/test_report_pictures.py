@@ -1,0 +1,152 @@
+"""Counterexamples are drawn by the environment's own renderer where it has one, and a broken one costs nothing."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import symcheck as sc
+from symcheck.api import pictures
+from symcheck.api.report import DrawableCounterexample
+from symcheck.errors import SymcheckError
+
+
+class Track(gym.Env[npt.NDArray[np.float64], np.int64]):
+    """A cart on a track that drifts to the right: no mirror symmetry. It draws itself 640 pixels wide."""
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as Gymnasium declares it
+
+    def __init__(self) -> None:
+        self.observation_space = gym.spaces.Box(-10.0, 10.0, (1,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+        self.position = np.zeros(1)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[npt.NDArray[np.float64], dict[str, Any]]:
+        super().reset(seed=seed)
+        self.position = self.np_random.uniform(-1, 1, 1)
+        return self.position.copy(), {}
+
+    def step(self, action: np.int64) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+        self.position = np.clip(self.position + (0.5 if action == 1 else -0.5) + 0.25, -10, 10)
+        return self.position.copy(), 0.0, False, False, {}
+
+    def get_state(self) -> npt.NDArray[np.float64]:
+        return self.position.copy()
+
+    def set_state(self, state: npt.ArrayLike) -> None:
+        self.position = np.asarray(state, dtype=np.float64).reshape(1)
+
+    def render(self) -> Any:
+        image = np.full((480, 640, 3), 255, dtype=np.uint8)
+        image[200:280, int(320 + 30 * self.position[0]) : int(330 + 30 * self.position[0])] = 0
+        return image if self.render_mode == "rgb_array" else None
+
+
+class Blind(Track):
+    def render(self) -> Any:
+        raise RuntimeError("no display")
+
+
+class Shapeless(Track):
+    def render(self) -> Any:
+        return np.zeros((4, 4))
+
+
+class Interrupted(Track):
+    def render(self) -> Any:
+        raise KeyboardInterrupt
+
+
+class Mute(Track):
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
+
+
+@pytest.fixture
+def mirror() -> sc.Symmetry:
+    return sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[-1]], action=[[1, 0]])
+
+
+def size_of(uri: str) -> tuple[int, int]:
+    """Width and height of a PNG in a `data:` address."""
+    header = base64.b64decode(uri.partition(",")[2])[16:24]
+    width, height = struct.unpack(">II", header)
+    return int(width), int(height)
+
+
+def test_state_image_and_both_next_states_are_drawn_by_the_environment(mirror: sc.Symmetry) -> None:
+    example = sc.verify_env(Track, mirror, samples=200)["transition_invariance"].counterexample
+    assert example is not None
+    assert [caption for caption, _ in example.pictures] == [
+        "s, given",
+        "g s, moved by g",
+        "after a from s",
+        "after g a from g s",
+    ]
+    assert len({uri for _, uri in example.pictures}) > 1
+    assert all(size_of(uri) == (213, 160) for _, uri in example.pictures)
+
+
+def test_the_pictures_are_on_the_page_and_not_in_the_json(mirror: sc.Symmetry) -> None:
+    report = sc.verify_env(Track, mirror, samples=200)
+    assert report.to_html().count('alt="g s, moved by g, drawn by the environment"') == 1
+    assert "data:image" not in report.to_json()
+    assert "pictures" not in report.to_json()
+
+
+@pytest.mark.parametrize("env", [Blind, Shapeless, Interrupted, Mute])
+def test_an_environment_that_cannot_draw_fails_with_numbers_as_before(env: type[Track], mirror: sc.Symmetry) -> None:
+    drawn, plain = sc.verify_env(Track, mirror, samples=200), sc.verify_env(env, mirror, samples=200)
+    assert [p.verdict for p in plain.properties] == [p.verdict for p in drawn.properties]
+    example = plain["transition_invariance"].counterexample
+    assert example is not None
+    assert example.pictures == ()
+
+
+def test_the_users_own_environment_keeps_its_render_mode(mirror: sc.Symmetry) -> None:
+    class Uncopied(Track):
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise TypeError("holds a device")
+
+    env = Uncopied()
+    example = sc.verify_env(env, mirror, samples=200)["transition_invariance"].counterexample
+    assert example is not None
+    assert example.pictures
+    assert env.render_mode is None
+
+
+def test_nothing_is_drawn_where_nothing_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "_studio", lambda *args: pytest.fail("an environment was built"))
+    assert sc.verify_env("CartPole-v1", samples=200).verdict == "passed"
+
+
+@pytest.mark.parametrize("shape", [(2000, 3000, 3), (100, 5, 3), (1, 1, 3)])
+def test_every_picture_is_small(shape: tuple[int, int, int]) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    assert len(pictures.address(noise)) <= pictures.MAX_BYTES
+
+
+def test_a_counterexample_plots_state_image_and_both_next_states(mirror: sc.Symmetry) -> None:
+    example = sc.verify_env(Track, mirror, samples=200)["transition_invariance"].counterexample
+    assert isinstance(example, DrawableCounterexample)
+    page = example.plot()
+    assert page.html.count("<img ") == 4
+    assert page._repr_html_().startswith("<iframe ")
+    assert example._repr_html_() == page._repr_html_()
+
+
+def test_a_known_environment_is_plotted_as_a_sketch() -> None:
+    wrong = sc.Symmetry("wrong", sc.groups.cyclic(2), observation=[[-1, -1, 1, -1]], action=[[1, 0]])
+    example = sc.verify_env("CartPole-v1", wrong, samples=200)["transition_invariance"].counterexample
+    assert isinstance(example, DrawableCounterexample)
+    assert example.plot().html.count("<figure><svg") == 4
+
+
+def test_a_counterexample_of_no_run_says_so() -> None:
+    with pytest.raises(SymcheckError, match="belongs to no run"):
+        DrawableCounterexample("g", [0.0], None, 0, None, None, 1.0, "x").plot()
