@@ -234,9 +234,11 @@ def _threshold(frame: Frame, threshold: float | None) -> list[Markup]:
     y = frame.y(threshold)
     line = f"M{svg.coordinate(frame.x.start)} {svg.coordinate(y)}H{svg.coordinate(frame.x.end)}"
     text = f"solved: {number(threshold)}"
+    right = frame.x.end
     return [
         svg.element("path", d=line, class_="limit"),
-        svg.element("text", text, x=frame.x.start + 8, y=y - 7, class_="limit-text"),
+        svg.segment(right - 32, 12, to_x=right, class_="limit"),  # above the frame, where no curve can run
+        svg.element("text", text, x=right - 40, y=17, class_="limit-text end"),
     ]
 
 

@@ -16,7 +16,16 @@ from symcheck.engine.results import RunResult, overall_verdict
 from symcheck_reports import words
 from symcheck_reports.formatting import count, plural
 from symcheck_reports.model import RunView, run_view
-from symcheck_reports.sections import claim, counterexamples, layers, method, properties, residuals
+from symcheck_reports.sections import (
+    claim,
+    counterexamples,
+    layers,
+    method,
+    precision,
+    properties,
+    residuals,
+    value_gap,
+)
 from symcheck_reports.templating import PageHead, Section, document, section
 
 # Half a megabyte: what a mail attachment, a CI artifact preview and a phone all open at once.
@@ -26,7 +35,7 @@ PASSING_WHEN_SHORT = 12
 # Upper bounds for names of ordinary length: a row of the overview, and an article's heading with its links.
 _ROW_BYTES = 420
 _HEADING_BYTES = 400
-_SECTIONS = (claim, properties, counterexamples, layers, residuals, method)
+_SECTIONS = (claim, properties, value_gap, counterexamples, layers, precision, residuals, method)
 
 
 def render_run(results: Sequence[RunResult] | RunResult) -> str:

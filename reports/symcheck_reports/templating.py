@@ -109,7 +109,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.filters.update(formula=formula, count=count, one_line=one_line, spanned=spanned, breakable=breakable)
+    environment.filters.update(
+        formula=formula,
+        count=count,
+        one_line=one_line,
+        spanned=spanned,
+        breakable=breakable,
+        prose=prose,
+        folded=folded,
+    )
     return environment
 
 
@@ -138,6 +146,42 @@ def breakable(text: str) -> Markup:
         Markup('<bdi>reward_<wbr>invariance</bdi>')
     """
     return Markup("<bdi>{}</bdi>").format(Markup(re.sub(r"([_./])", r"\1<wbr>", str(escape(one_line(text, 80))))))
+
+
+_NUMBER = re.compile(r"\d[\d.]*e[+-]\d+")
+
+
+def prose(text: str) -> Markup:
+    """A sentence whose numbers do not break at the sign of their exponent.
+
+    Example:
+        >>> prose("at most 1.0e-12 < x")
+        Markup('at most <span class="nb">1.0e-12</span> &lt; x')
+    """
+    return Markup(_NUMBER.sub(r'<span class="nb">\g<0></span>', str(escape(clean(text)))))
+
+
+_LEAD = 170  # characters: two or three lines of a table cell
+
+
+def folded(text: str) -> tuple[str, str]:
+    """The sentences that fit a table cell, at least one, and the rest.
+
+    Example:
+        >>> folded("One. Two.")
+        ('One. Two.', '')
+        >>> folded("A" * 170 + ". Two.")[1]
+        'Two.'
+    """
+    if len(text) <= _LEAD:
+        return text, ""
+    ends = [i + 1 for i in range(len(text) - 1) if text[i : i + 2] == ". " and _outside(text[:i])]
+    cut = max([end for end in ends if end <= _LEAD] or ends[:1], default=len(text))
+    return text[:cut], text[cut:].strip()
+
+
+def _outside(text: str) -> bool:
+    return text.count("(") <= text.count(")")
 
 
 def spanned(text: str) -> Markup:

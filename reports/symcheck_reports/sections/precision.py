@@ -1,0 +1,35 @@
+"""A network's outputs at each precision, and the decisions that flip: what a deployed network does beside its copy."""
+
+from __future__ import annotations
+
+from symcheck_reports.formatting import count, percent
+from symcheck_reports.model import RunView
+from symcheck_reports.templating import Section, section
+
+
+def build(run: RunView) -> Section | None:
+    """The section, or None where nothing was measured at a precision."""
+    if not run.precisions and run.decisions is None:
+        return None
+    return section(
+        "precision",
+        f"{run.anchor}-precision",
+        "Precision and decisions",
+        rows=run.precisions,
+        sentence=decision_sentence(*run.decisions) if run.decisions is not None else "",
+    )
+
+
+def decision_sentence(checked: int, flips: int) -> str:
+    """What a policy that takes the largest output does under the symmetry.
+
+    Example:
+        >>> decision_sentence(2000, 0)
+        'None of 2,000 decisions flips: the largest output of the moved input is the moved largest output.'
+    """
+    if flips == 0:
+        held = "the largest output of the moved input is the moved largest output"
+        return f"None of {count(checked)} decisions flips: {held}."
+    share, verb = percent(flips / checked), "flips" if flips == 1 else "flip"
+    broken = "for the moved input another output is the largest"
+    return f"{count(flips)} of {count(checked)} decisions ({share}) {verb}: {broken}."

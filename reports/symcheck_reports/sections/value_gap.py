@@ -1,0 +1,13 @@
+"""What an approximate symmetry can cost: a bound on the value lost by acting as if it were exact."""
+
+from __future__ import annotations
+
+from symcheck_reports.model import RunView
+from symcheck_reports.templating import Section, section
+
+
+def build(run: RunView) -> Section | None:
+    """The section, or None where no property states such a bound."""
+    if not run.gaps:
+        return None
+    return section("value_gap", f"{run.anchor}-gap", "What the approximation can cost", gaps=run.gaps)
