@@ -12,7 +12,8 @@
 | `quaternion()` | i, j | 8 |
 | `product(*groups)` | the factors' generators, one factor after the other | product |
 
-A newcomer adds a group here: permutations that generate it, its order, and relators, which are checked on construction.
+A newcomer adds a group here: permutations that generate it, its order, and relators as a function, which the tests
+check by coset enumeration.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +31,17 @@ from symcheck.errors import GroupError, suggestion
 from symcheck.groups import matrix_closure
 from symcheck.groups.group import Element, Group, Word
 
+POINTS_LIMIT = 100_000
+"""Largest n of `cyclic` and `dihedral`."""
+COMPONENTS_LIMIT = 1_000
+"""Largest n of `symmetric`, `alternating` and `hyperoctahedral`."""
 
-def _check_size(n: int, least: int, function: str) -> None:
+
+def _check_size(n: int, least: int, function: str, most: int = COMPONENTS_LIMIT) -> None:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < least:
         raise GroupError(f"expected an integer of at least {least}, got n = {n!r}.", where=f"{function}(n)")
+    if n > most:
+        raise GroupError(f"expected at most {most:,}, got n = {n:,}.", where=f"{function}(n)")
 
 
 def trivial() -> Group:
@@ -64,9 +73,9 @@ def cyclic(n: int) -> Group:
         >>> cyclic(4).order
         4
     """
-    _check_size(n, 1, "cyclic")
+    _check_size(n, 1, "cyclic", POINTS_LIMIT)
     r = Element((*range(1, n), 0))
-    return Group([r], name=f"C{n}", generator_names=["r"], order=n, relators=[(0,) * n], family=("cyclic", n))
+    return Group([r], name=f"C{n}", generator_names=["r"], order=n, relators=lambda: [(0,) * n], family=("cyclic", n))
 
 
 def dihedral(n: int) -> Group:
@@ -85,16 +94,20 @@ def dihedral(n: int) -> Group:
         >>> [dihedral(4).element_name(g) for g in dihedral(4).elements()]
         ['e', 'r', 's', 'r^2', 'r s', 's r', 'r^3', 'r^2 s']
     """
-    _check_size(n, 1, "dihedral")
+    _check_size(n, 1, "dihedral", POINTS_LIMIT)
     if n <= 2:  # the polygon's corners do not tell r from s: add two points that s swaps
         r = Element((*range(1, n), 0, n, n + 1))
         s = Element((*range(n), n + 1, n))
     else:
         r = Element((*range(1, n), 0))
         s = Element(tuple(-i % n for i in range(n)))
-    relators: list[Word] = [(0,) * n, (1, 1), (1, 0, 1, 0)]
     return Group(
-        [r, s], name=f"D{n}", generator_names=["r", "s"], order=2 * n, relators=relators, family=("dihedral", n)
+        [r, s],
+        name=f"D{n}",
+        generator_names=["r", "s"],
+        order=2 * n,
+        relators=lambda: [(0,) * n, (1, 1), (1, 0, 1, 0)],
+        family=("dihedral", n),
     )
 
 
@@ -135,7 +148,7 @@ def symmetric(n: int) -> Group:
         name=f"S{n}",
         generator_names=["t", "c"],
         order=math.factorial(n),
-        relators=_symmetric_relators(n),
+        relators=partial(_symmetric_relators, n),
         family=("symmetric", n),
     )
 
@@ -166,16 +179,21 @@ def alternating(n: int) -> Group:
         images = list(range(n))
         images[0], images[1], images[k] = 1, k, 0
         generators.append(Element(tuple(images)))
-    relators: list[Word] = [(i,) * 3 for i in range(n - 2)]
-    relators.extend((i, j, i, j) for i, j in itertools.combinations(range(n - 2), 2))
     return Group(
         generators,
         name=f"A{n}",
         generator_names=[f"x{k}" for k in range(2, n)],
         order=math.factorial(n) // 2,
-        relators=relators,
+        relators=partial(_alternating_relators, n),
         family=("alternating", n),
     )
+
+
+def _alternating_relators(n: int) -> list[Word]:
+    """Carmichael: x_i^3 and (x_i x_j)^2."""
+    relators: list[Word] = [(i,) * 3 for i in range(n - 2)]
+    relators.extend((i, j, i, j) for i, j in itertools.combinations(range(n - 2), 2))
+    return relators
 
 
 def hyperoctahedral(n: int) -> Group:
@@ -201,20 +219,25 @@ def hyperoctahedral(n: int) -> Group:
     t, c = (1, 0, *range(2, n)) if n > 1 else (0,), (*range(1, n), 0)
     doubled = [Element((*p, *(n + i for i in p))) for p in (t, c)]
     sign = Element((n, *range(1, n), 0, *range(n + 1, 2 * n)))
+    return Group(
+        [*doubled, sign],
+        name=f"B{n}",
+        generator_names=["t", "c", "s"],
+        order=2**n * math.factorial(n),
+        relators=partial(_hyperoctahedral_relators, n),
+        family=("hyperoctahedral", n),
+    )
+
+
+def _hyperoctahedral_relators(n: int) -> list[Word]:
+    """Those of S_n, s^2, (s t)^4, and s commutes with the reflections c^i t c^-i for i >= 1."""
     relators = [*_symmetric_relators(n), (2, 2)]
     if n > 1:
         relators.append((2, 0) * 4)
     for i in range(1, n - 1):
         reflection = (*(1,) * i, 0, *(1,) * (n - i))
         relators.append((2, *reflection) * 2)
-    return Group(
-        [*doubled, sign],
-        name=f"B{n}",
-        generator_names=["t", "c", "s"],
-        order=2**n * math.factorial(n),
-        relators=relators,
-        family=("hyperoctahedral", n),
-    )
+    return relators
 
 
 def klein_four() -> Group:
@@ -269,35 +292,39 @@ def product(*groups: Group) -> Group:
         raise GroupError("expected at least one group, got none.", where="product(*groups)")
     degree = sum(group.degree for group in groups)
     generators: list[Element] = []
-    relators: list[Word] = []
     names: list[str] = []
-    owners: list[int] = []
     start = 0
     every = [name for group in groups for name in group.generator_names]
     for number, group in enumerate(groups, 1):
-        shift = len(generators)
-        relators.extend(tuple(shift + letter for letter in word) for word in group.relators)
         for name, g in zip(group.generator_names, group.generators, strict=True):
             moved = (start + image for image in g.images)
             generators.append(Element((*range(start), *moved, *range(start + group.degree, degree))))
             names.append(name if every.count(name) == 1 else f"{name}{number}")
-            owners.append(number)
         start += group.degree
-    relators.extend(_commutators(generators, owners))
     order = math.prod(group.order for group in groups)
+    known = all(group.has_relators for group in groups)
     return Group(
-        generators, name=" x ".join(g.name for g in groups), generator_names=names, order=order, relators=relators
+        generators,
+        name=" x ".join(group.name for group in groups),
+        generator_names=names,
+        order=order,
+        relators=partial(_product_relators, groups) if known else None,
     )
 
 
-def _commutators(generators: Sequence[Element], owners: Sequence[int]) -> list[Word]:
-    orders = [g.order for g in generators]
-    pairs = itertools.combinations(range(len(generators)), 2)
-    return [
-        (a, b, *(a,) * (orders[a] - 1), *(b,) * (orders[b] - 1))
-        for a, b in pairs
-        if owners[a] != owners[b] and orders[a] > 1 and orders[b] > 1
-    ]
+def _product_relators(groups: Sequence[Group]) -> list[Word]:
+    """The factors' own relators, and commutators between generators of different factors."""
+    relators: list[Word] = []
+    owners = [k for k, group in enumerate(groups) for _ in group.generators]
+    orders = [g.order for group in groups for g in group.generators]
+    start = 0
+    for group in groups:
+        relators.extend(tuple(start + letter for letter in word) for word in group.relators)
+        start += len(group.generators)
+    for a, b in itertools.combinations(range(start), 2):
+        if owners[a] != owners[b] and orders[a] > 1 and orders[b] > 1:
+            relators.append((a, b, *(a,) * (orders[a] - 1), *(b,) * (orders[b] - 1)))
+    return relators
 
 
 def semidirect(normal: Group, acting: Group, images: Sequence[Sequence[Element]]) -> Group:

@@ -13,7 +13,7 @@ unless it is asked to: S_30 has 2.7e32 elements and two generators.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -119,7 +119,8 @@ class Group:
         name: how reports call the group, for instance "D4".
         generator_names: one readable name per generator; "g1", "g2", ... by default.
         order: |G| where it is known; found on demand otherwise.
-        relators: words over generator indices (positive powers only) that present the group, where known.
+        relators: words over generator indices (positive powers only) that present the group, where known; checked at
+            once, unless given as a function that is called when they are first needed.
         family: catalogue name and parameter, for instance ("dihedral", 4); None for groups given by the user.
 
     Raises:
@@ -139,7 +140,7 @@ class Group:
         name: str,
         generator_names: Sequence[str] | None = None,
         order: int | None = None,
-        relators: Sequence[Word] | None = None,
+        relators: Sequence[Word] | Callable[[], Sequence[Word]] | None = None,
         family: tuple[str, int] | None = None,
     ) -> None:
         self.name = name
@@ -161,11 +162,12 @@ class Group:
                 where="generator_names",
             )
         self._order = order
-        self._relators = tuple(tuple(word) for word in relators) if relators is not None else None
-        self._check_relators()
+        self._presentation = relators
+        if relators is not None and not callable(relators):
+            self._check_relators(relators)
 
-    def _check_relators(self) -> None:
-        for word in self._relators or ():
+    def _check_relators(self, relators: Sequence[Word]) -> None:
+        for word in relators:
             if not self.evaluate(word).is_identity:
                 raise GroupError(f"the relator {self.word_name(word)} is not the identity of {self.name}.")
 
@@ -268,8 +270,9 @@ class Group:
         Raises:
             GroupError: no presentation is known and the group is too large to derive one.
         """
-        if self._relators is not None:
-            return self._relators
+        if self._presentation is not None:
+            given = self._presentation() if callable(self._presentation) else self._presentation
+            return tuple(tuple(word) for word in given)
         from symcheck.groups import presentation
 
         return presentation.derive(self)
@@ -279,7 +282,7 @@ class Group:
         """Whether `relators` is known or cheap to derive."""
         from symcheck.groups import presentation
 
-        return self._relators is not None or self.order <= presentation.LIMIT
+        return self._presentation is not None or self.order <= presentation.LIMIT
 
     @cached_property
     def cayley_table(self) -> npt.NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -138,6 +139,18 @@ def test_an_element_outside_is_not_contained() -> None:
         groups.subgroup(rotations, [Element((1, 0, 2, 3))])
 
 
+def test_the_largest_catalogue_groups_are_built_at_once() -> None:
+    start = time.perf_counter()
+    assert groups.cyclic(100_000).order == 100_000
+    assert groups.symmetric(1_000).generators[1].order == 1_000
+    assert time.perf_counter() - start < 2  # measured 0.05 s
+
+
+def test_a_product_with_a_factor_that_has_no_presentation_is_still_a_group() -> None:
+    huge = groups.from_permutations([[1, 0, *range(2, 10)], [*range(1, 10), 0]])
+    assert groups.product(huge, groups.cyclic(2)).order == 2 * math.factorial(10)
+
+
 def test_a_subgroup_keeps_its_generators() -> None:
     D4 = groups.dihedral(4)
     half = groups.subgroup(D4, [D4.generators[0] ** 2, D4.generators[1]])
@@ -186,6 +199,8 @@ def test_matrices_that_generate_no_finite_group_are_refused(matrices: list[objec
         (lambda: groups.from_permutations([[0, 0]]), r"permutations\[0\]: expected a rearrangement of 0..1"),
         (lambda: groups.from_permutations([]), "at least one generator"),
         (lambda: groups.from_permutations([[0, 1], [0, 1, 2]]), "same points"),
+        (lambda: groups.cyclic(10**9), "at most 100,000, got n = 1,000,000,000"),
+        (lambda: groups.symmetric(5000), "at most 1,000"),
         (lambda: groups.product(), "at least one group"),
         (lambda: groups.named("C4x"), "no group is called"),
         (lambda: groups.named("E8"), "no group is called"),
