@@ -28,6 +28,28 @@ def test_failed_is_a_failure_and_undecided_an_error(failing_run: RunResult) -> N
     ]
 
 
+def test_every_field_that_readers_of_junit_ask_for_is_there_and_adds_up(several_runs: list[RunResult]) -> None:
+    root = ET.fromstring(junit.render(several_runs))
+    suites = list(root.iter("testsuite"))
+    for field in ("tests", "failures", "errors", "skipped"):
+        assert int(root.get(field, "-1")) == sum(int(suite.get(field, "-1")) for suite in suites)
+    for suite in suites:
+        cases = list(suite.iter("testcase"))
+        assert suite.get("name")
+        assert float(suite.get("time", "-1")) >= 0
+        assert int(suite.get("tests", "-1")) == len(cases)
+        assert int(suite.get("failures", "-1")) == sum(case.find("failure") is not None for case in cases)
+        assert int(suite.get("errors", "-1")) == sum(case.find("error") is not None for case in cases)
+        assert {p.get("name") for p in suite.iter("property")} >= {"group", "seed", "false-alarm rate"}
+        for case in cases:
+            assert case.get("name")
+            assert case.get("classname")
+            assert float(case.get("time", "-1")) >= 0
+            assert all(
+                found.get("message") and found.get("type") for found in case if found.tag in ("failure", "error")
+            )
+
+
 def test_a_failure_says_the_block_of_the_terminal(failing_run: RunResult) -> None:
     failure = next(ET.fromstring(junit.render(failing_run)).iter("failure"))
     assert failure.text == "\n".join(words.property_lines(failing_run.properties[2], failing_run))
