@@ -19,10 +19,9 @@ from typing import Any
 
 import torch
 
-from reference_agents.catalog import find_network
 from reference_agents.record import write_file
 from reference_agents.settings import Settings
-from reference_agents.tasks import resolve_task
+from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
 from symcheck.errors import OptionError, TargetError
 
@@ -124,7 +123,7 @@ def read(folder: Path) -> Checkpoint:
     task = resolve_task(head["task"])
     job = Job(
         task,
-        find_network(task, head["network"]),
+        resolve_network(task, head["network"]),
         tuple(head["seeds"]),
         tuple(head["learning_rates"]),
         Settings(**head["settings"]),

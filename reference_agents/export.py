@@ -11,6 +11,7 @@ from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.networks.build import build_plan
 from reference_agents.networks.layers import Expansion
 from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, Basis, ConvPlan, LinearPlan
+from reference_agents.networks.user import UserNetwork, build_module, export_user_network
 from reference_agents.networks.views import Combine, Views, combine_views
 
 
@@ -106,15 +107,24 @@ class ViewingNetwork(torch.nn.Module):
         return combine_views(self.views.back(numbers), self._combine)[0][0], values
 
 
-def export_module(
-    task: Task, network: NetworkPlan, parameters: Mapping[str, torch.Tensor]
-) -> PolicyValueNetwork | ViewingNetwork:
+TrainedNetwork = PolicyValueNetwork | ViewingNetwork | UserNetwork
+
+
+def export_module(task: Task, network: NetworkPlan, parameters: Mapping[str, torch.Tensor]) -> TrainedNetwork:
     """The module of one run, of whatever kind its network is; arguments and result as `to_module`."""
-    module = to_module(build_plan(task, network), parameters)
-    return viewing(module, task, network)
+    if network.basis == "user":
+        return export_user_network(network, task, parameters)
+    return _viewing(to_module(build_plan(task, network), parameters), task, network)
 
 
-def viewing(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> PolicyValueNetwork | ViewingNetwork:
+def empty_module(task: Task, network: NetworkPlan) -> TrainedNetwork:
+    """The module of a network before weights are loaded into it."""
+    if network.basis == "user":
+        return UserNetwork(build_module(network, task), task)
+    return _viewing(PolicyValueNetwork(build_plan(task, network)), task, network)
+
+
+def _viewing(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> PolicyValueNetwork | ViewingNetwork:
     """The module itself, or asked from every side where the network's description says so."""
     if network.views in ("symmetrized", "averaged"):
         return ViewingNetwork(module, Views(task), cast(Combine, network.views), task.actions)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import torch
 
-from reference_agents.catalog import find_network
 from reference_agents.equivariant_export import to_equivariant_module
-from reference_agents.export import PolicyValueNetwork, ViewingNetwork, viewing
-from reference_agents.networks.build import build_plan
+from reference_agents.export import TrainedNetwork, empty_module
 from reference_agents.record import PARAMETERS_FILE, Record, load
-from reference_agents.tasks import resolve_task
+from reference_agents.tasks import resolve_network, resolve_task
 from symcheck.errors import TargetError
 from symcheck.nn.sequential import EquivariantHeads
 
@@ -29,12 +27,10 @@ def load_equivariant_network(
     stacked = torch.load(Path(folder) / PARAMETERS_FILE, weights_only=True)
     task = resolve_task(record.task)
     parameters = {name: values[position] for name, values in stacked.items()}
-    return to_equivariant_module(task, find_network(task, record.network), parameters)
+    return to_equivariant_module(task, resolve_network(task, record.network), parameters)
 
 
-def load_network(
-    folder: Path, *, learning_rate: float | None = None, seed: int | None = None
-) -> PolicyValueNetwork | ViewingNetwork:
+def load_network(folder: Path, *, learning_rate: float | None = None, seed: int | None = None) -> TrainedNetwork:
     """The plain module of one run, with its trained weights.
 
     Args:
@@ -51,8 +47,8 @@ def load_network(
     record, position = _find(Path(folder), learning_rate, seed)
     state = torch.load(Path(folder) / str(record.runs[position].weights), weights_only=True)
     task = resolve_task(record.task)
-    network = find_network(task, record.network)
-    module = viewing(PolicyValueNetwork(build_plan(task, network)), task, network)
+    network = resolve_network(task, record.network)
+    module = empty_module(task, network)
     module.load_state_dict(state)
     return module
 

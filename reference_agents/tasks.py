@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import gymnasium as gym
 
-from reference_agents.catalog import TASKS, TUNED_SWEEP, Task, control_networks
+from reference_agents.catalog import TASKS, TUNED_SWEEP, NetworkPlan, Task, control_networks, find_network
 from reference_agents.environments.gymnasium_vector import check_spaces, make
+from reference_agents.networks.user import build_module
 from symcheck.envs import atlas
 from symcheck.errors import OptionError, suggestion
+from symcheck.loading import is_reference
 
 DEFAULT_RATE = 0.001
 
@@ -41,6 +45,30 @@ def resolve_task(name: str) -> Task:
     raise OptionError(
         f"the atlas claims no symmetry of {name!r}.", where="TASK", remedy=suggestion(name, [*with_symmetry, *TASKS])
     )
+
+
+def resolve_network(task: Task, name: str) -> NetworkPlan:
+    """The network of a name, or of a reference to a user's own.
+
+    Args:
+        task: what it is to learn.
+        name: a name of the catalogue, or `pkg.mod:factory` or `path/file.py:factory`.
+
+    Returns:
+        Its description. A file is named by its whole path, so that the run can be loaded from anywhere.
+
+    Raises:
+        OptionError: a name that the task does not have.
+        TargetError: a reference to nothing, or to a module that does not fit the task.
+    """
+    if not is_reference(name):
+        return find_network(task, name)
+    source, _, attribute = name.rpartition(":")
+    if source.endswith(".py"):
+        name = f"{Path(source).resolve()}:{attribute}"
+    plan = NetworkPlan(name, "user", (), DEFAULT_RATE, "a user's own network")
+    build_module(plan, task)
+    return plan
 
 
 def _task_of(environment_id: str, symmetry: str) -> Task:

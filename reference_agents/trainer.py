@@ -23,8 +23,8 @@ from reference_agents.evaluation import play
 from reference_agents.learning.augmentation import Augmenter
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.rollout import Collector
-from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.factory import make_network
+from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
 from reference_agents.vectorised import distribution_of, environment_class
@@ -90,7 +90,7 @@ class Training:
     """
 
     job: Job
-    network: ActorCritic
+    network: StackedNetwork
     initial_parameters: torch.Tensor
     env_steps: list[int] = field(default_factory=list)
     returns: list[npt.NDArray[np.float64]] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """Is the network equivariant, before training and after?
 
 Every network that claims to be is asked, with the engine behind `verify-net`: the plain module, with nothing of the
-stacked program left in it, is followed layer by layer from its weights and tried on samples. Networks that make no
-claim are not asked: a baseline's failure would say nothing.
+stacked program left in it, is followed layer by layer from its weights and tried on samples. A user's own
+network is asked too. Baselines that make no claim are not: their failure would say nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
     Returns:
         The verdict, and on what evidence.
     """
-    if not network.claims_equivariance:
+    if not (network.claims_equivariance or network.basis == "user"):
         return NOT_CLAIMED
     import symcheck_properties  # noqa: F401 - registers the properties that a network is checked for
     from symcheck.engine.net_options import NetOptions

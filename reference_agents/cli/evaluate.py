@@ -11,7 +11,7 @@ from rich.table import Table
 
 from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import Policy, play
-from reference_agents.export import PolicyValueNetwork, ViewingNetwork
+from reference_agents.export import TrainedNetwork
 from reference_agents.loading import load_network
 from reference_agents.record import load
 from reference_agents.tasks import resolve_task
@@ -53,7 +53,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int) -> int
     return 0
 
 
-def _policy(network: PolicyValueNetwork | ViewingNetwork) -> Policy:
+def _policy(network: TrainedNetwork) -> Policy:
     @torch.no_grad()
     def policy(observations: Observations) -> torch.Tensor:
         numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0])).unsqueeze(0)

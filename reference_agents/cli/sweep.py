@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from reference_agents.catalog import find_network
 from reference_agents.cli.train import INTERRUPTED, Request, build_job, run_training
-from reference_agents.tasks import resolve_task
+from reference_agents.tasks import resolve_network, resolve_task
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def run_sweep(request: SweepRequest) -> int:
     requests = [
         Request(
             request.task,
-            find_network(task, name).name,
+            resolve_network(task, name).name,
             task.sweep.seeds if request.seeds is None else request.seeds,
             rates,
             request.steps,

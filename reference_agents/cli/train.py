@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from reference_agents.assemble import save_training
-from reference_agents.catalog import find_network
 from reference_agents.checkpoint import Checkpointer, read, refuse_other_job
 from reference_agents.record import Record, prepare_folder
 from reference_agents.settings import preset, preset_name
 from reference_agents.shards import train_in_processes
-from reference_agents.tasks import resolve_task
+from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, State, train
 from reference_agents.trainer import Progress as TrainingProgress
 from reference_agents.vectorised import RESUMABLE
@@ -57,7 +57,7 @@ def run_training(request: Request) -> int:
     if request.resume is not None:
         return _resume(request, request.resume)
     job = build_job(request)
-    folder = prepare_folder(request.out, f"{job.task.name}-{job.network.name}".replace("/", "-").replace(":", "-"))
+    folder = prepare_folder(request.out, _folder_name(job))
     plan = _Plan(job, folder, preset_name(job.task.name, request.preset), request.command, request.processes)
     return _train(plan, quiet=request.quiet)
 
@@ -77,6 +77,11 @@ def _resume(request: Request, folder: Path) -> int:
     _device(checkpoint.job.device)
     plan = _Plan(checkpoint.job, folder, checkpoint.preset, checkpoint.command, state=checkpoint.state)
     return _train(plan, quiet=request.quiet)
+
+
+def _folder_name(job: Job) -> str:
+    """Task and network; of a network in a file, the file's name and the factory's."""
+    return re.sub(r"[^\w.-]+", "-", f"{job.task.name}-{job.network.name.rpartition('/')[2]}")
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ def build_job(request: Request) -> Job:
         OptionError: naming the option, what was expected and what was given.
     """
     task = resolve_task(request.task)
-    network = find_network(task, request.network or DEFAULT_NETWORK)
+    network = resolve_network(task, request.network or DEFAULT_NETWORK)
     seeds = DEFAULT_SEEDS if request.seeds is None else request.seeds
     if seeds < 1:
         raise OptionError(f"expected a number of seeds of 1 or more, got {seeds}.", where="--seeds")

@@ -10,7 +10,7 @@ import torch
 
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.rollout import Rollout
-from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.randomness import Purpose, UniformStreams
 
@@ -41,7 +41,7 @@ class Augmenter:
         self._streams.restore(state)
 
     @torch.no_grad()
-    def augment(self, rollout: Rollout, network: ActorCritic) -> Rollout:
+    def augment(self, rollout: Rollout, network: StackedNetwork) -> Rollout:
         """The moved rollout."""
         drawn = (self._views.order * self._streams.next()).astype(int)
         which = torch.from_numpy(drawn).to(rollout.observations.device)

@@ -12,7 +12,7 @@ from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
 from reference_agents.learning.optimiser import StackedAdam
 from reference_agents.learning.rollout import Rollout
-from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.randomness import Purpose, UniformStreams
 from reference_agents.settings import Settings
 
@@ -30,7 +30,7 @@ class Learner:
 
     def __init__(
         self,
-        network: ActorCritic,
+        network: StackedNetwork,
         learning_rates: Sequence[float],
         seeds: Sequence[int],
         settings: Settings,

@@ -13,7 +13,7 @@ import torch
 from reference_agents.environments.vector import Observations, VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.returns import advantages_and_returns
-from reference_agents.networks.actor_critic import ActorCritic
+from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.randomness import Purpose, UniformStreams, generator
 from reference_agents.settings import Settings
 
@@ -82,7 +82,7 @@ class Collector:
         self._observation = state["observation"].numpy()
 
     @torch.no_grad()
-    def collect(self, network: ActorCritic) -> Rollout:
+    def collect(self, network: StackedNetwork) -> Rollout:
         """Take `settings.horizon` steps in every environment with the network as it is."""
         horizon, keep = self._settings.horizon, []
         for _ in range(horizon):
@@ -105,7 +105,7 @@ class Collector:
         parts = (observations, actions, log_probabilities, advantages, returns)
         return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts))
 
-    def _step(self, network: ActorCritic) -> tuple[torch.Tensor, ...]:
+    def _step(self, network: StackedNetwork) -> tuple[torch.Tensor, ...]:
         observation = self._to_device(self._observation)
         numbers, values = network.forward(observation)
         actions = self._policy.sample(numbers, self._streams.next())

@@ -10,10 +10,12 @@ import torch
 from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
+from reference_agents.networks.stacked import StackedNetwork
+from reference_agents.networks.user import UserActorCritic
 from reference_agents.networks.views import Combine, ViewingActorCritic, Views
 
 
-def make_network(task: Task, network: NetworkPlan, seeds: Sequence[int], device: torch.device) -> ActorCritic:
+def make_network(task: Task, network: NetworkPlan, seeds: Sequence[int], device: torch.device) -> StackedNetwork:
     """The network with freshly drawn parameters.
 
     Args:
@@ -25,6 +27,8 @@ def make_network(task: Task, network: NetworkPlan, seeds: Sequence[int], device:
     Returns:
         The network; one that views observations from every side where its description says so.
     """
+    if network.basis == "user":
+        return UserActorCritic(network, task, seeds, device)
     plan = build_plan(task, network)
     if network.views in ("symmetrized", "averaged"):
         combine = cast(Combine, network.views)

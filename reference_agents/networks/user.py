@@ -1,0 +1,189 @@
+"""A user's own torch module, trained for many runs at once like any other network.
+
+The module maps observations (batch, ...) to a pair: logits, or means for continuous actions, (batch, actions); and
+values (batch, 1) or (batch,). Parameters of all runs are stacked and the module is mapped over them; gradients come
+from automatic differentiation. Seeds reproduce a run in the same company; in another, the last bits may differ, because
+torch chooses other kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch.func import functional_call
+
+from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.networks.parameters import Layout, StackedParameters
+from reference_agents.networks.plans import DEVIATION
+from reference_agents.randomness import Purpose, stream_seeds
+from symcheck.errors import TargetError
+from symcheck.loading import load_attribute
+
+WHERE = "--network"
+
+
+def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn.Module:
+    """A new module of a user's network, checked against the task.
+
+    Args:
+        network: its name is `pkg.mod:factory` or `path/file.py:factory`; a module class or any zero-argument factory.
+        task: gives the shapes.
+        seed: of torch's generator while it is built; the generator is left as it was.
+
+    Returns:
+        The module, in float32 on the CPU.
+
+    Raises:
+        TargetError: not a factory of modules, buffers that training would have to change, or outputs of other shapes.
+    """
+    factory = load_attribute(network.name, where=WHERE)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            module = factory()
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(f"it returned {type(module).__name__}")
+        module = module.float()
+        with torch.no_grad():
+            outputs = module(torch.zeros(2, *task.observation_shape))
+    except Exception as error:
+        raise TargetError(
+            f"expected a zero-argument factory of a module for observations (batch, "
+            f"{', '.join(map(str, task.observation_shape))}), but {network.name!r} failed: {error}.",
+            where=WHERE,
+        ) from error
+    _check_outputs(outputs, task, network.name)
+    if any(True for _ in module.buffers()):
+        raise TargetError(
+            f"expected a module without buffers, but {network.name!r} has {', '.join(dict(module.named_buffers()))}.",
+            where=WHERE,
+            remedy="Running statistics of many runs cannot share one buffer: use LayerNorm instead of BatchNorm.",
+        )
+    return module
+
+
+def _check_outputs(outputs: object, task: Task, name: str) -> None:
+    wanted = (2, task.actions)
+    pair = isinstance(outputs, tuple) and len(outputs) == 2 and all(isinstance(one, torch.Tensor) for one in outputs)
+    shapes = [tuple(one.shape) for one in outputs] if pair else type(outputs).__name__  # type: ignore[attr-defined]
+    if not pair or shapes[0] != wanted or shapes[1] not in ((2, 1), (2,)):
+        raise TargetError(
+            f"expected a pair of outputs of shapes (batch, {task.actions}) and (batch, 1), got {shapes} for a batch "
+            f"of 2 from {name!r}.",
+            where=WHERE,
+        )
+
+
+class UserActorCritic:
+    """The stacked network of a user's module; the interface is that of `ActorCritic`.
+
+    Args:
+        network: which.
+        task: gives the shapes.
+        seeds: one per run; draws the initial parameters.
+        device: where the parameters live.
+    """
+
+    def __init__(self, network: NetworkPlan, task: Task, seeds: Sequence[int], device: torch.device) -> None:
+        self._module = build_module(network, task).to(device)
+        layout = Layout()
+        for name, parameter in self._module.named_parameters():
+            layout.add(name, tuple(parameter.shape))
+        if task.continuous:
+            layout.add(DEVIATION, (task.actions,))
+        self.parameters = StackedParameters(layout, len(seeds), device)
+        self._values = layout.views(self.parameters.values)
+        self._gradients = layout.views(self.parameters.gradients)
+        for run, seed in enumerate(seeds):
+            module = build_module(network, task, seed=stream_seeds(seed, Purpose.PARAMETERS, 0, 1)[0])
+            for name, parameter in module.named_parameters():
+                self._values[name][run] = parameter.detach()
+        self._tape: tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor] | None = None
+
+    def refresh(self) -> None:
+        """Nothing is derived from the parameters."""
+
+    def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `ActorCritic.forward`."""
+        if not keep:
+            with torch.no_grad():
+                return self._call(self._values, observations)
+        leaves = {name: view.detach().requires_grad_() for name, view in self._values.items()}
+        with torch.enable_grad():
+            numbers, values = self._call(leaves, observations)
+        self._tape = (leaves, numbers, values)
+        return numbers.detach(), values.detach()
+
+    def _call(
+        self, parameters: Mapping[str, torch.Tensor], observations: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        own = {name: value for name, value in parameters.items() if name != DEVIATION}
+
+        def one_run(values: dict[str, torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            numbers, value = functional_call(self._module, values, (x,))
+            return numbers, value.reshape(len(x))
+
+        numbers, values = torch.vmap(one_run)(own, observations)
+        if DEVIATION in parameters:
+            log_deviation = parameters[DEVIATION].unsqueeze(1).expand_as(numbers)
+            numbers = torch.cat([numbers, log_deviation], dim=2)
+        return numbers, values
+
+    def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
+        """As `ActorCritic.backward`."""
+        if self._tape is None:
+            raise RuntimeError("backward needs a forward pass that was kept")
+        leaves, numbers, values = self._tape
+        outputs, given = (numbers, values), (d_numbers, d_values)
+        gradients: Sequence[torch.Tensor | None] = torch.autograd.grad(
+            outputs, list(leaves.values()), given, allow_unused=True
+        )
+        for name, gradient in zip(leaves, gradients, strict=True):
+            if gradient is None:
+                self._gradients[name].zero_()
+            else:
+                self._gradients[name].copy_(gradient)
+
+
+class UserNetwork(torch.nn.Module):
+    """A user's trained module, with the deviations of continuous actions beside it.
+
+    Args:
+        network: the user's module.
+        task: says whether actions are continuous.
+    """
+
+    def __init__(self, network: torch.nn.Module, task: Task) -> None:
+        super().__init__()
+        self.network = network
+        if task.continuous:
+            self.register_buffer("log_deviation", torch.zeros(task.actions))
+
+    def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the user's module gives: logits or means, and values."""
+        numbers, values = self.network(observation)
+        return numbers, values.reshape(len(observation), 1)
+
+    def numbers(self, observation: torch.Tensor) -> torch.Tensor:
+        """What a distribution reads: logits; or means, then logarithms of deviations."""
+        policy: torch.Tensor = self(observation)[0]
+        deviation = getattr(self, "log_deviation", None)
+        return policy if deviation is None else torch.cat([policy, deviation.expand_as(policy)], dim=-1)
+
+
+def export_user_network(network: NetworkPlan, task: Task, parameters: Mapping[str, torch.Tensor]) -> UserNetwork:
+    """One run's module.
+
+    Args:
+        network: which.
+        task: gives the shapes.
+        parameters: one run's parameters by name.
+
+    Returns:
+        The module with those parameters.
+    """
+    module = UserNetwork(build_module(network, task), task)
+    state = {name if name == DEVIATION else f"network.{name}": value for name, value in parameters.items()}
+    module.load_state_dict(state)
+    return module
