@@ -120,6 +120,21 @@ def evaluate(
     _exit_with(lambda: evaluate_run(run, episodes=episodes, greedy=greedy, seed=seed))
 
 
+@app.command("export")
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, for instance policy.pt2.")],
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", help="Which; the first if left out.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Which; the first if left out.")] = None,
+) -> None:
+    """Write one trained network as a torch.export file (.pt2)."""
+    from reference_agents.cli.export import export_run
+
+    _exit_with(lambda: export_run(run, out, learning_rate=learning_rate, seed=seed))
+
+
 @app.command("report")
 def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of runs.")]) -> None:
     """Write DIR/report.html: learning curves with quartiles, steps to the threshold, settings, verdicts."""

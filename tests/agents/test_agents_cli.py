@@ -286,3 +286,16 @@ def test_runs_of_two_tasks_get_a_page_each_and_cannot_be_compared(tmp_path: Path
     code, output = _run("compare", tmp_path, "--out", tmp_path / "page.html")
     assert code == 2
     assert "expected runs of one task, got runs of cartpole and gridworld" in " ".join(output.split())
+
+
+def test_an_exported_network_computes_the_same_for_any_batch(runs: Path, tmp_path: Path) -> None:
+    arguments = ("--learning-rate", "0.01", "--seed", "1", "--out", tmp_path / "policy.pt2")
+    assert _run("export", runs / "cartpole-mlp", *arguments)[0] == 0
+    exported = torch.export.load(tmp_path / "policy.pt2").module()
+    observations = torch.randn(7, 4)
+    expected = load_network(runs / "cartpole-mlp", learning_rate=0.01, seed=1)(observations)
+    for one, other in zip(exported(observations), expected, strict=True):
+        torch.testing.assert_close(one, other)
+    code, output = _run("export", runs / "cartpole-mlp", "--out", tmp_path / "missing" / "policy.pt2")
+    assert code == 2
+    assert "--out: expected a file that can be written" in " ".join(output.split())
