@@ -72,30 +72,6 @@ def _binomial_tail(most: int, n: int, p: float) -> float:
     return min(1.0, math.exp(top) * sum(math.exp(log - top) for log in logs))
 
 
-def holm(p_values: Sequence[float], alpha: float) -> list[bool]:
-    """Which hypotheses are rejected so that any false rejection has probability at most alpha (Holm).
-
-    Args:
-        p_values: one per test, each valid on its own, however they depend on each other.
-        alpha: the budget of the whole family.
-
-    Returns:
-        One flag per test.
-
-    Example:
-        >>> holm([0.001, 0.02, 0.5], 0.05)
-        [True, True, False]
-
-    Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
-    """
-    rejected = [False] * len(p_values)
-    for rank, i in enumerate(sorted(range(len(p_values)), key=lambda j: p_values[j])):
-        if not p_values[i] <= alpha / (len(p_values) - rank):
-            break
-        rejected[i] = True
-    return rejected
-
-
 @dataclass(frozen=True)
 class SignFlipTest:
     """Result of flipping the signs of whole rows.

@@ -350,3 +350,18 @@ def test_a_state_kept_in_float32_is_judged_in_float32() -> None:
     # Broken at walls and the goal, not by the rounding of the state to float32 everywhere.
     assert transition.violations < 1000
     assert "stops at its lower bound" in " ".join(transition.causes)
+
+
+def test_a_start_that_never_differs_bounds_the_fraction_of_starts_that_do() -> None:
+    result = run(Room, Symmetry("flip", catalog.cyclic(2), [[4, 3, 2, 1, 0]], [[1, 0]]))
+    start = {one.name: one for one in result.properties}["initial_invariance"]
+    assert start.bound is not None
+    assert start.bound["kind"] == "violation_fraction"
+
+
+@pytest.mark.parametrize("method", ["paired", "distribution", "trajectory"])
+def test_every_method_passes_cartpole_and_fails_a_wrong_sign(method: str) -> None:
+    sound = run(samples=2000, method=method)
+    assert sound.verdict == "passed"
+    assert sound.method_reason.startswith(method)
+    assert run(symmetry=WRONG, samples=2000, method=method).verdict == "failed"

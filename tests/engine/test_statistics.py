@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from symcheck.engine.statistics import (
-    holm,
     largest_fraction,
     normal_quantile,
     normal_scores,
@@ -29,12 +28,6 @@ def test_the_largest_fraction_is_the_clopper_pearson_bound(violations: int, samp
 
 def test_a_sample_of_violations_alone_excludes_nothing() -> None:
     assert largest_fraction(5, 5, 0.05) == 1.0
-
-
-def test_holm_stops_at_the_first_that_is_not_small_enough() -> None:
-    assert holm([0.04, 0.001, 0.03], 0.05) == [False, True, False]
-    assert holm([], 0.05) == []
-    assert holm([math.nan], 0.05) == [False]
 
 
 def test_normal_quantiles_are_those_of_scipy() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector, scalar_coordinate
-from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Comparison, Measurement, Part
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised
@@ -88,13 +88,13 @@ class DistributionEvidence:
             ran_out = "the time budget ran out; allow more with --max-time"
             why = f"Undecided: {'interrupted' if self.bench.interrupted else ran_out}."
             return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
-        bound = {
-            "kind": "mean_shift",
-            "value": max(one.detectable for one in tests.values()),
-            "unit": "standard deviations of the outcome given (s, a)",
-            "confidence": 0.9,
-            "region": self.bench.pool.region(),
-        }
+        bound = shift_bound(
+            max(one.detectable for one in tests.values()),
+            len(words),
+            self.bench.options.alpha,
+            unit="standard deviations of the outcome given (s, a)",
+            region=self.bench.pool.region(),
+        )
         return dataclasses.replace(result, bound=bound)
 
     def _failed(

@@ -14,6 +14,7 @@ from symcheck.engine.environments.pool import Pool
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
+from symcheck.engine.statistics import largest_fraction
 
 UNITS: dict[Part, str] = {
     "observation": "max norm over observation coordinates",
@@ -83,3 +84,22 @@ class Workbench:
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A function of (done, total) that reports progress on `what`."""
         return lambda done, total: self.emit(Progress(done, total, what))
+
+
+def shift_bound(detectable: float, checked: int, alpha: float, *, unit: str, region: str) -> dict[str, object]:
+    """What a statistical pass excludes.
+
+    Args:
+        detectable: the shift of means found with 90% power; 0 where the two sides never differed at all.
+        checked: independent pairs compared.
+        alpha: of the run.
+        unit: of the shift.
+        region: what was drawn, in words.
+
+    Returns:
+        A bound on the shift, or, where nothing ever differed, on the fraction of pairs that do.
+    """
+    if detectable > 0:
+        return {"kind": "mean_shift", "value": detectable, "unit": unit, "confidence": 0.9, "region": region}
+    value = largest_fraction(0, checked, alpha)
+    return {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha, "region": region}

@@ -13,7 +13,7 @@ import numpy as np
 
 from symcheck.engine.environments.coordinates import Coordinates, Vector
 from symcheck.engine.environments.diagnosis import flattened_order
-from symcheck.engine.environments.evidence import Workbench
+from symcheck.engine.environments.evidence import Workbench, shift_bound
 from symcheck.engine.environments.pairs import Pairs
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.probing import linear_map
@@ -94,13 +94,8 @@ def judge_start(name: str, bench: Workbench) -> PropertyResult:
         why = "Undecided: the time budget ran out; allow more with --max-time."
         return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
     if not test.p_value <= bench.level:
-        bound = {
-            "kind": "mean_shift",
-            "value": max(one.detectable for one in tests),
-            "unit": "standard deviations",
-            "confidence": 0.9,
-            "region": region,
-        }
+        detectable = max(one.detectable for one in tests)
+        bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
     return _failed(result, bench.pairs, sample, test, coordinates)
 

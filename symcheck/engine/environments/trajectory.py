@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import Vector
-from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.start import judge_start
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.statistics import NORMAL_90, SignFlipTest, largest_fraction, normal_scores, sign_flip_test
+from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
@@ -155,20 +155,14 @@ class TrajectoryEvidence:
         return dataclasses.replace(result, bound=self._bound([one for one, _ in tests.values()], fewest, episodes))
 
     def _bound(self, tests: list[SignFlipTest], fewest: int, episodes: int) -> dict[str, object]:
-        """What a pass excludes: a shift of totals, or, where nothing ever varied, a fraction of episodes."""
-        region = f"{episodes} episodes of the uniform policy"
-        finite = [test.critical for test in tests if np.isfinite(test.critical)]
-        if not finite:
-            alpha = self.bench.options.alpha
-            value = largest_fraction(0, episodes, alpha)
-            return {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha, "region": region}
-        return {
-            "kind": "mean_shift",
-            "value": float((max(finite) + NORMAL_90) * np.sqrt(2 / fewest)),
-            "unit": "standard deviations of an episode's total",
-            "confidence": 0.9,
-            "region": region,
-        }
+        critical = max((test.critical for test in tests if np.isfinite(test.critical)), default=-NORMAL_90)
+        return shift_bound(
+            float((critical + NORMAL_90) * np.sqrt(2 / fewest)),
+            episodes,
+            self.bench.options.alpha,
+            unit="standard deviations of an episode's total",
+            region=f"{episodes} episodes of the uniform policy",
+        )
 
     def _rejected(
         self, result: PropertyResult, part: Part, test: SignFlipTest, described: list[str], word: Word
