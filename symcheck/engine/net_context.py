@@ -12,6 +12,7 @@ from torch import nn
 
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.net_options import DEFAULT_SAMPLES, NetOptions
+from symcheck.engine.networks.adapters import adapted
 from symcheck.engine.networks.ascent import activated, ascended
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.counterexamples import counterexample_of
@@ -58,6 +59,8 @@ class NetContext:
         self.options = options
         self._emit = emit
         self._started = time.monotonic()
+        net = adapted(net)
+        outputs = options.outputs if options.outputs is not None else getattr(net, "roles", None)
         leaves = shapes_of(options.input_shape)
         if leaves is None:
             shape = input_shape(net, symmetry, options.input_shape)
@@ -73,7 +76,7 @@ class NetContext:
             device=options.device,
             noise_seed=options.noise_seed,
         )
-        self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self.subject.shapes(), options.outputs)
+        self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self.subject.shapes(), outputs)
         self.observations = _stacked(options.observations, shape)
         self.stochastic = self._is_stochastic()
         if not self.stochastic and options.mode == "eval":

@@ -14,8 +14,8 @@ from net_catalogue import Heads, mirror, mirror_mlp
 from torch import nn
 
 from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.adapters import adapted
 from symcheck.engine.networks.onnx_graph import OPERATIONS, OnnxModule, load_onnx
-from symcheck.engine.networks.sb3_policy import parameters_of
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.errors import MissingExtraError, TargetError
 
@@ -144,10 +144,44 @@ class _Extractor(nn.Module):
         return hidden, hidden
 
 
-def test_an_actor_critic_policy_is_judged_by_its_parameters() -> None:
-    assert run_net(parameters_of(_Policy()), mirror()).verdict == "proved"
-    with pytest.raises(TargetError, match="Linear"):
-        parameters_of(nn.Linear(2, 2))
+def test_an_actor_critic_policy_is_judged_by_its_parameters_under_its_own_names() -> None:
+    policy = _Policy()
+    assert run_net(policy, mirror()).verdict == "proved"
+    with torch.no_grad():
+        policy.mlp_extractor.body[2].weight[3, 5] *= 1.001
+    result = run_net(policy, mirror())
+    assert {p.location for p in result.properties if p.verdict == "failed"} == {"mlp_extractor.body.2"}
+
+
+class Agent(nn.Module):
+    """An agent with separate actor and critic and no forward."""
+
+    def __init__(self, deviation: float | None = None) -> None:
+        super().__init__()
+        heads = mirror_mlp(value=True)
+        self.actor = nn.Sequential(*heads.body, heads.policy)
+        self.critic = nn.Sequential(*mirror_mlp(seed=1, value=True).body, mirror_mlp(seed=1, value=True).value)
+        if deviation is not None:
+            self.actor_logstd = nn.Parameter(torch.tensor([[0.0, deviation]]))
+
+
+def test_an_agent_without_a_forward_is_judged_by_its_actor_and_critic() -> None:
+    agent = Agent()
+    assert run_net(agent, mirror()).verdict == "proved"
+    with torch.no_grad():
+        agent.critic[2].weight[3, 5] *= 1.001
+    result = run_net(agent, mirror())
+    assert {p.location for p in result.properties if p.verdict == "failed"} == {"critic.2"}
+
+
+def test_log_deviations_of_an_agent_move_with_its_action() -> None:
+    assert run_net(Agent(0.0), mirror()).verdict == "proved"
+    assert run_net(Agent(0.5), mirror()).verdict == "failed"
+
+
+def test_a_module_without_a_forward_or_an_actor_is_refused() -> None:
+    with pytest.raises(TargetError, match="no forward"):
+        adapted(nn.ModuleList([nn.Linear(2, 2)]))
 
 
 def test_a_stable_baselines_file_is_not_loaded_without_trust(tmp_path: Path) -> None:

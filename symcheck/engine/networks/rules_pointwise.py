@@ -169,8 +169,7 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
         The value with the action of its input; classes split where their constants differ.
     """
     shape = value.shape
-    cls = np.unique(np.stack([value.cls.astype(float), scale, shift], axis=1), axis=0)
-    if len(cls) == value.classes:
+    if value.is_free or _kinds(value, scale, shift) == value.classes:
         first = np.full(value.classes, -1, dtype=np.int64)
         first[value.cls[::-1]] = np.arange(len(value.cls))[::-1]
         a, b = scale[first], shift[first]
@@ -189,6 +188,11 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
         ],
     )
     return regrouped(shape, keyed, f"{kind} {name} treats equal entries differently")
+
+
+def _kinds(value: Tracked, scale: FloatArray, shift: FloatArray) -> int:
+    """How many classes there are when entries with other constants count as others."""
+    return len(np.unique(np.stack([value.cls.astype(np.float64), scale, shift], axis=1), axis=0))
 
 
 def _scale_gap(image: SignedPermutation, a: FloatArray, b: FloatArray, size: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from symcheck.engine.networks.values import FloatArray
 from symcheck.errors import OptionError, TargetError
 
 WRAPPED = "structured_input."
-"""What `structured.FlatInput` puts before the names of the modules that it wraps."""
+"""What the wrappers of `structured` and `adapters` put before the names of the modules that they wrap."""
 CHUNK = 2_000_000
 """Input entries in one forward pass: keeps the intermediate values of an image network below a few hundred MB."""
 
@@ -83,7 +83,9 @@ class Subject:
 
     def name(self, module: str) -> str:
         """A module's name in the network as it was given: what this package wrapped around it does not show."""
-        return "" if module == WRAPPED.rstrip(".") else module.removeprefix(WRAPPED)
+        while module.startswith(WRAPPED):
+            module = module.removeprefix(WRAPPED)
+        return "" if module == WRAPPED.rstrip(".") else module
 
     def modules(self, *, exact: bool) -> dict[str, nn.Module]:
         """Every module by its name in the network as it was given."""

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from symcheck.engine.networks.adapters import adapted
 from symcheck.errors import MissingExtraError, TargetError
 from symcheck.loading import is_reference, load_attribute
 
@@ -146,9 +147,7 @@ def _stable_baselines(path: Path, trust: bool) -> nn.Module:
             policy = algorithm.load(path, device="cpu").policy
         except Exception:  # written by another algorithm: the next one is tried
             continue
-        from symcheck.engine.networks.sb3_policy import parameters_of
-
-        return parameters_of(policy)
+        return adapted(policy)
     raise TargetError(
         "was written by none of PPO, A2C and DQN.", where=str(path), remedy="Wrap its policy in a factory."
     )
