@@ -44,8 +44,8 @@ class StartSample:
 def draw_starts(bench: Workbench) -> list[StartSample]:
     """Reset until every element has its pairs; each reset is used once, so that pairs are independent."""
     pairs = bench.pairs
-    count = int(np.clip(bench.options.samples // 4, _FEWEST, _MOST)) // max(1, len(bench.words)) + 1
-    count = max(count, 200)
+    codec = pairs.stepper.codec
+    count = max(200, int(np.clip(bench.options.samples // 4, _FEWEST, _MOST)) // max(1, len(bench.words)) + 1)
     report = bench.progress("resetting")
     samples = []
     for at, word in enumerate(bench.words):
@@ -54,11 +54,12 @@ def draw_starts(bench: Workbench) -> list[StartSample]:
             if not bench.in_time() and i >= 40 and i % 2 == 0:
                 break
             observations.append(pairs.stepper.reset())
-        codec = pairs.stepper.codec
+            if i % 500 == 0:
+                report(at * 2 * count + i, len(bench.words) * 2 * count)
         images = [pairs.bound.observation(word, obs) for obs in observations[::2]]
         sides = [codec.flatten_batch(images), codec.flatten_batch(observations[1::2])]
         samples.append(StartSample(word, *(codec.coordinates.on_one_branch(side) for side in sides)))
-        report(at + 1, len(bench.words))
+    report(1, 1)
     return samples
 
 
