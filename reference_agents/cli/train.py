@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from reference_agents.assemble import save_training
@@ -179,13 +179,10 @@ def _device(name: str) -> str:
 def _progress_bar(console: Console, *, hidden: bool) -> Progress:
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=24),
         TaskProgressColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[returns]}"),
+        TextColumn("left  {task.fields[returns]}"),
     )
     disabled = hidden or not console.is_terminal
     return Progress(*columns, console=console, transient=True, disable=disabled)
