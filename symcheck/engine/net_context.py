@@ -140,7 +140,13 @@ class NetContext:
     @cached_property
     def decision(self) -> Decision:
         """The verdict on the network as a whole."""
-        decision = decide(self.proof, self.measured, strict=self.options.strict, excused=self._excused())
+        decision = decide(
+            self.proof,
+            self.measured,
+            strict=self.options.strict,
+            excused=self._excused(),
+            coarse=self.subject.coarse,
+        )
         if decision.verdict == "failed" and decision.location is None:
             x = self.measured.nonfinite
             location = None if x is None else first_nonfinite_module(self.subject, x)

@@ -19,6 +19,8 @@ EXACT = 1e-12
 """Residual of the float64 copy over output scale up to which an output is exact: the published level."""
 ROUNDED = 1e-5
 """The same, up to which its weights were rounded: the published level."""
+BORNE_OUT = 1e-9
+"""Residual up to which samples bear out an exact proof: float64 rounding, even of deep networks, stays far below."""
 FAR = 0.1
 """Noise of the deployed network over output scale beyond which its float64 copy says nothing about it."""
 
@@ -44,7 +46,9 @@ class Decision:
     why: str
 
 
-def decide(proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str] = ()) -> Decision:
+def decide(
+    proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str] = (), coarse: bool = False
+) -> Decision:
     """The verdict that proof and samples allow, never stronger than they are.
 
     Args:
@@ -52,6 +56,7 @@ def decide(proof: Proof | None, measured: Measured, *, strict: bool, excused: Co
         measured: what the samples showed.
         strict: whether rounded weights fail.
         excused: outputs that may be constant as long as some other is not: deviations that are parameters.
+        coarse: whether samples come from the network as deployed, for want of a float64 copy.
 
     Returns:
         The decision.
@@ -62,6 +67,9 @@ def decide(proof: Proof | None, measured: Measured, *, strict: bool, excused: Co
         )
     if proof is not None and proof.level == "failed" and measured.relative > EXACT:
         return _failed(proof, measured, EXACT, "a layer does not carry the action, and the output shows it")
+    if coarse and ROUNDED < measured.relative <= FAR:
+        why = "only the deployed precision can be run, whose rounding may be as large as this residual"
+        return Decision("undecided", ROUNDED, False, None, None, f"{why}; verify the network before it was quantised")
     if measured.relative > ROUNDED:
         return _failed(proof, measured, ROUNDED, "the output does not move as claimed")
     vacuous = _vacuous(measured, excused)
@@ -72,7 +80,7 @@ def decide(proof: Proof | None, measured: Measured, *, strict: bool, excused: Co
     if measured.deployed.noise > FAR:
         why = f"the deployed network differs from its float64 copy by {measured.deployed.noise:.1e} of the output scale"
         return Decision("undecided", ROUNDED, False, None, None, f"{why}; judge it without the cast that does this")
-    if proof is not None and proof.level == "exact":
+    if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
         return Decision("proved", EXACT, False, None, None, "every layer carries the action exactly, for every input")
     if proof is not None and proof.level == "rounded":
         return _rounded(proof, measured, strict, "weights rounded: layers carry the action up to float32 rounding")

@@ -1,0 +1,92 @@
+"""The verdict that proof and samples allow together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from symcheck.engine.networks.measuring import Measured, Spread, Worst
+from symcheck.engine.networks.proof import Proof
+from symcheck.engine.networks.values import LayerRecord, Opaque
+from symcheck.engine.networks.verdicts import decide
+
+
+def measured(relative: float, **changes: Any) -> Measured:
+    worst = Worst(relative, relative, 1.0, 0, "output", np.zeros(2), "normal at scale 1")
+    found = Measured(pairs=100, relative=relative, worst=worst, moved=True)
+    found.spreads["output"] = Spread(np.zeros(2), np.ones(2))
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return found
+
+
+def proof(level: str | None) -> Proof:
+    record = LayerRecord("hidden", "Linear", level if level in ("rounded", "failed") else "exact", 1e-8, 3.0, 1e-7)  # type: ignore[arg-type]
+    reason = None if level else Opaque("cumsum is not understood", "tail (net.py:3)")
+    return Proof(level, [record], reason)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("level", "relative", "strict", "verdict"),
+    [
+        ("exact", 1e-15, False, "proved"),
+        ("exact", 1e-15, True, "proved"),
+        ("exact", 1e-7, False, "passed"),
+        ("exact", 1e-3, False, "failed"),
+        ("rounded", 1e-11, False, "passed"),
+        ("rounded", 1e-11, True, "failed"),
+        ("rounded", 1e-3, False, "failed"),
+        ("failed", 1e-8, False, "failed"),
+        ("failed", 1e-14, False, "passed"),
+        (None, 1e-13, False, "passed"),
+        (None, 1e-13, True, "passed"),
+        (None, 1e-6, False, "passed"),
+        (None, 1e-6, True, "failed"),
+        (None, 1e-4, False, "failed"),
+    ],
+)
+def test_weights_decide_where_they_were_matched_and_outputs_elsewhere(
+    level: str | None, relative: float, strict: bool, verdict: str
+) -> None:
+    decision = decide(proof(level), measured(relative), strict=strict)
+    assert decision.verdict == verdict
+    if verdict == "failed":
+        assert decision.location == {None: "tail", "exact": "output"}.get(level, "hidden")
+
+
+def test_without_any_proof_the_output_is_the_location() -> None:
+    decision = decide(None, measured(0.5), strict=False)
+    assert decision.verdict == "failed"
+    assert decision.location == "output"
+
+
+def test_nan_fails_whatever_the_weights_say() -> None:
+    found = measured(0.0, nonfinite=np.zeros(2), nonfinite_path="output")
+    assert decide(proof("exact"), found, strict=False).verdict == "failed"
+
+
+def test_a_constant_output_is_undecided_unless_it_is_excused_and_another_is_not() -> None:
+    found = measured(0.0)
+    found.spreads["output"] = Spread(np.ones(2), np.ones(2))
+    assert decide(proof("exact"), found, strict=False).verdict == "undecided"
+    assert decide(proof("exact"), found, strict=False, excused=["output"]).verdict == "undecided"
+    found.spreads["other"] = Spread(np.zeros(2), np.ones(2))
+    assert decide(proof("exact"), found, strict=False, excused=["output"]).verdict == "proved"
+
+
+def test_inputs_that_never_move_prove_nothing() -> None:
+    assert decide(None, measured(0.0, moved=False), strict=False).verdict == "undecided"
+
+
+def test_noise_that_hides_everything_is_undecided() -> None:
+    found = measured(1e-15)
+    found.deployed.noise = 0.5
+    assert decide(proof("exact"), found, strict=False).verdict == "undecided"
+
+
+def test_a_coarse_residual_may_be_quantisation() -> None:
+    assert decide(None, measured(1e-3), strict=False, coarse=True).verdict == "undecided"
+    assert decide(None, measured(0.5), strict=False, coarse=True).verdict == "failed"
+    assert decide(None, measured(1e-7), strict=False, coarse=True).verdict == "passed"
