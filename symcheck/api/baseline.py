@@ -184,20 +184,19 @@ def with_baseline(result: RunResult, baseline: Baseline | None) -> RunResult:
 
 
 def _judged(item: PropertyResult, entry: Accepted, path: Path) -> PropertyResult:
-    accepted = f"{path.name} accepts up to {entry.max_residual:.3g}"
+    limit, name = f"{entry.max_residual:.3g}", path.name
     if item.verdict == "undecided":
         return item
     if item.verdict != "failed":
-        stale = f"Nothing is violated here any more: the entry in {path.name} (up to {entry.max_residual:.3g}) can go."
-        return _said(item, stale)
+        return _said(item, f"Nothing is violated here any more: the entry in {name} (up to {limit}) can go.")
     size = _size(item)
     if size is None:
-        return _said(item, f"This violation has no finite size, so none can be accepted ({accepted}).")
+        return _said(item, f"This violation has no finite size, so the entry in {name} cannot accept it.")
     if size > entry.max_residual:
-        return _said(
-            item, f"The violation of {size:.3g} is larger than accepted, by {_excess(size, entry)}: {accepted}."
-        )
-    text = f"approximate: violated by up to {size:.3g} among the inputs tried; {accepted} ({entry.reason.strip()})."
+        more = _excess(size, entry)
+        return _said(item, f"The violation of {size:.3g} is larger than the {limit} accepted in {name}, by {more}.")
+    found = f"approximate: violated by up to {size:.3g} among the inputs tried"
+    text = f"{found}; accepted up to {limit} in {name} ({entry.reason.strip()})."
     return dataclasses.replace(_said(item, text), verdict="passed")
 
 

@@ -58,11 +58,31 @@ def test_an_accepted_violation_passes_with_its_size_and_its_counterexample(folde
     assert item["verdict"] == "passed"
     assert report["verdict"] == "passed"
     assert "approximate: violated by up to 0." in item["detail"]
-    assert "b.toml accepts up to 10 (measured)" in item["detail"]
+    assert "accepted up to 10 in b.toml (measured)" in item["detail"]
     assert item["counterexample"]
     assert item["violations"] > 0
     assert "--baseline b.toml" in report["command"]
     assert "approximately symmetric" in output
+
+
+def test_every_writer_says_approximate_and_shows_the_counterexample(folder):
+    (folder / "b.toml").write_text(entry(10.0))
+    files = {"--html": "r.html", "--markdown": "r.md", "--junit": "r.xml"}
+    words = [word for pair in files.items() for word in pair]
+    code, output = run(*ENV, "--baseline", "b.toml", *words)
+    assert code == 0, output
+    for text in (output, *((folder / name).read_text() for name in files.values())):
+        assert "approximate" in text
+        assert "ccepted up to 10 in b.toml (measured)" in text or "passed (approximate)" in text
+    assert "violations" in (folder / "r.xml").read_text()
+
+
+def test_an_accepted_violation_can_still_be_replayed(folder):
+    (folder / "b.toml").write_text(entry(10.0))
+    assert run(*ENV, "--baseline", "b.toml")[0] == 0
+    code, output = run("replay", "r.json")
+    assert code == 1, output
+    assert "transition_invariance" in output
 
 
 def test_a_violation_larger_than_accepted_stays_failed_and_says_by_how_much(folder):
@@ -71,7 +91,7 @@ def test_a_violation_larger_than_accepted_stays_failed_and_says_by_how_much(fold
     assert code == 1
     item, _ = prop(folder)
     assert item["verdict"] == "failed"
-    assert "is larger than accepted, by 0." in item["detail"]
+    assert "is larger than the 0.001 accepted in b.toml, by 0." in item["detail"]
     assert "approximate" not in item["detail"]
 
 
