@@ -43,6 +43,7 @@ def _totals(runs: Sequence[RunResult]) -> dict[str, str]:
         "tests": str(sum(tally.values())),
         "failures": str(tally["failed"]),
         "errors": str(tally["undecided"]),
+        "skipped": "0",
         "time": f"{sum(run.duration_s for run in runs):.3f}",
     }
 
