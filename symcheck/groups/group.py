@@ -25,6 +25,8 @@ from symcheck.errors import GroupError
 Word = tuple[int, ...]
 LISTING_LIMIT = 100_000
 """Largest order whose elements are listed; beyond it only generators, words and the order are available."""
+LISTING_ENTRIES = 50_000_000
+"""Largest order times number of points for which elements are listed: half a minute of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +199,19 @@ class Group:
     @cached_property
     def _words(self) -> dict[Element, Word]:
         """A shortest word of every element, breadth first; the identity first."""
-        if self.order > LISTING_LIMIT:
+        if not self.is_listable:
             raise GroupError(
-                f"{self.name} has {self.order:.3g} elements; at most {LISTING_LIMIT:,} are listed.",
+                f"{self.name} has {self.order:.3g} elements on {self.degree:,} points; listed are at most "
+                f"{LISTING_LIMIT:,} elements, or {LISTING_ENTRIES:,} points of all elements together.",
                 where="elements",
                 remedy="Work with the generators and words instead.",
             )
         return dict(_breadth_first(self.generators, self.identity))
+
+    @property
+    def is_listable(self) -> bool:
+        """Whether the group is small enough for `elements()`."""
+        return self.order <= LISTING_LIMIT and self.order * self.degree <= LISTING_ENTRIES
 
     def elements(self) -> tuple[Element, ...]:
         """All elements, the identity first, then by word length.
@@ -212,7 +220,7 @@ class Group:
             A tuple of |G| elements.
 
         Raises:
-            GroupError: the group has more than `LISTING_LIMIT` elements.
+            GroupError: the group is not `is_listable`.
 
         Example:
             >>> from symcheck.groups import catalog
@@ -235,8 +243,10 @@ class Group:
         """
         if g.is_identity and g.degree == self.degree:
             return ()
-        if self.order <= LISTING_LIMIT:
+        if self.is_listable:
             found = self._words.get(g)
+        elif self.family is not None and self.family[0] in ("cyclic", "dihedral"):
+            found = self._polygon_word(g)
         else:
             from symcheck.groups import large
 
@@ -244,6 +254,12 @@ class Group:
         if found is None:
             raise GroupError(f"{g!r} is not an element of {self.name}.", where="g")
         return found
+
+    def _polygon_word(self, g: Element) -> Word | None:
+        """r^k or r^k s, from where g sends the first corner, for groups with more corners than are listed."""
+        turns = g.images[0] if g.images else 0
+        candidates = [(0,) * turns, (*(0,) * turns, 1)][: len(self.generators)]
+        return next((word for word in candidates if self.evaluate(word) == g), None)
 
     def __contains__(self, g: object) -> bool:
         if not isinstance(g, Element):

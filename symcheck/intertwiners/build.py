@@ -241,7 +241,7 @@ def _dense_basis(
 
 def _dense_rank(patch: Representation, rho_out: Representation, average: Reynolds) -> int:
     """From characters; for groups too large to list the trace of the averaging projector, estimated on all units."""
-    if characters.can_enumerate(patch, rho_out) and patch.group.order <= 100_000:
+    if characters.can_enumerate(patch, rho_out):
         return characters.intertwiner_dimension(patch, rho_out)
     size = patch.dim * rho_out.dim
     trace = float(np.trace(average(np.eye(size))))

@@ -14,7 +14,7 @@ ENUMERATION_LIMIT = 20_000_000
 def can_enumerate(*representations: Representation) -> bool:
     """Whether summing characters over the group takes seconds at most."""
     group = representations[0].group
-    return group.order * sum(rho.dim for rho in representations) <= ENUMERATION_LIMIT
+    return group.is_listable and group.order * sum(rho.dim for rho in representations) <= ENUMERATION_LIMIT
 
 
 def inner_product(first: Representation, second: Representation) -> float:
