@@ -172,6 +172,8 @@ def parse_entry(written: Any, where: str) -> Entry:
         return _from_mapping(written, where)
     if _is_tree_tuple(written):
         return TreeEntry({i: parse_entry(child, f"{where}[{i}]") for i, child in enumerate(written)})
+    if _is_ragged(written):
+        return parse_entry(tuple(written), where)
     if callable(written) and not hasattr(written, "__array__"):
         return FunctionEntry(written)
     return _from_array(written, where)
@@ -217,6 +219,16 @@ def _is_tree_tuple(written: Any) -> bool:
     if all(isinstance(item, str) and _SIGNED_IMAGE.fullmatch(item) for item in written):
         return False
     return not all(isinstance(item, int | float | np.number) for item in written)
+
+
+def _is_ragged(written: Any) -> bool:
+    """Whether a list holds entries of different kinds or lengths: how data files write those of a Tuple space."""
+    if not isinstance(written, list) or not all(isinstance(item, list | str | dict) for item in written):
+        return False
+    if all(isinstance(item, str) for item in written):
+        return bool(written) and not _are_signed_images(written)
+    kinds = {len(item) if isinstance(item, list) else -1 for item in written}
+    return len(kinds) > 1 or kinds == {-1}
 
 
 def _from_array(written: Any, where: str) -> AffineEntry:

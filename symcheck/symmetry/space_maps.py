@@ -181,7 +181,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
         raise SpecError(
             f"a vector map of size {entry.dim} cannot act on {type(space).__name__} {space}.",
             where=where,
-            remedy="Give a mapping or tuple of entries, one per sub-space, or a callable.",
+            remedy="Give one entry per sub-space (a mapping or tuple; in TOML { 0 = ..., 1 = ... }), or a callable.",
         )
     size = int(np.prod(space.shape))
     if size != entry.dim:
@@ -246,6 +246,7 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
         subspaces: dict[Any, spaces.Space[Any]] = dict(space.spaces)
     elif isinstance(space, spaces.Tuple):
         subspaces = dict(enumerate(space.spaces))
+        children = {int(key) if str(key).isdigit() else key: child for key, child in children.items()}
     else:
         raise SpecError(f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.", where=where)
     unknown = [key for key in children if key not in subspaces]

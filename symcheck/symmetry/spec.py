@@ -6,7 +6,7 @@
     action = [[1, 0]]
 
 The fields are those of `Symmetry`; every entry form but callables can be written. Groups are named as in
-`symcheck.groups`: "dihedral(4)", "product(cyclic(2), symmetric(3))".
+`symcheck.groups`, "dihedral(4)" or "product(cyclic(2), symmetric(3))", or in short, "D4" or "C2 x S3".
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def parse_group(text: Any, where: str) -> Group:
     """Build the group that a text names; nothing but the catalogue's own constructors is ever called.
 
     Args:
-        text: for instance "cyclic(4)" or "product(cyclic(2), dihedral(4))".
+        text: for instance "cyclic(4)", "product(cyclic(2), dihedral(4))", or in short "C4", "C2 x D4".
         where: names the place in messages.
 
     Returns:
@@ -119,15 +119,17 @@ def parse_group(text: Any, where: str) -> Group:
         SpecError: the text names no group of the catalogue.
 
     Example:
-        >>> parse_group("product(cyclic(2), dihedral(4))", "group").order
-        16
+        >>> parse_group("product(cyclic(2), dihedral(4))", "group").order, parse_group("C2 x D4", "group").order
+        (16, 16)
     """
     if not isinstance(text, str):
         raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
     try:
+        if "(" not in text:
+            return catalog.named(text)
         group = _evaluate(ast.parse(text, mode="eval").body, where)
     except GroupError as error:
-        raise SpecError(f"{text}: {error.problem}", where=f"{where}, group", remedy=error.remedy) from error
+        raise SpecError(error.problem, where=f"{where}, group {text!r}", remedy=error.remedy) from error
     except (SyntaxError, ValueError, TypeError, RecursionError) as error:
         raise SpecError(
             f"expected the name of a group such as 'cyclic(2)' or 'product(cyclic(2), dihedral(4))', got {text!r}.",

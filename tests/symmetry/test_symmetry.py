@@ -207,5 +207,20 @@ def test_a_mapping_that_is_no_symmetry_is_refused(change, message):
         symmetry_from_mapping({key: value for key, value in data.items() if value is not None}, "spec.toml")
 
 
-def test_products_of_groups_can_be_named():
-    assert parse_group("product(cyclic(2), dihedral(4))", "group").order == 16
+@pytest.mark.parametrize("text", ["product(cyclic(2), dihedral(4))", "C2 x D4"])
+def test_products_of_groups_can_be_named(text):
+    assert parse_group(text, "group").order == 16
+
+
+def test_a_group_of_absurd_size_is_refused_at_once():
+    with pytest.raises(SymcheckError, match="group"):
+        parse_group("cyclic(1000000000)", "group")
+
+
+def test_entries_of_a_tuple_may_be_a_ragged_list():
+    space = spaces.Tuple([LINE, spaces.Discrete(2)])
+    bound = Symmetry("m", C2, [[[-1, -1], [1, 0, 2]]], [[1, 0]])
+    with pytest.raises(SpecError, match="acts on 3 values"):
+        bound.bind(space, spaces.Discrete(2))
+    image = Symmetry("m", C2, [["identity", [1, 0]]], [[1, 0]]).bind(space, spaces.Discrete(2))
+    assert image.observation((0,), (np.ones(2), 0))[1] == 1
