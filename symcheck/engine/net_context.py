@@ -21,13 +21,13 @@ from symcheck.engine.networks.location import first_nonfinite_module
 from symcheck.engine.networks.measuring import Measured, difference, measure, output_scale
 from symcheck.engine.networks.proof import Proof, prove, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
-from symcheck.engine.networks.shapes import input_shape
+from symcheck.engine.networks.shapes import input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray
 from symcheck.engine.networks.verdicts import EXACT, Decision, decide
 from symcheck.engine.results import Counterexample
-from symcheck.errors import SpecError
+from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.symmetry import Symmetry
 
 SMALL_INPUT = 64
@@ -76,11 +76,17 @@ class NetContext:
             device=options.device,
             noise_seed=options.noise_seed,
         )
-        self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self.subject.shapes(), outputs)
+        self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self._output_shapes(net), outputs)
         self.observations = _stacked(options.observations, shape)
         self.stochastic = self._is_stochastic()
         if not self.stochastic and options.mode == "eval":
             self.subject.one_by_one = self._mixes_samples()
+
+    def _output_shapes(self, net: nn.Module) -> dict[str, tuple[int, ...]]:
+        try:
+            return self.subject.shapes()
+        except TargetError as error:
+            raise mismatch(net, self.subject.shape) or error from error
 
     def element(self, generator: int) -> str:
         """A readable name of a generator: the symmetry's own where there is only one."""

@@ -25,6 +25,13 @@ def test_a_symmetry_of_another_length_gives_both_sizes() -> None:
         run_net(nn.Linear(6, 2), mirror())
 
 
+def test_a_network_that_widens_its_input_first_is_no_mismatch() -> None:
+    net = Lambda(lambda x, n: n(torch.cat([x, x], -1)[:, :4]), mirror_mlp())
+    assert run_net(net, mirror()).verdict == "proved"
+    wide = Lambda(lambda x, n: n(torch.cat([x, x.abs()], -1)), nn.Linear(8, 2))
+    assert run_net(wide, mirror()).verdict == "failed"
+
+
 def test_the_shape_of_images_must_be_given() -> None:
     with pytest.raises(SpecError, match="--input-shape"):
         run_net(GridNet(), turn())

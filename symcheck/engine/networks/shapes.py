@@ -25,25 +25,19 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
         its first linear layer.
 
     Raises:
-        SpecError: none of these says; or the first linear layer takes another size than the symmetry acts on.
+        SpecError: none of these says.
     """
     if given is not None:
         return given
     example = _example(net)
-    first = _first_layer(net)
     size = _vector_length(symmetry)
     if size is not None:
         if example is not None and _count(example) == size:
             return example
-        if isinstance(first, nn.Linear) and first.in_features != size:
-            raise SpecError(
-                f"acts on {size} components, but the network's first layer takes {first.in_features}.",
-                where="observation",
-                remedy="Give the symmetry of what this network takes, or its shape with --input-shape.",
-            )
         return (size,)
     if example is not None:
         return example
+    first = _first_layer(net)
     if isinstance(first, nn.Linear):
         return (first.in_features,)
     raise SpecError(
@@ -51,6 +45,18 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
         where="--input-shape",
         remedy="Give it without the batch (--input-shape 1,21,21), name an environment (--env ID), or give the network "
         "an attribute example_input.",
+    )
+
+
+def mismatch(net: nn.Module, shape: tuple[int, ...]) -> SpecError | None:
+    """What to say of a network that did not run on inputs of a shape, where its first layer takes another size."""
+    first = _first_layer(net)
+    if not isinstance(first, nn.Linear) or first.in_features == shape[-1]:
+        return None
+    return SpecError(
+        f"acts on {_count(shape)} components, but the network's first layer takes {first.in_features}.",
+        where="observation",
+        remedy="Give the symmetry of what this network takes, or its shape with --input-shape.",
     )
 
 
@@ -67,7 +73,7 @@ def _example(net: nn.Module) -> tuple[int, ...] | None:
 
 
 def _first_layer(net: nn.Module) -> nn.Module | None:
-    return next((m for m in net.modules() if isinstance(m, nn.Linear | nn.modules.conv._ConvNd)), None)
+    return next((m for m in net.modules() if next(m.parameters(recurse=False), None) is not None), None)
 
 
 def _count(shape: tuple[int, ...]) -> int:
