@@ -422,7 +422,7 @@ def from_permutations(
 
     Args:
         permutations: per generator a rearrangement p of 0..n-1; point i goes to p[i].
-        name: what reports call the group; found from the order by default.
+        name: what reports call the group; "permutation group on n points" by default.
         generator_names: one readable name per generator.
 
     Returns:
@@ -438,7 +438,7 @@ def from_permutations(
     elements = [_element(p, f"permutations[{k}]") for k, p in enumerate(permutations)]
     group = Group(elements, name=name or "", generator_names=generator_names)
     if name is None:
-        group.name = f"<{len(elements)} permutations of {group.degree} points>"
+        group.name = f"permutation group on {group.degree} points"
     return group
 
 
@@ -480,7 +480,7 @@ def from_matrices(
     permutations = matrix_closure.orbit_permutations(matrices, limit=limit)
     group = from_permutations(permutations, name=name, generator_names=generator_names)
     if name is None:
-        group.name = f"<{len(permutations)} matrices of order {group.order}>"
+        group.name = f"matrix group of order {group.order}"
     return group
 
 
