@@ -365,3 +365,11 @@ def test_every_method_passes_cartpole_and_fails_a_wrong_sign(method: str) -> Non
     assert sound.verdict == "passed"
     assert sound.method_reason.startswith(method)
     assert run(symmetry=WRONG, samples=2000, method=method).verdict == "failed"
+
+
+def test_a_wrong_map_of_a_few_cells_is_found_by_a_black_box() -> None:
+    flip, stay = ([[4, 3, 2, 1, 0]], [[1, 0]]), ([[4, 3, 2, 1, 0]], [[0, 1]])
+    right, wrong = (Symmetry("flip", catalog.cyclic(2), *maps) for maps in (flip, stay))
+    corridor = lambda: gym.wrappers.TimeLimit(SlipperyRoom(), 30)  # noqa: E731
+    assert run(corridor, right, samples=2000, method="trajectory").verdict == "passed"
+    assert run(corridor, wrong, samples=2000, method="trajectory").verdict == "failed"

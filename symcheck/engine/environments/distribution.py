@@ -21,7 +21,7 @@ from symcheck.engine.environments.coordinates import Vector, scalar_coordinate
 from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Comparison, Measurement, Part
-from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised
+from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.stepper import numeric, shown
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -30,7 +30,6 @@ _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the
 _WIDEST = 32  # coordinates that are tested; of more (images) some that vary are taken
 _MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
 _MOST_NAMED = 64  # and tested one by one
-_MOST_VALUES = 24  # of a whole-number coordinate, told apart one by one
 _FEWEST_ON_A_SIDE = 20
 _REPEATS = 16  # of a violation where dynamics are random: 4^-16 times 10,000 pairs is 2e-6
 
@@ -256,26 +255,14 @@ def _weights(sides: Vector, names: list[str]) -> list[tuple[str, Vector]]:
 
 
 def indicators(comparison: Comparison) -> Comparison:
-    """Beside each whole-number coordinate with a few values one indicator a value: their order may mean nothing."""
-    columns: list[Vector] = []
-    names: list[str] = []
-    both = np.concatenate([comparison.expected, comparison.actual])
-    for j, name in enumerate(comparison.coordinates.names):
-        column = both[:, j]
-        values = np.unique(column[~np.isnan(column)])
-        columns.append(column)
-        names.append(name)
-        if comparison.coordinates.epsilon[j] == 0 and 2 < len(values) <= _MOST_VALUES:
-            columns += [(column == value).astype(np.float64) for value in values]
-            names += [f"[{name} = {value:g}]" for value in values]
-    if names == list(comparison.coordinates.names):
-        return comparison
-    stacked = np.stack(columns, axis=1)
+    """A comparison with an indicator for each value of whole-number coordinates that take a few."""
     half = len(comparison.expected)
-    plain = scalar_coordinate("", epsilon=0.0)
-    coordinates = dataclasses.replace(
-        plain,
-        names=tuple(names),
-        **{field: np.repeat(getattr(plain, field), len(names)) for field in ("epsilon", "period", "low", "high")},
-    )
-    return Comparison(comparison.part, coordinates, stacked[:half], stacked[half:])
+    both = np.concatenate([comparison.expected, comparison.actual])
+    old = comparison.coordinates
+    columns, names = told_apart(both, list(old.names), old.epsilon == 0)
+    if len(names) == old.dim:
+        return comparison
+    more = scalar_coordinate("", epsilon=0.0)
+    for name in names[old.dim :]:
+        old = old.joined(dataclasses.replace(more, names=(name,)))
+    return Comparison(comparison.part, old, columns[:half], columns[half:])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.evidence import Workbench
 
+_MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
 _RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
 
 
@@ -46,3 +48,26 @@ def fitted(design: Vector, targets: Vector) -> Vector:
     ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
     weights = np.linalg.solve(gram + ridge, design.T @ np.nan_to_num(targets, posinf=0.0, neginf=0.0))
     return np.asarray(design @ weights, dtype=np.float64)
+
+
+def told_apart(columns: Vector, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Vector, list[str]]:
+    """Beside whole-number columns with a few values one indicator a value: their order may mean nothing.
+
+    Args:
+        columns: shape (n, count).
+        names: of the columns.
+        whole: shape (count,): which columns hold whole numbers.
+
+    Returns:
+        The columns followed by the indicators, with names.
+    """
+    extra: list[Vector] = []
+    said: list[str] = []
+    for j in np.flatnonzero(whole):
+        values = np.unique(columns[~np.isnan(columns[:, j]), j])
+        if 2 < len(values) <= _MOST_VALUES:
+            extra += [(columns[:, j] == value).astype(np.float64) for value in values]
+            said += [f"[{names[j]} = {value:g}]" for value in values]
+    if not extra:
+        return columns, names
+    return np.concatenate([columns, np.stack(extra, axis=1)], axis=1), [*names, *said]

@@ -23,9 +23,10 @@ from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs, Part
 from symcheck.engine.environments.stepper import stacked
 
-# A step rounds a handful of times and each rounding moves the result by at most one unit. On correct environments
-# (Acrobot's RK4 in float64, MountainCar and Pendulum in float32) the largest residual stays below 4 units plus nudges;
-# see benchmarks/README.md. 16 leaves a factor of four, and stays far below the smallest faults worth reporting.
+# A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
+# symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the
+# reward of Pendulum, below 1 for 99% of Acrobot's transitions (its most sensitive states, up to 20, are judged by their
+# own nudge). 16 leaves a factor of ten, and stays far below the smallest faults worth reporting.
 SAFETY = 16.0
 _NUDGED_CASES = 48  # for the typical nudge of the whole run
 # Nudges of a suspicious case, in units in the last place: SAFETY units is as far as rounding is believed to reach. Each

@@ -24,7 +24,7 @@ from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
-from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised
+from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.start import judge_start
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
@@ -236,7 +236,8 @@ class TrajectoryEvidence:
         states = np.concatenate([episode.obs for episode in episodes])
         actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
         coordinates, (states,) = self.bench.pairs.stepper.codec.coordinates.unrolled([states])
-        names = [*coordinates.names, *action_names]
+        states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
+        names = [*state_names, *action_names]
         columns = standardised(np.concatenate([states, actions], axis=1))
         varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
@@ -249,7 +250,8 @@ class TrajectoryEvidence:
             return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"]
         following = np.concatenate([episode.following for episode in episodes])
         coordinates, (following,) = self.bench.pairs.stepper.codec.coordinates.unrolled([following])
-        names = [f"next {name}" for name in coordinates.names]
+        following, told = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
+        names = [f"next {name}" for name in told]
         varying = [j for j in range(following.shape[1]) if np.ptp(np.nan_to_num(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
         return following[:, kept], [names[j] for j in kept]
