@@ -51,25 +51,10 @@ def play(
     observation = environment.reset()
     returns = np.zeros((len(seeds), episodes))
     running = np.ones((len(seeds), episodes), dtype=bool)
-    choose = _tabulated(policy, environment, len(seeds))
     while running.any():
-        numbers, uniforms = choose(observation), streams.next()
+        numbers, uniforms = policy(observation), streams.next()
         step = environment.step(distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms))
         returns += np.where(running, step.reward, 0.0)
         running &= ~(step.terminated | step.truncated)
         observation = step.observation
     return returns
-
-
-def _tabulated(policy: Policy, environment: VectorEnvironment, runs: int) -> Policy:
-    """The same policy, asked once for every observation there is where they are few."""
-    distinct = environment.distinct_observations
-    if distinct is None:
-        return policy
-    table = policy(np.repeat(distinct[None], runs, axis=0))
-
-    def look_up(_: Observations) -> torch.Tensor:
-        codes = torch.from_numpy(environment.codes()).to(table.device)
-        return table.gather(1, codes.unsqueeze(-1).expand(-1, -1, table.shape[-1]))
-
-    return look_up

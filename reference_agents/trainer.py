@@ -7,6 +7,7 @@ and random streams are its own, and a run whose gradient is no longer finite is 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import time
@@ -19,15 +20,18 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.environments.predator_prey import all_images
+from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import play
 from reference_agents.learning.augmentation import Augmenter
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.rollout import Collector
 from reference_agents.networks.factory import make_network
 from reference_agents.networks.stacked import StackedNetwork
+from reference_agents.networks.tabulated import TabulatedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
-from reference_agents.vectorised import distribution_of, environment_class
+from reference_agents.vectorised import distribution_of, environment_class, tabulates
 
 State = dict[str, Any]
 
@@ -138,8 +142,12 @@ class _Loop:
         job = training.job
         self._training, self._seeds, self._device = training, seeds, torch.device(job.device)
         settings, policy = job.settings, distribution_of(job.task)
-        environment = environment_class(job.task)(seeds, settings.environments)
-        self._learner = Learner(training.network, [rate for rate, _ in job.runs], seeds, settings, policy)
+        self._network, self._make = training.network, environment_class(job.task)
+        if tabulates(job.network, settings, job.task):
+            self._network = TabulatedNetwork(training.network, all_images(), self._device)
+            self._make = functools.partial(self._make, coded=True)
+        environment = self._make(seeds, settings.environments)
+        self._learner = Learner(self._network, [rate for rate, _ in job.runs], seeds, settings, policy)
         self._collector = Collector(environment, seeds, settings, policy, self._device)
         self._augmenter = None
         if job.network.views == "augmented":
@@ -152,26 +160,41 @@ class _Loop:
         """Go on to the last update."""
         training, settings = self._training, self._training.job.settings
         if not training.env_steps:
-            _evaluate(training, self._seeds, self._device)
+            self._evaluate()
         while self._updates < settings.updates:
             started = time.perf_counter()
             self._update()
             training.training_seconds += time.perf_counter() - started
             if _is_due(self._updates, settings):
-                _evaluate(training, self._seeds, self._device, env_steps=self._updates * settings.batch)
+                self._evaluate()
             on_progress(
                 Progress(self._updates * settings.batch, settings.updates * settings.batch, training.returns[-1])
             )
             on_checkpoint(self.state)
 
     def _update(self) -> None:
-        network = self._training.network
-        rollout = self._collector.collect(network)
+        rollout = self._collector.collect(self._network)
         if self._augmenter is not None:
-            rollout = self._augmenter.augment(rollout, network)
+            rollout = self._augmenter.augment(rollout, self._network)
         finite = self._learner.update(rollout)
         self._updates += 1
         _note_divergence(self._training, finite, self._updates * self._training.job.settings.batch)
+
+    def _evaluate(self) -> None:
+        started = time.perf_counter()
+        training, settings = self._training, self._training.job.settings
+
+        @torch.no_grad()
+        def policy(observations: Observations) -> torch.Tensor:
+            return self._network.forward(torch.from_numpy(observations).to(self._device))[0]
+
+        distribution, index = distribution_of(training.job.task), len(training.env_steps)
+        episodes = settings.evaluation_episodes
+        returns = play(policy, distribution, self._make, self._seeds, episodes=episodes, index=index).mean(1)
+        returns[list(training.stopped)] = math.nan
+        training.env_steps.append(self._updates * settings.batch)
+        training.returns.append(returns)
+        training.evaluation_seconds += time.perf_counter() - started
 
     def state(self) -> State:
         """Everything that the rest of the training depends on."""
@@ -198,7 +221,7 @@ class _Loop:
         if self._augmenter is not None:
             self._augmenter.restore(state["augmenter"])
         training.network.parameters.values.copy_(state["values"])
-        training.network.refresh()
+        self._network.refresh()
         training.initial_parameters = state["initial"]
         training.env_steps = list(state["env_steps"])
         training.returns = [point.numpy() for point in state["returns"]]
@@ -216,28 +239,6 @@ def _note_divergence(training: Training, finite: torch.Tensor, env_steps: int) -
     if not bool(finite.all()):
         for run in torch.nonzero(~finite).flatten().tolist():
             training.stopped.setdefault(run, env_steps)
-
-
-def _evaluate(training: Training, seeds: Sequence[int], device: torch.device, *, env_steps: int = 0) -> None:
-    started = time.perf_counter()
-    network, settings = training.network, training.job.settings
-
-    @torch.no_grad()
-    def policy(observations: npt.NDArray[np.float32]) -> torch.Tensor:
-        return network.forward(torch.from_numpy(observations).to(device))[0]
-
-    returns = play(
-        policy,
-        distribution_of(training.job.task),
-        environment_class(training.job.task),
-        seeds,
-        episodes=settings.evaluation_episodes,
-        index=len(training.env_steps),
-    ).mean(1)
-    returns[list(training.stopped)] = math.nan
-    training.env_steps.append(env_steps)
-    training.returns.append(returns)
-    training.evaluation_seconds += time.perf_counter() - started
 
 
 @contextlib.contextmanager

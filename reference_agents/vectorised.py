@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 
-from reference_agents.catalog import Task
+from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.environments.cartpole import CartPoleVector
 from reference_agents.environments.gymnasium_vector import GymnasiumVector
 from reference_agents.environments.predator_prey import PredatorPreyVector
 from reference_agents.evaluation import MakeEnvironment
 from reference_agents.learning.distributions import Categorical, Distribution, Gaussian
+from reference_agents.settings import Settings
 
 _ENVIRONMENTS: dict[str, MakeEnvironment] = {"cartpole": CartPoleVector, "gridworld": PredatorPreyVector}
 
@@ -20,6 +21,15 @@ RESUMABLE = ("CartPole-v1", "symcheck/PredatorPrey-v0")
 def distribution_of(task: Task) -> Distribution:
     """How the numbers of a policy for this task are read."""
     return Gaussian(task.actions) if task.continuous else Categorical()
+
+
+def tabulates(job_network: NetworkPlan, settings: Settings, task: Task) -> bool:
+    """Whether a network is asked once for every observation there is, instead of once for each one seen.
+
+    That pays where there are fewer of them than steps in a minibatch, so for A2C on the grid world. Augmentation needs
+    the images themselves.
+    """
+    return task.name == "gridworld" and settings.algorithm == "a2c" and job_network.views != "augmented"
 
 
 def environment_class(task: Task) -> MakeEnvironment:

@@ -77,7 +77,6 @@ class CartPoleVector:
 
     observation_shape: tuple[int, ...] = (4,)
     action_numbers: int = 1
-    distinct_observations: Observations | None = None
 
     def __init__(
         self, seeds: Sequence[int], environments: int, *, purpose: Purpose = Purpose.ENVIRONMENT, index: int = 0
@@ -123,10 +122,6 @@ class CartPoleVector:
         self._starts.restore(state["streams"])
         self.states = state["states"].numpy()
         self.elapsed = state["elapsed"].numpy()
-
-    def codes(self) -> npt.NDArray[np.int64]:
-        """There is no table of observations."""
-        raise NotImplementedError("CartPole has infinitely many observations")
 
     def _start_states(self) -> States:
         return (2.0 * self._starts.next() - 1.0) * START_RANGE

@@ -12,7 +12,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
 from reference_agents.environments.vector import Actions, Flags, Observations, Step
 from reference_agents.randomness import FloatArray, Purpose, stream_seeds
@@ -32,8 +31,6 @@ class GymnasiumVector:
     Raises:
         TargetError: an unknown id, or spaces other than Box observations and Box or Discrete actions.
     """
-
-    distinct_observations: Observations | None = None
 
     def __init__(
         self,
@@ -90,10 +87,6 @@ class GymnasiumVector:
     def restore(self, state: dict[str, Any]) -> None:
         """What a Gymnasium environment depends on is not known."""
         raise NotImplementedError("the state of a Gymnasium environment cannot be restored")
-
-    def codes(self) -> npt.NDArray[np.int64]:
-        """There is no table of observations."""
-        raise NotImplementedError("observations are not tabulated")
 
     def _at(self, place: tuple[int, ...]) -> gym.Env[Any, Any]:
         return self._environments[place[0]][place[1]]

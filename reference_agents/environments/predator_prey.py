@@ -36,17 +36,23 @@ class PredatorPreyVector:
         environments: environments of each run.
         purpose: which stream draws starts and the prey's moves.
         index: which of several streams of that purpose.
+        coded: show the numbers of images, as `all_images` orders them, instead of the images.
     """
 
     observation_shape: tuple[int, ...] = (1, PIXELS, PIXELS)
     action_numbers: int = 1
 
     def __init__(
-        self, seeds: Sequence[int], environments: int, *, purpose: Purpose = Purpose.ENVIRONMENT, index: int = 0
+        self,
+        seeds: Sequence[int],
+        environments: int,
+        *,
+        purpose: Purpose = Purpose.ENVIRONMENT,
+        index: int = 0,
+        coded: bool = False,
     ) -> None:
         self._streams = UniformStreams(seeds, purpose, (environments, 6), index=index)
-        self._images = images().astype(np.float32)
-        self.distinct_observations: Observations | None = self._images.reshape(-1, *self.observation_shape)
+        self._images = None if coded else all_images()
         self.displacements: npt.NDArray[np.int64] = np.zeros((len(seeds), environments, 2), dtype=np.int64)
         self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
 
@@ -94,14 +100,14 @@ class PredatorPreyVector:
         self.displacements = state["displacements"].numpy()
         self.elapsed = state["elapsed"].numpy()
 
-    def codes(self) -> npt.NDArray[np.int64]:
-        """The number of each environment's displacement, row by row, shape (runs, environments)."""
-        codes: npt.NDArray[np.int64] = (self.displacements + REACH) @ np.array([SIZE, 1])
-        return codes
-
     def _draw(self, displacements: npt.NDArray[np.int64]) -> Observations:
-        drawn: Observations = self._images[displacements[..., 0] + REACH, displacements[..., 1] + REACH]
-        return drawn
+        codes: Observations = (displacements + REACH) @ np.array([SIZE, 1])
+        return codes if self._images is None else self._images[codes]
+
+
+def all_images() -> Observations:
+    """Every image, by the number of its displacement, row by row; shape (49, 1, 21, 21), float32."""
+    return images().reshape(SIZE * SIZE, 1, PIXELS, PIXELS).astype(np.float32)
 
 
 def _starts(uniforms: FloatArray) -> npt.NDArray[np.int64]:

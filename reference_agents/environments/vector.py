@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Observations = npt.NDArray[np.float32]
+Observations = npt.NDArray[Any]
+"""(runs, environments, *shape), float32; or the numbers of observations, (runs, environments), int64."""
 Actions = npt.NDArray[Any]
 """(runs, environments), int64, for discrete actions; with an axis of coordinates, float32, for continuous ones."""
 Flags = npt.NDArray[np.bool_]
@@ -41,13 +42,10 @@ class VectorEnvironment(Protocol):
     Attributes:
         observation_shape: of one observation.
         action_numbers: uniform numbers that draw one action: 1 for discrete actions, else their coordinates.
-        distinct_observations: every observation there is, shape (n, *observation_shape), where they are few enough to
-            tabulate a policy; None otherwise.
     """
 
     observation_shape: tuple[int, ...]
     action_numbers: int
-    distinct_observations: Observations | None
 
     def random_actions(self, uniforms: npt.NDArray[np.float64]) -> Actions:
         """Actions uniform over all there are, from numbers (runs, environments, action_numbers) in [0, 1)."""
@@ -61,9 +59,6 @@ class VectorEnvironment(Protocol):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same seeds."""
-
-    def codes(self) -> npt.NDArray[np.int64]:
-        """Which of the distinct observations each environment shows, shape (runs, environments)."""
 
     def reset(self) -> Observations:
         """Start every episode afresh; observations of shape (runs, environments, *observation_shape)."""

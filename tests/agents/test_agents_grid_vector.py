@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
+import pytest
 import torch
 
 from reference_agents import evaluation
 from reference_agents.catalog import find_network, find_task
-from reference_agents.environments.predator_prey import PredatorPreyVector
+from reference_agents.environments.predator_prey import PredatorPreyVector, all_images
 from reference_agents.learning.distributions import Categorical
-from reference_agents.networks.actor_critic import ActorCritic
-from reference_agents.networks.build import build_plan
+from reference_agents.networks.factory import make_network
+from reference_agents.networks.tabulated import TabulatedNetwork
 from symcheck.envs.predator_prey import MOVES, PREY_MOVES, PredatorPreyEnv, draw, wrap
 
 TASK = find_task("gridworld")
@@ -53,9 +56,8 @@ def test_greedy_pursuit_scores_what_the_scalar_environment_gives_it() -> None:
     table = torch.full((49, 5), -torch.inf)
     for code in range(49):
         table[code, pursue(np.array([code // 7 - 3, code % 7 - 3]))] = 0.0
-    vectorised = evaluation.play(
-        lambda observations: table.unsqueeze(0), Categorical(), PredatorPreyVector, [0], episodes=400, index=0
-    )
+    coded = functools.partial(PredatorPreyVector, coded=True)
+    vectorised = evaluation.play(lambda codes: table[codes], Categorical(), coded, [0], episodes=400, index=0)
     # two means of 400 returns of standard deviation 0.2: five standard errors of their difference
     assert abs(np.mean(returns) - vectorised.mean()) < 5 * np.sqrt(2) * np.std(returns) / 20
 
@@ -68,14 +70,37 @@ def test_starts_are_uniform_over_displacements() -> None:
     assert ((counts - 10_000 / 49) ** 2 / (10_000 / 49)).sum() < 48 + 5 * 9.8
 
 
-def test_a_tabulated_policy_plays_the_very_episodes_of_the_policy_itself(monkeypatch) -> None:
-    network = ActorCritic(build_plan(TASK, find_network(TASK, "cnn")), [0, 1], torch.device("cpu"))
+def test_codes_number_the_images_that_the_same_environment_shows() -> None:
+    shown, coded = PredatorPreyVector([0, 1], 4), PredatorPreyVector([0, 1], 4, coded=True)
+    assert np.array_equal(all_images()[coded.reset()], shown.reset())
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        actions = rng.integers(0, 5, (2, 4))
+        one, other = shown.step(actions), coded.step(actions)
+        assert np.array_equal(all_images()[other.observation], one.observation)
+        assert np.array_equal(all_images()[other.final_observation], one.final_observation)
+        assert np.array_equal(one.reward, other.reward)
 
-    def policy(observations: np.ndarray) -> torch.Tensor:
-        return network.forward(torch.from_numpy(observations))[0]
 
-    tabulated = evaluation.play(policy, Categorical(), PredatorPreyVector, [0, 1], episodes=5, index=0)
-    monkeypatch.setattr(evaluation, "_tabulated", lambda policy, environment, runs: policy)
-    assert np.array_equal(
-        evaluation.play(policy, Categorical(), PredatorPreyVector, [0, 1], episodes=5, index=0), tabulated
-    )
+@pytest.mark.parametrize("name", ["equivariant", "cnn", "averaged"])
+def test_a_tabulated_network_has_the_answers_and_the_gradients_of_the_network_itself(name: str) -> None:
+    plain, inner = (make_network(TASK, find_network(TASK, name), [0, 1], torch.device("cpu")) for _ in range(2))
+    tabulated = TabulatedNetwork(inner, all_images(), torch.device("cpu"))
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(2):
+        codes = torch.randint(0, 49, (2, 80), generator=generator)
+        pictures = torch.from_numpy(all_images())[codes]
+        expected, actual = plain.forward(pictures, keep=True), tabulated.forward(codes, keep=True)
+        for one, other in zip(actual, expected, strict=True):
+            # float32 sums of at most 1,600 terms of order one, in another order
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+        derivatives = [torch.randn(one.shape, generator=generator) for one in expected]
+        plain.backward(*derivatives)
+        tabulated.backward(*derivatives)
+        scale = plain.parameters.gradients.abs().max().item()
+        torch.testing.assert_close(
+            tabulated.parameters.gradients, plain.parameters.gradients, rtol=1e-3, atol=1e-5 * scale
+        )
+        for network in (plain, tabulated):
+            network.parameters.values.sub_(0.01 * network.parameters.gradients / scale)
+            network.refresh()

@@ -101,7 +101,6 @@ class IdentityEnvironment:
 
     observation_shape = (4,)
     action_numbers = 1
-    distinct_observations = None
 
     def __init__(self, seeds, environments, *, purpose=Purpose.ENVIRONMENT, index=0):  # type: ignore[no-untyped-def]
         self._streams = UniformStreams(seeds, purpose, (environments,), index=index)
@@ -136,7 +135,6 @@ class CountingEnvironment:
 
     observation_shape = (4,)
     action_numbers = 1
-    distinct_observations = None
     limit = 3
 
     def __init__(self, seeds, environments):  # type: ignore[no-untyped-def]
