@@ -288,8 +288,10 @@ def product(*groups: Group) -> Group:
         >>> G.name, G.order, G.generator_names
         ('C2 x C3', 6, ('r1', 'r2'))
     """
-    if not groups:
-        raise GroupError("expected at least one group, got none.", where="product(*groups)")
+    strangers = [group for group in groups if not isinstance(group, Group)]
+    if not groups or strangers:
+        given = f"{strangers[0]!r}" if strangers else "none"
+        raise GroupError(f"expected groups, at least one, got {given}.", where="product(*groups)")
     degree = sum(group.degree for group in groups)
     generators: list[Element] = []
     names: list[str] = []

@@ -76,6 +76,7 @@ def intertwiner_basis(
     Source: E. van der Pol et al., "MDP Homomorphic Networks" (2020), section 3.2, for what the basis is; orbits and
     character theory replace its Algorithm 1.
     """
+    require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
     return _basis(rho_in, rho_out, rho_in, (rho_out.dim, rho_in.dim), kind, seed)
 
 
@@ -146,7 +147,6 @@ def _basis(
     """The basis between `patch` (rho_in with the filter's pixels) and rho_out, from the cache where it is there."""
     if kind not in KINDS:
         raise OptionError(f"no kind of basis is called {kind!r}.", where="kind", remedy=suggestion(str(kind), KINDS))
-    require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
     key = (rho_in.content, patch.content, rho_out.content, shape, kind, seed if kind == "random" else 0)
     if key not in _cache:
         built = _build(rho_in, rho_out, patch, shape, kind, seed)

@@ -38,6 +38,7 @@ def trivial(G: Group, dim: int = 1) -> SignedPermutationRepresentation:
         >>> trivial(cyclic(3), 2).dim
         2
     """
+    validation.require_group(G, "trivial")
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
         raise RepresentationError(f"expected a positive dimension, got dim = {dim!r}.", where="trivial")
     images = [SignedImages.identity(int(dim))] * len(G.generators)
@@ -64,6 +65,7 @@ def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepre
         >>> [sign(S3).character(g) for g in S3.generators]
         [-1.0, 1.0]
     """
+    validation.require_group(G, "sign")
     if signs is None:
         signs = _default_signs(G)
     entries = arrays.to_numpy(signs, where="sign(signs)", error=RepresentationError).ravel()
@@ -98,6 +100,7 @@ def regular(G: Group) -> SignedPermutationRepresentation:
         array([[0, 1],
                [1, 0]])
     """
+    validation.require_group(G, "regular")
     table = G.cayley_table
     ones = np.ones(len(table), dtype=np.int64)
     images = [SignedImages(np.ascontiguousarray(table[:, i]), ones) for i in range(table.shape[1])]
@@ -122,6 +125,7 @@ def permutation(G: Group, images: Sequence[Sequence[int]]) -> SignedPermutationR
         >>> permutation(cyclic(4), [[0, 2, 3, 4, 1]]).dim
         5
     """
+    validation.require_group(G, "permutation")
     read = [_read_permutation(p, f"permutation(images[{i}])") for i, p in enumerate(images)]
     return SignedPermutationRepresentation(G, read, name=f"permutation({G.name})")
 
@@ -139,9 +143,9 @@ def signed_permutation(G: Group, images: Sequence[Sequence[int | str]]) -> Signe
 
     Args:
         G: the group.
-        images: per generator either n signs 1 and -1 (a diagonal matrix), or n signed one-based images, as integers or
-            as strings: entry j sends e_j to plus or minus e_|image|, so ["-1", "+3", "+2"] negates component 1 and
-            swaps 2 and 3.
+        images: per generator either n signs 1 and -1 as numbers (a diagonal matrix), or n signed one-based images, as
+            strings or numbers: entry j sends e_j to plus or minus e_|image|, so ["-1", "+3", "+2"] negates component 1
+            and swaps 2 and 3.
 
     Returns:
         The representation of dimension n.
@@ -154,6 +158,7 @@ def signed_permutation(G: Group, images: Sequence[Sequence[int | str]]) -> Signe
         >>> signed_permutation(cyclic(2), [["-1", "+3", "+2"]]).character(cyclic(2).generators[0])
         -1.0
     """
+    validation.require_group(G, "signed_permutation")
     read = [_read_signed(entry, f"signed_permutation(images[{i}])") for i, entry in enumerate(images)]
     return SignedPermutationRepresentation(G, read, name=f"signed permutation({G.name})")
 
@@ -162,17 +167,19 @@ def _read_signed(entry: Sequence[int | str], where: str) -> SignedImages:
     try:
         numbers = [int(part) for part in entry]
     except (ValueError, TypeError) as cause:
-        raise RepresentationError(f"expected signed one-based images, got {list(entry)}.", where=where) from cause
+        raise RepresentationError(f"expected signed one-based images, got {entry!r}.", where=where) from cause
     values = np.array(numbers, dtype=np.int64)
     signs = np.where(values < 0, -1, 1)
     if values.size and np.array_equal(np.sort(np.abs(values)), np.arange(1, len(values) + 1)):
         return SignedImages(np.abs(values) - 1, signs)
-    if values.size and (np.abs(values) == 1).all():
+    written_as_images = any(isinstance(part, str) for part in entry)
+    if values.size and not written_as_images and (np.abs(values) == 1).all():
         return SignedImages(np.arange(len(values)), signs)
+    wanted = "images" if written_as_images else "n signs, or images"
     raise RepresentationError(
-        f"expected n signs, or images whose sizes rearrange 1..{len(values)}, got {numbers[:12]}.",
+        f"expected {wanted} whose sizes rearrange 1..{len(values)}, got {list(entry)[:12]}.",
         where=where,
-        remedy="Images are one-based so that every one has a sign.",
+        remedy="Images are one-based so that every one has a sign; signs alone are written as numbers, [-1, 1].",
     )
 
 
@@ -197,6 +204,7 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
         >>> type(from_matrices(cyclic(4), [[[0, -1], [1, 0]]])).__name__
         'SignedPermutationRepresentation'
     """
+    validation.require_group(G, "from_matrices")
     name = name or f"matrices({G.name})"
     signed = [_as_signed(matrix, f"{name}, entry {i}") for i, matrix in enumerate(matrices)]
     if signed and all(image is not None for image in signed):
@@ -232,6 +240,7 @@ def natural(G: Group) -> SignedPermutationRepresentation:
         >>> natural(symmetric(4)).dim, natural(hyperoctahedral(4)).dim
         (4, 4)
     """
+    validation.require_group(G, "natural")
     if G.family is not None and G.family[0] == "hyperoctahedral":
         n = G.family[1]
         halves = [np.array(g.images[:n], dtype=np.int64) for g in G.generators]
@@ -264,6 +273,7 @@ def standard(G: Group) -> Representation:
 
     Source: W. Fulton and J. Harris, "Representation Theory", section 1.3 (symmetric groups).
     """
+    validation.require_group(G, "standard")
     family = G.family[0] if G.family is not None else ""
     if family in ("cyclic", "dihedral"):
         return rotation(G)
@@ -302,6 +312,7 @@ def rotation(G: Group, frequency: int = 1) -> Representation:
         >>> round(rotation(cyclic(3)).character(cyclic(3).generators[0]), 12)
         -1.0
     """
+    validation.require_group(G, "rotation")
     if G.family is None or G.family[0] not in ("cyclic", "dihedral"):
         raise RepresentationError(f"expected a cyclic or dihedral group, got {G.name}.", where="rotation")
     angle = 2 * np.pi * (frequency % G.family[1]) / G.family[1]

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from symcheck.errors import RepresentationError
 from symcheck.groups.group import Element, Group
-from symcheck.representations import constructors
+from symcheck.representations import constructors, validation
 from symcheck.representations.representation import (
     MatrixRepresentation,
     Representation,
     SignedPermutationRepresentation,
+    require_representation,
     require_same_group,
 )
 from symcheck.representations.signed_images import SignedImages
@@ -73,6 +74,7 @@ def _combine(
 ) -> Representation:
     if not parts:
         raise RepresentationError("expected at least one representation, got none.", where=function)
+    require_representation(parts[0], "the first representation")
     for number, part in enumerate(parts[1:], 2):
         require_same_group(parts[0], part, names=("the first representation", f"number {number}"))
     group, name = parts[0].group, symbol.join(part.name for part in parts)
@@ -119,6 +121,7 @@ def dual(rho: Representation) -> Representation:
         >>> dual(regular(cyclic(3))).dim
         3
     """
+    require_representation(rho, "dual")
     if rho.is_orthogonal:
         return rho
     matrices = [np.linalg.inv(np.asarray(m, dtype=np.float64)).T for m in rho.generator_matrices]
@@ -145,6 +148,8 @@ def restrict(rho: Representation, *, to: Group) -> Representation:
         >>> restrict(regular(D4), to=subgroup(D4, [D4.generators[0]])).group.order
         4
     """
+    require_representation(rho, "restrict")
+    validation.require_group(to, "restrict(to)")
     name = f"{rho.name} restricted to {to.name}"
     words = [rho.group.word(g) for g in to.generators]
     if isinstance(rho, SignedPermutationRepresentation):
@@ -174,6 +179,8 @@ def induce(rho: Representation, *, to: Group) -> Representation:
         >>> induce(trivial(subgroup(D4, [D4.generators[1]])), to=D4).dim
         4
     """
+    require_representation(rho, "induce")
+    validation.require_group(to, "induce(to)")
     inside = set(rho.group.elements())
     if not all(h in to for h in rho.group.generators):
         raise RepresentationError(f"{rho.group.name} is not a subgroup of {to.name}.", where="induce")

@@ -311,6 +311,24 @@ def _nearer_representation(
     return current if validation.relation_residual(group, current) < residual / 2 else list(matrices)
 
 
+def require_representation(rho: object, where: str) -> None:
+    """Refuses what is no representation.
+
+    Args:
+        rho: what was given.
+        where: the argument's name.
+
+    Raises:
+        RepresentationError: names the type given.
+    """
+    if not isinstance(rho, Representation):
+        raise RepresentationError(
+            f"expected a representation, got {rho!r} ({type(rho).__name__}).",
+            where=where,
+            remedy="Make one with symcheck.representations, for instance regular(G) or from_matrices(G, matrices).",
+        )
+
+
 def require_same_group(first: Representation, second: Representation, *, names: tuple[str, str]) -> None:
     """Refuses two representations whose groups differ.
 
@@ -322,6 +340,8 @@ def require_same_group(first: Representation, second: Representation, *, names: 
     Raises:
         RepresentationError: the groups have different generators.
     """
+    for name, rho in zip(names, (first, second), strict=True):
+        require_representation(rho, name)
     if first.group != second.group:
         raise RepresentationError(
             f"{names[1]} must represent the same group as {names[0]}: got {first.group.name!r} (order "

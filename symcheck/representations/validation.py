@@ -16,6 +16,20 @@ from symcheck.representations.signed_images import SignedImages
 Matrix = npt.NDArray[np.float64]
 
 
+def require_group(group: Any, where: str) -> None:
+    """Refuses what is no group.
+
+    Raises:
+        RepresentationError: names the type given.
+    """
+    if not isinstance(group, Group):
+        raise RepresentationError(
+            f"expected a group, got {group!r} ({type(group).__name__}).",
+            where=where,
+            remedy="Make one with symcheck.groups, for instance cyclic(4).",
+        )
+
+
 def check_count(group: Group, count: int, name: str) -> None:
     """Refuses a list that does not have one entry per generator.
 

@@ -252,6 +252,8 @@ def _conv(rho: Representation, kernel_size: object, spatial: list[str]) -> Inter
             SymcheckError,
             "3 x 5",
         ),
+        (lambda: intertwiner_basis(SWAP, 3), SymcheckError, "rho_out: expected a representation, got 3"),  # type: ignore[arg-type]
+        (lambda: intertwiner_basis(C2, SWAP), SymcheckError, "rho_in: expected a representation"),  # type: ignore[arg-type]
         (lambda: _conv(SWAP, 0, ["flip_ud"]), OptionError, "positive"),
         (lambda: _conv(SWAP, (1, 2, 3), ["flip_ud"]), OptionError, "positive"),
         (
