@@ -35,6 +35,9 @@ SMALL_INPUT = 64
 PROVED_INPUT = 320
 """What a proof makes of smaller inputs: 2,000 pairs are enough to hold it against what the network does."""
 LEAST_SAMPLES = 256
+PRODUCTS = 10_000_000_000
+"""Multiplications, of one precision, that the default number of samples may cost: seconds on one core."""
+FEWEST_SAMPLES = 48
 BOX = 1.0
 """Bounds on residuals are stated for inputs with entries in [-1, 1]."""
 MIXED = 1e-9
@@ -131,13 +134,15 @@ class NetContext:
         return at_fault and found.nonfinite is None and found.relative <= EXACT
 
     def _samples(self) -> int:
-        """As asked; else 10,000 pairs, fewer for large inputs, whose passes cost more (256 at least)."""
+        """As asked; else 10,000 pairs, fewer for large inputs and networks, whose passes cost more."""
         if self.options.samples is not None:
             return self.options.samples
         size = int(np.prod(self.subject.shape))
         if self.proof is not None and self.proof.level == "exact":
             size = max(size, PROVED_INPUT)
-        return max(LEAST_SAMPLES, min(DEFAULT_SAMPLES, DEFAULT_SAMPLES * SMALL_INPUT // size))
+        affordable = PRODUCTS // max(1, self.subject.products())
+        least = max(FEWEST_SAMPLES, min(LEAST_SAMPLES, affordable))
+        return max(least, min(DEFAULT_SAMPLES, DEFAULT_SAMPLES * SMALL_INPUT // size, affordable))
 
     def _worth_climbing(self, found: Measured) -> bool:
         proved = self.proof is not None and self.proof.level == "exact"

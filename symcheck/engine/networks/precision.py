@@ -40,6 +40,24 @@ class Float64Mode(TorchFunctionMode):
         return run_in_float64(func, args, kwargs or {})
 
 
+class ProductCounter(TorchFunctionMode):
+    """While it is active, counts the multiplications of linear layers and convolutions: what a pass costs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function; add what it multiplies."""
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if name in ("linear", "conv1d", "conv2d", "conv3d") and len(args) > 1 and isinstance(result, torch.Tensor):
+            self.products += result.numel() * int(args[1][0].numel())
+        return result
+
+
 def run_in_float64(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """One torch function with floating arguments and dtypes turned into float64; casts become the identity."""
     if is_cast(func, args, kwargs):

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.outputs import named_outputs
-from symcheck.engine.networks.precision import Float64Mode, copied, float64_default, in_float64
+from symcheck.engine.networks.precision import Float64Mode, ProductCounter, copied, float64_default, in_float64
 from symcheck.engine.networks.values import FloatArray
 from symcheck.errors import OptionError, TargetError
 
@@ -112,6 +112,13 @@ class Subject:
             for path, tensor in self._forward(chunk, exact).items():
                 parts.setdefault(path, []).append(_rows(tensor, len(chunk), path))
         return {path: np.concatenate(rows) for path, rows in parts.items()}
+
+    def products(self) -> int:
+        """Multiplications in the linear layers and convolutions that one input passes through."""
+        counter = ProductCounter()
+        with counter:
+            self._forward(np.zeros((2, *self.shape)), False)
+        return counter.products // 2
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Path of each output to its shape without the batch axis.
