@@ -6,7 +6,9 @@ folder. A file that is not a report is passed over; one that looks like a report
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ from symcheck_reports.formatting import count, one_line, plural
 from symcheck_reports.templating import PageHead, document, section
 
 INDEX_NAME = "index.html"
+_TITLE = re.compile(r"<title>([^<]*)</title>")
+_HEAD_CHARACTERS = 4000
 _VERDICTS: tuple[Verdict, ...] = ("failed", "undecided", "passed", "proved")
 
 
@@ -54,13 +58,13 @@ class FolderIndex:
         name: the folder's name.
         entries: the runs, failed ones first.
         unreadable: (file, reason) of reports that could not be read.
-        other_pages: HTML files without a JSON report, for instance learning curves.
+        other_pages: (file, title) of HTML files without a JSON report, for instance learning curves.
     """
 
     name: str
     entries: tuple[IndexEntry, ...]
     unreadable: tuple[tuple[str, str], ...] = ()
-    other_pages: tuple[str, ...] = ()
+    other_pages: tuple[tuple[str, str], ...] = ()
 
 
 def read_folder(folder: Path) -> FolderIndex:
@@ -87,8 +91,18 @@ def read_folder(folder: Path) -> FolderIndex:
         entries += [_entry(report, path, page if page in paged else None, folder) for report in reports]
     entries.sort(key=lambda entry: _VERDICTS.index(entry.verdict))
     pages = (p for p in sorted(folder.rglob("*.html")) if p not in paged and p != folder / INDEX_NAME)
-    others = tuple(p.relative_to(folder).as_posix() for p in pages)
+    others = tuple((p.relative_to(folder).as_posix(), _title(p)) for p in pages)
     return FolderIndex(folder.resolve().name, tuple(entries), tuple(unreadable), others)
+
+
+def _title(page: Path) -> str:
+    """The title that a page gives itself; "" where it has none near its beginning."""
+    try:
+        with page.open(encoding="utf-8", errors="replace") as stream:
+            found = _TITLE.search(stream.read(_HEAD_CHARACTERS))
+    except OSError:
+        return ""
+    return html.unescape(found.group(1)) if found else ""
 
 
 def _reports(path: Path) -> list[dict[str, Any]]:
@@ -148,8 +162,10 @@ def render_index(index: FolderIndex) -> str:
     counted = ", ".join(f"{count(tally[verdict])} {verdict}" for verdict in _VERDICTS if tally[verdict])
     entries = plural(len(index.entries), "run")
     sentence = f"{one_line(index.name, 80)}: {entries}, {counted}." if index.entries else "No report was found."
+    if not index.entries and index.other_pages:
+        sentence = f"{one_line(index.name, 80)}: {plural(len(index.other_pages), 'page')}."
     verdict = overall_verdict(tally) if index.entries else None
     lead = f"{plural(len(index.unreadable), 'file')} could not be read." if index.unreadable else ""
-    others = [(name, "./" + quote(name)) for name in index.other_pages]
+    others = [(title or name, name, "./" + quote(name)) for name, title in index.other_pages]
     body = section("index", "index", "Reports", index=index, others=others)
     return document(PageHead("Index of reports", sentence, lead, verdict), [body])

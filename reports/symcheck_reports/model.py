@@ -433,7 +433,8 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
     order = sorted(range(len(rows)), key=lambda i: -sizes[i])[:MAX_TABLE_ROWS]
     order = sorted(order) if len(rows) <= MAX_TABLE_ROWS else order
     worst = max(sizes, default=0.0)
-    marked = frozenset(place for place, i in enumerate(order) if sizes[i] == worst and worst > 0)
+    named = [place for place, i in enumerate(order) if rows[i][0] == example.where and sizes[i] > 0]
+    marked = frozenset(named or (place for place, i in enumerate(order) if sizes[i] == worst and worst > 0))
     columns = ("entry", "expected", "measured", "difference")
     table = NumberTable(
         "What the claim asks for, and what was measured",

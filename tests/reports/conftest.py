@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck_reports import png
 from symcheck_reports.basis_model import BasisLayer, BasisModel
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 
@@ -44,6 +45,12 @@ COORDINATES = (
     {"name": "x_dot", "max_residual": 2.2e-8, "tolerance": 1.0e-6},
     {"name": "theta", "max_residual": 6.0e-9, "tolerance": 2.0e-7},
     {"name": "theta_dot", "max_residual": 1.2e-7, "tolerance": 1.5e-6},
+)
+
+PRECISIONS = (
+    {"name": "float64 copy", "max_residual": 3.1e-8, "tolerance": 1.0e-12, "kind": "precision"},
+    {"name": "float32 as deployed", "max_residual": 3.0e-8, "tolerance": None, "noise": 4.8e-7, "kind": "precision"},
+    {"name": "argmax decisions", "kind": "decisions", "checked": 9951, "violations": 3},
 )
 
 
@@ -208,15 +215,16 @@ def failing_network() -> RunResult:
             observation=[0.0, 0.0, 1.0, 0.0],
             state=None,
             action=None,
-            expected={"policy": [0.25, -0.125], "value": 0.5},
-            actual={"policy": [0.25000003, -0.125], "value": 0.5},
+            expected={"policy": [0.080490413, -0.08222393], "value": 0.5},
+            actual={"policy": [0.080490444, -0.08222393], "value": 0.5},
             residual=3.0e-8,
             where="policy[0]",
             reproduce="symcheck replay net.json",
             image_observation=[0.0, 0.0, -1.0, 0.0],
         ),
         location="body.2",
-        detail="Measured on a float64 copy of the weights.",
+        detail="Measured on a float64 copy of the weights. As deployed (float32): residual 3.0e-08; 3 decisions flip.",
+        per_coordinate=PRECISIONS,
     )
     return RunResult(
         "net",
@@ -233,6 +241,40 @@ def failing_network() -> RunResult:
         method_reason="certificate: every layer could be traced; sampled beside it, as a control.",
         layers=layers,
     )
+
+
+@pytest.fixture
+def approximate_run() -> RunResult:
+    """A violation that is accepted, drawn by its environment, with what it can cost."""
+    dot = png.data_uri(png.encode_rgb([[[200, 40, 40]] * 8] * 6))
+    captions = ("s, given", "g s, moved by g", "after a from s", "after g a from g s")
+    accepted = PropertyResult(
+        "transition_invariance",
+        "passed",
+        "paired",
+        2000,
+        violations=1990,
+        max_residual=4.0e-4,
+        tolerance=1.0e-6,
+        unit="max norm over next-state coordinates",
+        bound={
+            "kind": "value_gap",
+            "value": 0.84,
+            "epsilon_reward": 0.0,
+            "epsilon_transition": 4.0e-4,
+            "discount": 0.99,
+            "confidence": 0.99,
+        },
+        counterexample=Counterexample(
+            "g", [0.5], None, 1, [0.25], [0.2504], 4.0e-4, "x",
+            image_observation=[-0.5], image_action=0, pictures=tuple((caption, dot) for caption in captions),
+        ),
+        detail="approximate: 4.0e-04 is within the accepted 1.0e-03 (the track leans by a degree).",
+    )  # fmt: skip
+    return RunResult(
+        "env", "Leaning-v0", "mirror", {"name": "C2", "order": 2}, (AXIOMS, accepted), 0.01, 0, 0.5, VERSIONS,
+        command="symcheck verify-env Leaning-v0 --baseline accepted.toml", claim=CLAIM,
+    )  # fmt: skip
 
 
 @pytest.fixture

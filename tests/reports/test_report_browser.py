@@ -30,7 +30,16 @@ NPM = shutil.which("npm")
 AXE_VERSION = "4.14.1"
 BROWSER = os.environ.get("SYMCHECK_BROWSER") or shutil.which("chromium")
 pytestmark = pytest.mark.browser
-PAGES = ("passing_run", "failing_run", "failing_network", "hostile_run", "several_runs", "curve_model", "basis_model")
+PAGES = (
+    "passing_run",
+    "failing_run",
+    "approximate_run",
+    "failing_network",
+    "hostile_run",
+    "several_runs",
+    "curve_model",
+    "basis_model",
+)
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",

@@ -11,6 +11,8 @@ import pytest
 from symcheck.engine.results import RunResult
 from symcheck_reports import html, index
 from symcheck_reports import json as json_report
+from symcheck_reports.curve_model import CurveModel
+from symcheck_reports.curves import render_curves
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def test_what_cannot_be_read_is_named_and_what_is_no_report_is_passed_over(folde
 
 
 def test_pages_without_data_are_listed_and_the_index_itself_is_not(folder: Path) -> None:
-    assert index.read_folder(folder).other_pages == ("curves.html",)
+    assert index.read_folder(folder).other_pages == (("curves.html", "curves"),)
 
 
 def test_every_link_of_the_page_exists(folder: Path) -> None:
@@ -77,3 +79,16 @@ def test_a_report_without_a_verdict_is_not_readable(content: str, tmp_path: Path
 
 def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path) -> None:
     assert "--json FILE" in index.render_index(index.read_folder(tmp_path))
+
+
+def test_a_page_of_learning_curves_is_listed_by_its_own_title(tmp_path: Path, curve_model: CurveModel) -> None:
+    (tmp_path / "report.html").write_text(render_curves(curve_model), encoding="utf-8")
+    text = index.render_index(index.read_folder(tmp_path))
+    assert "CartPole-v1" in text
+    assert 'href="./report.html"' in text
+    assert "No JSON report lies" not in text
+
+
+def test_a_title_with_markup_stays_text(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<title>&lt;script&gt;alert(1)&lt;/script&gt;</title>")
+    assert "<script>alert" not in index.render_index(index.read_folder(tmp_path))

@@ -1,0 +1,134 @@
+"""What a page says beside verdicts: shared evidence once, precisions, decisions, laws, and bounds on lost value."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck_reports import html
+from symcheck_reports.evidence import pieces, said_once
+from symcheck_reports.model import run_view
+from symcheck_reports.sections.precision import decision_sentence
+from symcheck_reports.templating import folded
+
+REGION = "2058 pairs drawn from 1000 states: 26 start states, 474 from rollouts"
+
+
+def test_what_two_properties_say_alike_stands_on_the_page_once(passing_run: RunResult) -> None:
+    details = {"reward_invariance": f"{REGION}. Rewards are exact.", "termination_invariance": f"{REGION}; 173 end."}
+    changed = tuple(dataclasses.replace(p, detail=details.get(p.name, "")) for p in passing_run.properties)
+    page = html.render_run(dataclasses.replace(passing_run, properties=changed))
+    assert page.count(REGION) == 1
+    assert f"reward_invariance, termination_invariance: <bdi>{REGION}.</bdi>" in page
+    assert "Rewards are exact." in page
+    assert "173 end." in page
+
+
+def test_what_one_property_says_twice_is_not_shared() -> None:
+    shared, own = said_once([("reward", f"{REGION}. {REGION}."), ("end", "")])
+    assert shared == ()
+    assert own == [f"{REGION}. {REGION}.", ""]
+
+
+@given(st.lists(st.text(alphabet="ab (;). ", max_size=80), max_size=4))
+def test_no_word_of_any_detail_is_lost(details: list[str]) -> None:
+    shared, own = said_once([(str(i), detail) for i, detail in enumerate(details)])
+    everything = "".join("".join([*own, *(text for _, text in shared)]).lower().split())
+    for detail in details:
+        assert all("".join(piece.lower().split()) in everything for piece in pieces(detail))
+
+
+@given(st.text(alphabet="abc(). ", max_size=600))
+def test_folding_a_text_keeps_all_of_it(text: str) -> None:
+    lead, rest = folded(text)
+    assert "".join((lead + rest).split()) == "".join(text.split())
+
+
+def test_a_network_page_has_a_row_per_precision_and_counts_flips(failing_network: RunResult) -> None:
+    page = html.render_run(failing_network)
+    assert "Precision and decisions</h2>" in page
+    assert page.count("float32 as deployed</bdi></th>") == 1
+    assert "3 of 9,951 decisions (0.03%) flip" in page
+    assert "As deployed (float32)" not in page
+
+
+def test_precisions_are_no_coordinates_of_the_residual_figure(failing_network: RunResult) -> None:
+    rows = run_view(failing_network).properties[-1].residuals
+    assert [name for name, _, _ in rows] == ["network_equivariance"]
+
+
+def test_an_environment_has_no_precision_section(passing_run: RunResult) -> None:
+    assert "Precision and decisions" not in html.render_run(passing_run)
+
+
+@pytest.mark.parametrize(("flips", "verb"), [(1, ") flips:"), (2, ") flip:")])
+def test_the_verb_agrees_with_the_number_of_flips(flips: int, verb: str) -> None:
+    assert verb in decision_sentence(100, flips)
+
+
+def test_an_approximate_symmetry_says_what_it_can_cost(approximate_run: RunResult) -> None:
+    page = html.render_run(approximate_run)
+    assert "What the approximation can cost</h2>" in page
+    assert "<strong>at most 0.84</strong>" in page
+    assert "<dt>discount</dt><dd><bdi>0.99</bdi></dd>" in page
+
+
+def test_an_accepted_violation_is_not_headed_as_a_failure(approximate_run: RunResult) -> None:
+    page = html.render_run(approximate_run)
+    assert "transition_invariance holds approximately: the largest violation</h3>" in page
+    assert "transition_invariance fails" not in page
+
+
+def test_the_environments_own_pictures_are_shown_with_their_captions(approximate_run: RunResult) -> None:
+    page = html.render_run(approximate_run)
+    assert page.count('<img src="data:image/png;base64,') == 4
+    assert 'alt="g s, moved by g, drawn by the environment"' in page
+
+
+def test_a_picture_that_is_no_picture_is_left_out(approximate_run: RunResult) -> None:
+    *rest, last = approximate_run.properties
+    assert last.counterexample is not None
+    example = dataclasses.replace(last.counterexample, pictures=(("s", "https://elsewhere.example/x.png"),))
+    run = dataclasses.replace(approximate_run, properties=(*rest, dataclasses.replace(last, counterexample=example)))
+    assert "elsewhere" not in html.render_run(run)
+
+
+def test_laws_are_compared_value_by_value() -> None:
+    example = Counterexample(
+        "g", 0, None, 0, [[0, 2 / 3], [1, 1 / 3]], [[0, 1 / 3], [1, 1 / 3], [4, 1 / 3]], 1 / 3,
+        "law of the next state, as (value, probability)", image_observation=0, image_action=1,
+    )  # fmt: skip
+    failed = PropertyResult("transition_invariance", "failed", "exact", 44, 44, counterexample=example)
+    run = RunResult("env", "Lake-v1", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
+    table = run_view(run).counterexamples[0].tables[-1]
+    assert [row[0] for row in table.rows] == ["0", "1", "4"]
+    assert [row[3] for row in table.rows] == ["-3.3e-01", "0", "3.3e-01"]
+    assert table.marked == {0, 2}
+
+
+def test_a_layer_that_cannot_be_followed_is_no_fault_of_a_network_that_passes(failing_network: RunResult) -> None:
+    passed = tuple(
+        dataclasses.replace(p, verdict="passed", counterexample=None, location=None) for p in failing_network.properties
+    )
+    page = html.render_run(dataclasses.replace(failing_network, properties=passed))
+    assert "The chain breaks" not in page
+    assert '<span class="verdict is-undecided">not followed</span>' in page
+
+
+def test_the_row_that_the_residual_names_is_marked_even_where_another_differs_more(failing_run: RunResult) -> None:
+    views = run_view(failing_run).counterexamples
+    view = next(v for v in views if v.property_name == "transition_invariance")
+    example = next(p.counterexample for p in failing_run.properties if p.name == "transition_invariance")
+    assert example is not None
+    far = dataclasses.replace(example, actual=[9.0, *list(example.actual)[1:]])
+    changed = tuple(
+        dataclasses.replace(p, counterexample=far) if p.name == "transition_invariance" else p
+        for p in failing_run.properties
+    )
+    again = run_view(dataclasses.replace(failing_run, properties=changed)).counterexamples
+    marked = next(v for v in again if v.property_name == "transition_invariance").tables[-1].marked
+    assert marked == view.tables[-1].marked
