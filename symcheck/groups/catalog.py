@@ -75,7 +75,13 @@ def cyclic(n: int) -> Group:
     """
     _check_size(n, 1, "cyclic", POINTS_LIMIT)
     r = Element((*range(1, n), 0))
-    return Group([r], name=f"C{n}", generator_names=["r"], order=n, relators=lambda: [(0,) * n], family=("cyclic", n))
+    return Group(
+        [r], name=f"C{n}", generator_names=["r"], order=n, relators=partial(_cyclic_relators, n), family=("cyclic", n)
+    )
+
+
+def _cyclic_relators(n: int) -> list[Word]:
+    return [(0,) * n]
 
 
 def dihedral(n: int) -> Group:
@@ -106,9 +112,13 @@ def dihedral(n: int) -> Group:
         name=f"D{n}",
         generator_names=["r", "s"],
         order=2 * n,
-        relators=lambda: [(0,) * n, (1, 1), (1, 0, 1, 0)],
+        relators=partial(_dihedral_relators, n),
         family=("dihedral", n),
     )
+
+
+def _dihedral_relators(n: int) -> list[Word]:
+    return [(0,) * n, (1, 1), (1, 0, 1, 0)]
 
 
 def _symmetric_relators(n: int) -> list[Word]:

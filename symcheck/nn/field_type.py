@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from symcheck.errors import SymcheckError
 from symcheck.representations import grids
@@ -36,6 +37,14 @@ class FieldType:
     spatial: tuple[str, ...] | None = None
     size: tuple[int, int] | None = None
     flat: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The shape of one activation without its batch; None where the size of images is not known."""
+        if self.spatial is not None and self.size is None:
+            return None
+        both = (self.channels * self.rho.dim,) if self.flat else (self.channels, self.rho.dim)
+        return (*both, *(self.size or ()))
 
     def __str__(self) -> str:
         pixels = "" if self.spatial is None else f" over pixels that move by {', '.join(self.spatial)}"
@@ -83,6 +92,19 @@ class EquivariantModule(nn.Module, abc.ABC):
 
     input_type: FieldType | None = None
     """The type it takes; None where it takes several and looks at what arrives."""
+
+    @property
+    def example_input(self) -> Tensor:
+        """One input of zeros, (1, ...), from which tools read the shape.
+
+        Raises:
+            AttributeError: the module takes inputs of several shapes.
+        """
+        shape = None if self.input_type is None else self.input_type.shape
+        if shape is None:
+            raise AttributeError("the module takes inputs of several shapes")
+        parameter = next(self.parameters(), None)
+        return torch.zeros(1, *shape, dtype=None if parameter is None else parameter.dtype)
 
     @abc.abstractmethod
     def propagate(self, given: FieldType) -> FieldType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import time
 
 import numpy as np
@@ -90,6 +91,12 @@ def test_conjugacy_classes_partition_the_group(group: Group, order: int) -> None
     classes = group.conjugacy_classes()
     assert sum(map(len, classes)) == order == len({g for c in classes for g in c})
     assert all(order % len(c) == 0 for c in classes)
+
+
+@pytest.mark.parametrize(("group", "order"), CATALOGUE, ids=IDS)
+def test_groups_survive_pickling(group: Group, order: int) -> None:
+    twin = pickle.loads(pickle.dumps(group))
+    assert (twin, twin.order, twin.relators, twin.name) == (group, order, group.relators, group.name)
 
 
 def test_a_presentation_with_a_missing_relator_would_be_noticed() -> None:

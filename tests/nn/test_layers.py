@@ -492,6 +492,14 @@ def test_what_breaks_equivariance_is_refused_with_the_reason(build: Callable[[],
         build()
 
 
+def test_a_network_says_which_input_it_takes() -> None:
+    assert grid_world().example_input.shape == (1, 1, 21, 21)
+    assert cart_pole().double().example_input.dtype == torch.float64
+    assert cart_pole().example_input.shape == (1, 1, 4)
+    assert getattr(conv(), "example_input", None) is None
+    assert getattr(GlobalMaxPool(), "example_input", None) is None
+
+
 def test_an_odd_function_is_accepted_on_signed_components() -> None:
     assert PointwiseNonlinearity(MIRROR, "tanh").propagate(FieldType(MIRROR, 3)).channels == 3
 
