@@ -373,3 +373,58 @@ def test_a_wrong_map_of_a_few_cells_is_found_by_a_black_box() -> None:
     corridor = lambda: gym.wrappers.TimeLimit(SlipperyRoom(), 30)  # noqa: E731
     assert run(corridor, right, samples=2000, method="trajectory").verdict == "passed"
     assert run(corridor, wrong, samples=2000, method="trajectory").verdict == "failed"
+
+
+@pytest.mark.parametrize(
+    ("split", "space"),
+    [
+        (
+            lambda o: {"p": o[:2], "v": o[2:]},
+            spaces.Dict(p=spaces.Box(-np.inf, np.inf, (2,)), v=spaces.Box(-np.inf, np.inf, (2,))),
+        ),
+        (
+            lambda o: (o[:2], o[2:]),
+            spaces.Tuple((spaces.Box(-np.inf, np.inf, (2,)), spaces.Box(-np.inf, np.inf, (2,)))),
+        ),
+    ],
+    ids=["Dict", "Tuple"],
+)
+def test_an_observation_in_parts_is_not_taken_for_the_state(split: Any, space: Any) -> None:
+    def parts(entry: Any) -> Any:
+        return {"p": entry, "v": entry} if isinstance(space, spaces.Dict) else (entry, entry)
+
+    env = lambda: gym.wrappers.TransformObservation(cartpole(), split, space)  # noqa: E731
+    sound = Symmetry("mirror", catalog.cyclic(2), [parts([-1, -1])], [[1, 0]])
+    assert run(env, sound, samples=1000).verdict == "passed"
+    stated = Symmetry("mirror", catalog.cyclic(2), [parts([-1, -1])], [[1, 0]], state=[[-1] * 4])
+    with_state = run(env, stated)
+    assert (with_state.verdict, with_state.method_reason[:6]) == ("passed", "paired")
+
+
+@pytest.mark.parametrize("form", [float, lambda x: (float(x),), lambda x: [float(x)], lambda x: np.array([x])])
+def test_a_state_is_set_in_the_form_in_which_it_is_read(form: Any) -> None:
+    class Walk(gym.Env[Any, Any]):
+        observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        action_space = spaces.Discrete(2)
+        x = 0.0
+
+        def get_state(self) -> Any:
+            return form(self.x)
+
+        def set_state(self, state: Any) -> None:
+            assert type(state) is type(form(0.0)), type(state)
+            self.x = float(state if isinstance(state, float) else state[0])
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            self.x = float(self.np_random.normal())
+            return np.array([self.x]), {}
+
+        def step(self, action: Any) -> Any:
+            self.x = 0.5 * self.x + (1 if action else -1)
+            return np.array([self.x]), -abs(self.x), False, False, {}
+
+    flip = Symmetry("flip", catalog.cyclic(2), [[-1]], [[1, 0]])
+    assert run(Walk, flip).verdict == "passed"
+    explicit = Symmetry("flip", catalog.cyclic(2), [[-1]], [[1, 0]], state=[[-1]])
+    assert run(Walk, explicit).verdict == "passed"

@@ -323,7 +323,7 @@ def _worst_and_random(suspects: list[int], residual: Vector, limits: Vector, rng
     """Suspects, the worst and random ones alternating: the worst may all sit at jumps."""
     if not suspects:
         return []
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.nan_to_num(residual[suspects] / limits[suspects], nan=0.0, posinf=np.inf).max(axis=1)
     worst = [suspects[i] for i in np.argsort(-ratio, kind="stable")]
     mixed = [suspects[i] for i in rng.permutation(len(suspects))]
@@ -333,7 +333,7 @@ def _worst_and_random(suspects: list[int], residual: Vector, limits: Vector, rng
 
 def _worst(residual: Vector, limits: Vector) -> tuple[int, int]:
     """Row and column of the residual that exceeds its tolerance most."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(residual > 0, residual / np.where(limits > 0, limits, np.finfo(float).tiny), 0.0)
     row, column = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     return int(row), int(column)

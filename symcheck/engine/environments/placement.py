@@ -62,6 +62,8 @@ class Placement:
         self._stepper = stepper
         self._access, shows_state = _inspected(stepper, rng)
         self.kind, self.why_not = _choose(self._access, bound, shows_state)
+        readable = self._access is not None and self._access.get is not None
+        self._form = stepper.read_raw() if readable else None
         known = self._access is not None and self._access.get is not None
         self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
         self.exact_state = self._double or (self.kind == "map" and known and bound.is_data("state"))
@@ -101,9 +103,9 @@ class Placement:
         """The situation's image under a group element, ready to be set."""
         if self.kind == "map" or self._bound.has_state:
             obs = self._bound.observation(word, situation.obs)
-            return Situation(self._bound.state(word, situation.state), obs, "image")
+            return Situation(_in_form(self._bound.state(word, situation.state), self._form), obs, "image")
         if self._double:
-            state = self._bound.observation(word, situation.state)
+            state = _in_form(self._bound.observation(word, situation.state), self._form)
             return Situation(state, _as_like(state, situation.obs), "image")
         obs = self._bound.observation(word, situation.obs)
         return Situation(self._state_showing(obs), obs, "image")
@@ -143,14 +145,16 @@ class Placement:
             A neighbour in the precision in which images are made; None where states are not made of floats.
         """
         if self._double or self.kind == "map":
-            state = _neighbour(situation.state, pattern, up, units)
+            state = _in_form(_neighbour(situation.state, pattern, up, units), self._form)
             return None if state is None else replace(situation, state=state)
         obs = _neighbour(situation.obs, pattern, up, units)
         return None if obs is None else replace(situation, obs=obs, state=self._state_showing(obs))
 
     def _state_showing(self, obs: Any) -> Any:
-        if self.access.get is None or self.access.from_observation is None:
+        if self.access.get is None:
             return obs
+        if self.access.from_observation is None:
+            return _in_form(obs, self._form)
         return self.access.from_observation(obs)
 
 
@@ -164,8 +168,9 @@ def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess 
     for _ in range(_LOOKS):
         state, flat = access.get(stepper.base), stepper.codec.flatten(obs)
         if access.observe is not None:
-            claimed = numeric(access.observe(state))
-            as_claimed &= claimed is not None and np.array_equal(claimed, flat, equal_nan=True)
+            claimed = access.observe(state)
+            alike = isinstance(obs, np.ndarray) and np.shape(claimed) == obs.shape
+            as_claimed &= alike and np.array_equal(np.ravel(claimed).astype(float), flat, equal_nan=True)
         vector = numeric(state)
         rounded = None if vector is None else _as_like(vector, obs)
         same &= rounded is not None and np.array_equal(np.ravel(rounded).astype(float), flat, equal_nan=True)
@@ -197,6 +202,20 @@ def _as_like(value: Any, example: Any) -> Any:
         return copied(value)
     array = np.asarray(value)
     return array.astype(example.dtype).reshape(example.shape) if array.size == example.size else array
+
+
+def _in_form(state: Any, form: Any) -> Any:
+    """A state in the form in which `get` returns states: a number, a tuple, a list, an array of that shape."""
+    if form is None or not isinstance(state, np.ndarray | np.generic):
+        return state
+    state = np.asarray(state)
+    if isinstance(form, np.ndarray):
+        return state.reshape(form.shape) if state.size == form.size else state
+    if isinstance(form, int | float | np.generic) and state.size == 1:
+        return type(form)(state.reshape(-1)[0])
+    if isinstance(form, tuple | list) and len(form) == state.size:
+        return type(form)(state.reshape(-1).tolist())
+    return state
 
 
 def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
