@@ -14,10 +14,15 @@ from symcheck.errors import OptionError
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curves import render_curves
 
-CHOICE_RULE = (
+CHOSEN_APART = (
+    "Where a network was trained at several learning rates, the one with the largest area under the median curve of "
+    "the even seeds is drawn, and only its odd seeds are shown: none of them took part in the choice."
+)
+CHOSEN_TOGETHER = (
     "Where a network was trained at several learning rates, the one with the largest area under its median curve is "
     "drawn. It was chosen on the seeds that are shown, which flatters every network that had a choice."
 )
+LEAST_SEEDS_TO_SPLIT = 4
 _ORDER = ("equivariant", "nullspace", "random", "mlp", "mlp-wide")
 _WORST_FIRST = ("failed", "undecided", "passed", "proved")
 
@@ -91,7 +96,7 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
         settings=_shared_settings(records),
         threshold=first.threshold,
         evaluation=" ".join(sorted({record.evaluation for record in records})),
-        choice_rule=CHOICE_RULE if any(not network.chosen for network in networks) else "",
+        choice_rule=_choice_rule(records),
         command="\n".join(record.command for record in records),
         versions=first.versions,
         duration_s=sum(record.training_seconds + record.evaluation_seconds for record in records),
@@ -107,8 +112,24 @@ def _rank(network: str) -> tuple[int, str]:
 def _networks(record: Record, name: str) -> list[NetworkCurves]:
     rates = sorted({run.learning_rate for run in record.runs})
     by_rate = {rate: [curve for curve in record.curves if curve.learning_rate == rate] for rate in rates}
-    best = max(rates, key=lambda rate: _area(by_rate[rate]))
-    return [_network(record, name, rate, by_rate[rate], chosen=rate == best) for rate in rates]
+    splits = _splits(record)
+    judged = {rate: [one for one in by_rate[rate] if not splits or one.seed % 2 == 0] for rate in rates}
+    shown = {rate: [one for one in by_rate[rate] if not splits or one.seed % 2 == 1] for rate in rates}
+    best = max(rates, key=lambda rate: _area(judged[rate]))
+    return [_network(record, name, rate, shown[rate], chosen=rate == best) for rate in rates]
+
+
+def _splits(record: Record) -> bool:
+    """Whether the learning rate is chosen on some seeds and the others are shown."""
+    several_rates = len({run.learning_rate for run in record.runs}) > 1
+    return several_rates and len({run.seed for run in record.runs}) >= LEAST_SEEDS_TO_SPLIT
+
+
+def _choice_rule(records: Sequence[Record]) -> str:
+    choosing = [record for record in records if len({run.learning_rate for run in record.runs}) > 1]
+    if not choosing:
+        return ""
+    return CHOSEN_APART if all(_splits(record) for record in choosing) else CHOSEN_TOGETHER
 
 
 def _area(curves: Sequence[Curve]) -> float:
@@ -120,7 +141,8 @@ def _area(curves: Sequence[Curve]) -> float:
 
 
 def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *, chosen: bool) -> NetworkCurves:
-    runs = [run for run in record.runs if run.learning_rate == rate]
+    seeds = {curve.seed for curve in curves}
+    runs = [run for run in record.runs if run.learning_rate == rate and run.seed in seeds]
     verdicts = {run.after.verdict for run in runs}
     verdict = next((word for word in _WORST_FIRST if word in verdicts), None)
     details = [run.after.detail for run in runs if run.after.verdict == verdict]

@@ -230,4 +230,4 @@ def _median_sentence(record: Record, rate: float, threshold: float) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
+    return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -103,6 +103,34 @@ def test_the_report_shows_every_network_and_the_better_rate(runs: Path) -> None:
     assert [curve.seed for curve in model.networks[0].curves] == [0, 1]
 
 
+def _sweep_of(seeds: int) -> record.Record:
+    """A record of two rates; the second is better on even seeds, the first on odd ones."""
+    nothing = record.Verification(None, "")
+    rates = (0.1, 0.2)
+    runs = [(rate, seed) for rate in rates for seed in range(seeds)]
+    heights = {(0.1, 0): 1.0, (0.1, 1): 9.0, (0.2, 0): 2.0, (0.2, 1): 3.0}
+    return record.Record(
+        "cartpole", "CartPole-v1", "cartpole/mirror", "mlp", "dense", (64,), 1, 475.0, "paper", {}, "", "cpu", {}, "",
+        False, 1.0, 1.0,
+        tuple(record.RunRecord(seed, rate, None, None, None, None, nothing, nothing) for rate, seed in runs),
+        tuple(record.Curve(seed, rate, (0, 1), (heights[rate, seed % 2],) * 2) for rate, seed in runs),
+    )  # fmt: skip
+
+
+def test_a_learning_rate_is_chosen_on_the_even_seeds_and_reported_on_the_odd_ones() -> None:
+    model = build_model([(Path("run"), _sweep_of(6))])
+    chosen = next(network for network in model.networks if network.chosen)
+    assert chosen.learning_rate == 0.2
+    assert [curve.seed for curve in chosen.curves] == [1, 3, 5]
+    assert "none of them took part in the choice" in model.choice_rule
+
+
+def test_a_choice_on_few_seeds_says_that_it_flatters() -> None:
+    model = build_model([(Path("run"), _sweep_of(3))])
+    assert [len(network.curves) for network in model.networks] == [3, 3]
+    assert "flatters" in model.choice_rule
+
+
 def test_list_names_every_network_without_importing_torch() -> None:
     script = (
         "import sys; from reference_agents.cli.main import app\n"
