@@ -14,7 +14,7 @@ from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermuta
 
 HOLDS = 1e-5
 """Residual over output scale at which an alternative counts as holding: the published level for outputs."""
-INPUTS = 64
+INPUTS = 16
 LARGEST_SIGN_SEARCH = 64
 
 

@@ -12,6 +12,7 @@ from symcheck.engine.networks.values import FloatArray
 
 Fails: TypeAlias = Callable[[FloatArray], npt.NDArray[np.bool_]]
 BATCH = 256
+SMALLEST_BATCH = 4
 ROUNDS = 40
 
 
@@ -37,12 +38,14 @@ def shrink(x: FloatArray, fails: Fails) -> FloatArray:
 
 
 def _try(candidates: list[FloatArray], shape: tuple[int, ...], fails: Fails) -> FloatArray | None:
-    """The first candidate that fails."""
-    for start in range(0, len(candidates), BATCH):
-        batch = np.stack(candidates[start : start + BATCH])
+    """The first candidate that fails; batches grow, as the first candidates are the likeliest."""
+    start, size = 0, SMALLEST_BATCH
+    while start < len(candidates):
+        batch = np.stack(candidates[start : start + size])
         found = np.flatnonzero(fails(batch.reshape(len(batch), *shape)))
         if len(found):
             return np.asarray(batch[found[0]])
+        start, size = start + size, min(4 * size, BATCH)
     return None
 
 
