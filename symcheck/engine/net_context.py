@@ -98,8 +98,8 @@ class NetContext:
 
     @cached_property
     def proof(self) -> Proof | None:
-        """What the weights say; None where the action is a callable, or no float64 copy runs."""
-        if not self.inputs.is_data or self.subject.coarse:
+        """What the weights say; None where the action is a callable, in train mode, or without a float64 copy."""
+        if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
         usual = self.subject.run(example, exact=True)

@@ -115,6 +115,8 @@ def _method_reason(context: NetContext, interrupted: bool) -> str:
     proof = context.proof
     if context.subject.coarse:
         return "samples at the deployed precision: no float64 copy of the network runs"
+    if context.subject.training:
+        return "samples: in train mode, weights alone do not say what the network computes"
     if proof is None:
         return "the action is a callable: no proof from weights, samples only"
     if proof.reason is not None and proof.reason.record is None:

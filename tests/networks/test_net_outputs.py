@@ -115,6 +115,14 @@ def test_a_state_dependent_action_map_is_tested_on_every_input() -> None:
     assert run_net(nn.Linear(4, 2), symmetry, options=NetOptions(samples=200)).verdict == "failed"
 
 
+def test_a_norm_of_vectors_is_judged_in_train_mode_too() -> None:
+    shared = mirror_mlp(between=nn.BatchNorm1d)
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    assert run_net(shared, mirror(), options=NetOptions(mode="train", samples=200)).verdict == "passed"
+    assert run_net(plain, mirror(), options=NetOptions(mode="train", samples=200)).verdict == "failed"
+
+
 def test_train_mode_is_judged_on_request() -> None:
     result = run_net(
         GridNet(middle=nn.BatchNorm2d(16)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,7 +88,7 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
     try:
         for _ in range(2 * STEPS):
             x = x.detach().requires_grad_(True)
-            with torch.enable_grad(), float64_default(), Float64Mode():
+            with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
                 subject.exact(x)
                 least = torch.stack([_activation(outputs[module], unit) for module, unit in units]).amin(0)
                 (gradient,) = torch.autograd.grad(least.sum(), x)
@@ -96,6 +98,14 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
         for handle in handles:
             handle.remove()
     return np.concatenate(steps)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Torch warns of numbers read from tensors that take gradients; the network was not written for these runs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def _activation(output: torch.Tensor, unit: int) -> torch.Tensor:
@@ -122,7 +132,7 @@ def _climb(
     x = torch.from_numpy(np.array(starts, dtype=np.float64))
     for _ in range(STEPS):
         x = x.detach().requires_grad_(True)
-        with torch.enable_grad(), float64_default(), Float64Mode():
+        with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
             y, z = named_outputs(subject.exact(x)), named_outputs(subject.exact(move(x)))
             loss = sum(
                 (maps[path](y[path]).reshape(len(x), -1) - z[path].reshape(len(x), -1)).square().sum() for path in maps

@@ -22,11 +22,13 @@ from symcheck.errors import TargetError
 
 _RANDOM_NAMES = (
     "rand randn randint normal bernoulli multinomial rand_like randn_like randint_like randperm poisson normal_ "
-    "uniform_ exponential_ random_ bernoulli_ cauchy_ geometric_ log_normal_ binomial rrelu dropout1d dropout2d "
-    "dropout3d alpha_dropout gumbel_softmax feature_alpha_dropout empty empty_like new_empty empty_strided "
+    "uniform_ exponential_ random_ bernoulli_ cauchy_ geometric_ log_normal_ binomial rrelu "
+    "gumbel_softmax alpha_dropout feature_alpha_dropout empty empty_like new_empty empty_strided "
 )
 RANDOM = frozenset(_RANDOM_NAMES.split())
 """Functions whose result no input determines."""
+DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"))
+"""Functions that set entries to zero at random in training, and otherwise do nothing."""
 CASTS = frozenset({"float", "half", "bfloat16", "double", "to", "type", "type_as"})
 
 
@@ -63,14 +65,14 @@ def run_in_float64(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     if is_cast(func, args, kwargs):
         return to_float64(args[0])
     name = getattr(func, "__name__", "")
-    if name in RANDOM or name == "dropout":
+    if name in RANDOM or name in DROPOUTS:
         return _same_draws(func, name, args, kwargs)
     return func(*tree_map(to_float64, args), **tree_map(to_float64, kwargs))
 
 
 def _same_draws(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Random numbers drawn in float32, as the deployed network draws them, so that one seed gives the same noise."""
-    if name == "dropout":
+    if name in DROPOUTS:
         x = args[0] if args else kwargs.pop("input")
         kept = func(torch.ones_like(x, dtype=torch.float32), *args[1:], **{**kwargs, "inplace": False})
         return to_float64(x) * kept.double()

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from symcheck.engine.networks.precision import DROPOUTS
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, as_array, rule
 from symcheck.engine.networks.values import (
     Dense,
@@ -36,7 +37,7 @@ def same(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
     return call.value(x)
 
 
-@rule("dropout", "dropout_", "feature_dropout")
+@rule(*DROPOUTS, "dropout_")
 def no_dropout(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
     """Dropout outside training: the identity (in training the tracer stops before this rule)."""
     return call.value(x)

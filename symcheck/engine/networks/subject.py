@@ -39,6 +39,8 @@ class Subject:
         noise_seed: seeds torch before every forward pass; None to leave its generator running.
 
     Attributes:
+        training: whether it is judged in train mode, in which a batch of one input is run twice over: its own
+            statistics need at least two.
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
 
     Raises:
@@ -63,6 +65,7 @@ class Subject:
         self.dtype = _deployed_dtype(net, dtype)
         self.device = _device(device)
         self.coarse = False
+        self.training = training
         cast = None if dtype is None else self.dtype
         self.deployed = copied(net, device=self.device, dtype=cast).train(training)
         self.one_by_one = False
@@ -105,6 +108,8 @@ class Subject:
         Raises:
             TargetError: the network raises, returns no tensors, or does not keep the batch axis.
         """
+        if self.training and len(inputs) == 1:
+            return {path: rows[:1] for path, rows in self.run(np.repeat(inputs, 2, axis=0), exact=exact).items()}
         per_pass = 1 if self.one_by_one else max(1, min(CHUNK // max(1, int(np.prod(self.shape))), 16_384))
         parts: dict[str, list[FloatArray]] = {}
         for start in range(0, len(inputs), per_pass):

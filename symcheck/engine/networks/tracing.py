@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten
 
-from symcheck.engine.networks.precision import RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
+from symcheck.engine.networks.precision import DROPOUTS, RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
 from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, Value
 
 _METADATA_NAMES = (
@@ -198,7 +198,7 @@ class Tracer(Float64Mode):
         source = caller()
         module = self.stack[-1] if self.stack else ""
         where = f"{module or 'forward'} ({source})"
-        if name in RANDOM or (name == "dropout" and _is_training(args, kwargs)):
+        if name in RANDOM or (name in DROPOUTS and _is_training(args, kwargs)):
             return Opaque(f"{name} draws random numbers", where)
         if all(value is None for value in values):
             return None

@@ -441,6 +441,9 @@ CORRECT: list[Correct] = [
         for a in (nn.Tanh, nn.ELU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.Sigmoid, nn.Softplus, nn.Hardtanh, nn.PReLU)
     ],
     Correct("dropout in eval", lambda: mirror_mlp(between=lambda n: nn.Dropout(0.5))),
+    Correct(
+        "whole channels dropped, in eval", lambda: GridNet(middle=nn.Dropout2d(0.5)), turn, options=GRID, fast=True
+    ),
     Correct("layer norm", lambda: mirror_mlp(between=nn.LayerNorm), fast=True),
     Correct("rms norm", lambda: mirror_mlp(between=nn.RMSNorm)),
     Correct("softmax output", lambda: nn.Sequential(*mirror_mlp(), nn.Softmax(-1))),
