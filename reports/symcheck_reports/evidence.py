@@ -128,7 +128,7 @@ def said_once(
     for (name, _), found in zip(details, cut, strict=True):
         for piece in dict.fromkeys(found):
             saying.setdefault(piece, []).append(name)
-    common = {piece: names for piece, names in saying.items() if len(names) > 1 and len(piece) >= _WORTH_SHARING}
+    common = {piece: names for piece, names in saying.items() if len(names) > 1 and _is_worth_sharing(piece)}
     by_names: dict[tuple[str, ...], list[str]] = {}
     for piece, names in common.items():
         by_names.setdefault(tuple(names), []).append(piece)
@@ -138,6 +138,11 @@ def said_once(
         for (_, detail), found in zip(details, cut, strict=True)
     ]
     return shared, own
+
+
+def _is_worth_sharing(piece: str) -> bool:
+    """Long enough, and not the reason for the verdict itself, which stays beside it."""
+    return len(piece) >= _WORTH_SHARING and not piece.lower().startswith(("undecided", "approximate"))
 
 
 def without_precision(detail: str) -> str:

@@ -23,7 +23,7 @@ def test_what_two_properties_say_alike_stands_on_the_page_once(passing_run: RunR
     changed = tuple(dataclasses.replace(p, detail=details.get(p.name, "")) for p in passing_run.properties)
     page = html.render_run(dataclasses.replace(passing_run, properties=changed))
     assert page.count(REGION) == 1
-    assert f"reward_invariance, termination_invariance: <bdi>{REGION}.</bdi>" in page
+    assert f"reward_invariance, termination_invariance</span>: <bdi>{REGION}.</bdi>" in page
     assert "Rewards are exact." in page
     assert "173 end." in page
 
@@ -132,3 +132,8 @@ def test_the_row_that_the_residual_names_is_marked_even_where_another_differs_mo
     again = run_view(dataclasses.replace(failing_run, properties=changed)).counterexamples
     marked = next(v for v in again if v.property_name == "transition_invariance").tables[-1].marked
     assert marked == view.tables[-1].marked
+
+
+def test_the_reason_why_a_property_is_undecided_stays_beside_it() -> None:
+    why = "Undecided: the time budget of 0.05 s ran out. Allow more with --max-time."
+    assert said_once([("reward", why), ("end", why)]) == ((), [why, why])
