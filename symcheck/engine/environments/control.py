@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.pool import Pool
 from symcheck.engine.environments.stepper import Step, Stepper
@@ -176,11 +177,13 @@ def _reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> tuple[s
     picked = [inside[i] for i in rng.permutation(len(inside))[:_REPEATED]]
     if not picked:
         return "", ""
+    seen = np.stack([pool.visits[i].step.flat for i in inside])
+    typical = np.sqrt(np.mean(np.where(np.isfinite(seen), seen, 0.0) ** 2, axis=0))
     first, second = [], []
     for i in picked:
         stepper.poke(pool.visits[i].situation.state)
-        first.append(_mismatch(stepper, pool.visits[i].step, stepper.step(pool.visits[i].action)))
-        second.append(_mismatch(stepper, pool.visits[i + 1].step, stepper.step(pool.visits[i + 1].action)))
+        first.append(_mismatch(stepper, pool.visits[i].step, stepper.step(pool.visits[i].action), typical))
+        second.append(_mismatch(stepper, pool.visits[i + 1].step, stepper.step(pool.visits[i + 1].action), typical))
     lost, late = [where for where in first if where], [where for where in second if where]
     if len(late) > _MAY_DIFFER * len(picked):
         return (
@@ -192,15 +195,15 @@ def _reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> tuple[s
     return "", ""
 
 
-def _mismatch(stepper: Stepper, reached: Step, again: Step) -> str:
+def _mismatch(stepper: Stepper, reached: Step, again: Step, typical: Vector) -> str:
     """Where two steps differ beyond what rounding of the state explains; "" where they do not."""
     coordinates = stepper.codec.coordinates
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
     gap = coordinates.residual(reached.flat, again.flat)
-    scale = 1.0 + np.nan_to_num(np.abs(reached.flat), posinf=0.0, neginf=0.0)
+    scale = 1.0 + typical + np.nan_to_num(np.abs(reached.flat), posinf=0.0, neginf=0.0)
     if (~(gap <= allowed * scale)).any():
-        return coordinates.names[int(np.argmax(gap))]
+        return coordinates.names[int(np.argmax(gap / scale))]
     if abs(again.reward - reached.reward) > allowed * (1 + abs(again.reward)):
         return "reward"
     return "" if again.terminated == reached.terminated else "terminated"

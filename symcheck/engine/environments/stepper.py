@@ -265,7 +265,7 @@ def _clocks(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
     found = []
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
-        if isinstance(getattr(layer, "_elapsed_steps", 0), int) and hasattr(layer, "_max_episode_steps"):
+        if "_elapsed_steps" in vars(layer) and "_max_episode_steps" in vars(layer):
             found.append(layer)
         layer = layer.env
     return tuple(found)

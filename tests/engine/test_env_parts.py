@@ -1,0 +1,250 @@
+"""The parts of the paired method, one by one: stepping, placing, gathering, controlling, shrinking, probing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from symcheck.engine.environments.choice import prepare
+from symcheck.engine.environments.control import identity_control
+from symcheck.engine.environments.edges import threshold_cases
+from symcheck.engine.environments.evidence import Workbench
+from symcheck.engine.environments.minimise import minimise
+from symcheck.engine.environments.pairs import outside
+from symcheck.engine.environments.pool import draw_actions, gather
+from symcheck.engine.environments.probing import linear_map
+from symcheck.engine.environments.tolerance import SAFETY, Tolerance
+from symcheck.engine.events import ignore
+from symcheck.engine.options import EnvOptions
+from symcheck.envs import atlas
+from symcheck.envs.state_access import register_state_access
+from symcheck.envs.targets import resolve_environment
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+
+def bench(name: str = "cartpole/mirror", symmetry: Symmetry | None = None, make: Any = None) -> Workbench:
+    entry = atlas.entry(name)
+    make = make or resolve_environment(entry.environments[0]).make
+    return prepare(make, symmetry or entry.symmetry(), EnvOptions(samples=400), name, ignore, None)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_poking_never_runs_into_the_time_limit() -> None:
+    stepper = bench(make=lambda: gym.wrappers.TimeLimit(gym.make("CartPole-v1").unwrapped, 2)).pairs.stepper
+    assert not any(stepper.outcome(np.zeros(4), np.int64(0)).truncated for _ in range(5))
+
+
+def test_observations_handed_out_are_copies() -> None:
+    class Reused(gym.Env[Any, Any]):
+        observation_space = spaces.Box(-9, 9, (1,), np.float64)
+        action_space = spaces.Discrete(2)
+        buffer = np.zeros(1)
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            self.buffer[0] = 0
+            return self.buffer, {}
+
+        def step(self, action: Any) -> Any:
+            self.buffer[0] += 1
+            return self.buffer, 0.0, False, False, {}
+
+    stepper = bench(make=Reused, symmetry=Symmetry("flip", catalog.cyclic(2), [[-1]], [[1, 0]])).pairs.stepper
+    first = stepper.step(np.int64(0))
+    stepper.step(np.int64(0))
+    assert first.obs[0] == 1.0
+
+
+def test_running_statistics_are_frozen_while_they_are_checked() -> None:
+    env = gym.wrappers.NormalizeObservation(gym.make("CartPole-v1", disable_env_checker=True))
+    assert bench(make=lambda: env).pairs.stepper.env is env
+    assert not env.update_running_mean
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "kind"),
+    [
+        ("cartpole/mirror", {}, "observation"),
+        ("pendulum/mirror", {}, "map"),
+        ("pendulum/mirror", {"state": None}, "inverse"),
+    ],
+)
+def test_images_are_made_in_the_way_that_fits(name: str, given: dict[str, Any], kind: str) -> None:
+    symmetry = atlas.entry(name).symmetry()
+    if given:
+        symmetry = Symmetry("mirror", catalog.cyclic(2), [[1, -1, -1]], [[-1]])
+    pairs = bench(name, symmetry).pairs
+    assert pairs.placement.kind == kind
+    situation = pairs.placement.here(pairs.stepper.reset(), "start")
+    image = pairs.placement.image((0,), situation)
+    back = pairs.placement.image((0,), image)
+    # Through cosine and sine an angle comes back up to its rounding to float32.
+    np.testing.assert_allclose(back.state, situation.state, atol=1e-6)
+    pairs.stepper.poke(image.state)
+    observe = pairs.placement.access.observe
+    assert observe is not None
+    np.testing.assert_allclose(observe(image.state), image.obs, atol=1e-6)
+
+
+def test_a_wrapper_that_changes_observations_takes_the_state_away() -> None:
+    make = lambda: gym.wrappers.TransformObservation(  # noqa: E731
+        gym.make("Pendulum-v1", disable_env_checker=True), lambda o: 2 * o, spaces.Box(-20, 20, (3,), np.float32)
+    )
+    symmetry = Symmetry("mirror", catalog.cyclic(2), [[1, -1, -1]], [[-1]])
+    placement = bench(symmetry=symmetry, make=make).pairs.placement
+    assert placement.kind is None
+    assert "state" in placement.why_not
+
+
+def test_exploration_reaches_what_random_rollouts_do_not() -> None:
+    class Mine(gym.envs.classic_control.MountainCarEnv):
+        pass
+
+    register_state_access(Mine, set=lambda env, state: setattr(env, "state", (float(state[0]), float(state[1]))))
+    valley = atlas.entry("mountaincar/valley").symmetry()
+    pairs = bench(symmetry=valley, make=lambda: gym.wrappers.TimeLimit(Mine(), 200)).pairs
+    pool = gather(pairs.stepper, pairs.placement, 8000, rng())
+    reached = {
+        origin: np.array([s.obs[0] for s in pool.situations if s.origin == origin])
+        for origin in ("rollout", "exploration")
+    }
+    assert reached["rollout"].max() < 0.0 < 0.4 < reached["exploration"].max()
+    assert reached["exploration"].min() < -1.15
+
+
+def test_actions_include_zero_and_the_bounds() -> None:
+    space = spaces.Box(-2, 2, (1,), np.float32)
+    space.seed(0)
+    drawn = {float(action[0]) for action in draw_actions(space, 200, rng())}
+    assert {0.0, 2.0, -2.0} <= drawn
+
+
+@pytest.mark.parametrize(
+    ("step", "behaviour"),
+    [
+        (lambda env, a: env.x + 1.0, "deterministic"),
+        (lambda env, a: env.x + env.np_random.normal(), "stochastic"),
+        (lambda env, a: env.x + next(env.counter), "leaky"),
+    ],
+)
+def test_the_identity_control_tells_randomness_from_leaks(step: Any, behaviour: str) -> None:
+    import itertools
+
+    class Subject(gym.Env[Any, Any]):
+        observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+        action_space = spaces.Discrete(2)
+        x = 0.0
+
+        def __init__(self) -> None:
+            self.counter = itertools.count()
+
+        def get_state(self) -> Any:
+            return np.array([self.x])
+
+        def set_state(self, state: Any) -> None:
+            self.x = float(state[0])
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            self.x = 0.0
+            return np.array([self.x]), {}
+
+        def step(self, action: Any) -> Any:
+            self.x = step(self, action)
+            return np.array([self.x]), 0.0, False, False, {}
+
+    pairs = bench(make=Subject, symmetry=Symmetry("flip", catalog.cyclic(2), [[-1]], [[1, 0]])).pairs
+    pool = gather(pairs.stepper, pairs.placement, 400, rng())
+    assert identity_control(pairs.stepper, pool, rng()).behaviour == behaviour
+
+
+def test_thresholds_are_found_to_the_last_bit() -> None:
+    ready = bench()
+    ready.pool = gather(ready.pairs.stepper, ready.pairs.placement, 400, rng())
+    cases = [ready.pairs.case((0,), s, np.int64(i % 2)) for i, s in enumerate(ready.pool.situations)]
+    edges = threshold_cases(ready.pairs, ready.pairs.measure(cases), rng())
+    ended = ready.pairs.measure(edges).left.terminated
+    assert ended.any()
+    assert not ended.all()
+    just_not = ready.pairs.measure([case for case, end in zip(edges, ended, strict=True) if not end]).left.states
+    assert just_not is not None
+    limits = np.array([2.4, np.inf, 12 * 2 * np.pi / 360, np.inf])
+    distance = np.abs(np.abs(just_not) - limits).min(axis=1)
+    assert np.median(distance) < 1e-12
+
+
+def test_a_counterexample_shrinks_to_the_numbers_that_matter() -> None:
+    ready = bench()
+    state = np.array([0.731, -1.27, 0.0813, 0.5591])
+    situation = ready.pairs.placement.at(state, "box")
+    assert situation is not None
+    case = ready.pairs.case((0,), situation, np.int64(1))
+    small = minimise(ready.pairs, case, lambda one: one.situation.state[1] < -1)
+    assert small.situation.state.tolist() == [0.0, -2.0, 0.0, 0.0] or small.situation.state[1] in (-1.3, -2.0)
+    assert np.count_nonzero(small.situation.state) == 1
+    assert small.action == 0
+
+
+def test_the_tolerance_follows_the_conditioning_and_leaves_whole_numbers_exact() -> None:
+    ready = bench()
+    situation = ready.pairs.placement.at(np.array([0.1, 0.2, 0.05, 0.3]), "box")
+    assert situation is not None
+    case = ready.pairs.case((0,), situation, np.int64(1))
+    measured = ready.pairs.measure([case])
+    tolerance = Tolerance(ready.pairs, {})
+    termination = ready.pairs.comparison("termination", measured)
+    assert tolerance.of(termination).max() == 0.0
+    transition = ready.pairs.comparison("transition", measured)
+    assert tolerance.of(transition, 1.0).min() >= SAFETY
+    moved = tolerance.nudges("transition", [case], rng())
+    assert moved is not None
+    # One unit in the last place of numbers of order 1 moves the next state by about one unit.
+    assert 0 < moved.max() < 1e-14
+
+
+def test_a_nudge_crosses_a_threshold_from_either_side() -> None:
+    ready = bench()
+    tolerance = Tolerance(ready.pairs, {})
+    for x in (2.4, np.nextafter(2.4, 3)):
+        situation = ready.pairs.placement.at(np.array([x, 0.0, 0.0, 0.0]), "edge")
+        assert situation is not None
+        moved = tolerance.nudges("termination", [ready.pairs.case((0,), situation, np.int64(1))], rng())
+        assert moved is not None
+        assert moved.max() == 1.0
+
+
+def test_a_situation_outside_its_space_is_described() -> None:
+    pairs = bench("mountaincar/valley").pairs
+    situation = pairs.placement.at(np.array([0.3, 0.01]), "box")
+    assert situation is not None
+    assert outside(situation, pairs.stepper.codec) == ""
+    assert outside(pairs.placement.image((0,), situation), pairs.stepper.codec).startswith("observation[0] = -1.347")
+
+
+@pytest.mark.parametrize(
+    ("function", "known"),
+    [
+        (lambda x: np.array([1.4 - x[0], -x[1]]), True),
+        (lambda x: x**2, False),
+        (lambda x: 1 / 0, False),
+        (lambda x: x[[1, 0]], True),
+    ],
+)
+def test_probing_finds_affine_maps_and_no_others(function: Any, known: bool) -> None:
+    found = linear_map(function, np.zeros(2))
+    assert (found is not None) == known
+    if found is not None:
+        x = np.array([0.3, -0.7])
+        np.testing.assert_allclose(found[0] @ x + found[1], function(x))
+
+
+def test_a_map_of_something_else_than_vectors_is_not_probed() -> None:
+    assert linear_map(lambda x: x, {"p": 1}) is None
+    assert linear_map(lambda x: x, np.zeros(1000)) is None
