@@ -32,7 +32,8 @@ def to_numpy(value: Any, *, where: str, error: type[SymcheckError] = SymcheckErr
     if hasattr(value, "toarray"):
         value = value.toarray()
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        tensor = value.detach().cpu()
+        value = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as cause:
@@ -40,6 +41,34 @@ def to_numpy(value: Any, *, where: str, error: type[SymcheckError] = SymcheckErr
     if array.dtype.kind not in "biuf":
         raise error(f"expected real numbers, got an array of dtype {array.dtype}.", where=where)
     return array
+
+
+def entries(value: Any, *, where: str, error: type[SymcheckError] = SymcheckError) -> list[Any]:
+    """The items of a list with one entry per generator.
+
+    Args:
+        value: a list, a tuple or a stacked array.
+        where: the argument's name, for the error message.
+        error: the class to raise.
+
+    Returns:
+        A list.
+
+    Raises:
+        SymcheckError: not a list, or a list of numbers.
+
+    Example:
+        >>> entries([[1, 0]], where="images")
+        [[1, 0]]
+    """
+    items = list(value) if hasattr(value, "__iter__") and not isinstance(value, str | bytes | dict) else None
+    if items is None or any(isinstance(item, int | float) for item in items):
+        raise error(
+            f"expected a list with one entry per generator, got {value!r}.",
+            where=where,
+            remedy="Write [entry], also for a single generator.",
+        )
+    return items
 
 
 def square_matrix(value: Any, *, where: str, error: type[SymcheckError] = SymcheckError) -> npt.NDArray[np.float64]:

@@ -27,6 +27,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from symcheck import arrays
 from symcheck.errors import GroupError, suggestion
 from symcheck.groups import matrix_closure
 from symcheck.groups.group import Element, Group, Word
@@ -447,7 +448,8 @@ def from_permutations(
         >>> from_permutations([[1, 0, 2], [1, 2, 0]]).order
         6
     """
-    elements = [_element(p, f"permutations[{k}]") for k, p in enumerate(permutations)]
+    listed = arrays.entries(permutations, where="from_permutations", error=GroupError)
+    elements = [_element(p, f"permutations[{k}]") for k, p in enumerate(listed)]
     group = Group(elements, name=name or "", generator_names=generator_names)
     if name is None:
         group.name = f"permutation group on {group.degree} points"
@@ -455,8 +457,9 @@ def from_permutations(
 
 
 def _element(permutation: Sequence[int], where: str) -> Element:
-    images = tuple(int(p) for p in np.asarray(permutation, dtype=np.int64).ravel())
-    if sorted(images) != list(range(len(images))) or not images:
+    given = arrays.to_numpy(permutation, where=where, error=GroupError).ravel()
+    images = tuple(given.tolist())
+    if given.dtype.kind not in "iu" or sorted(images) != list(range(len(images))) or not images:
         shown = list(permutation) if len(images) <= 12 else f"{len(images)} numbers"
         raise GroupError(f"expected a rearrangement of 0..{max(len(images) - 1, 0)}, got {shown}.", where=where)
     return Element(images)

@@ -57,6 +57,8 @@ class Element:
         return len(self.images)
 
     def __mul__(self, other: Element) -> Element:
+        if not isinstance(other, Element):
+            return NotImplemented
         if len(self.images) != len(other.images):
             raise GroupError(
                 "both factors must be elements of the same group: "
@@ -148,6 +150,9 @@ class Group:
         self.name = name
         self.generators = tuple(generators)
         self.family = family
+        strangers = [g for g in self.generators if not isinstance(g, Element)]
+        if strangers:
+            raise GroupError(f"expected elements, got {strangers[0]!r}.", where="generators")
         if not self.generators:
             raise GroupError(
                 "a group needs at least one generator, got none.",
@@ -241,6 +246,8 @@ class Group:
         Raises:
             GroupError: g is not in the group.
         """
+        if not isinstance(g, Element):
+            raise GroupError(f"expected an element of {self.name}, got {g!r} ({type(g).__name__}).", where="g")
         if g.is_identity and g.degree == self.degree:
             return ()
         if self.is_listable:

@@ -36,8 +36,10 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
         >>> orbit_permutations([[[-1.0]]])
         [[1, 0]]
     """
-    checked = _checked(matrices)
-    tolerance = max(_merge_tolerance(np.asarray(m)) for m in matrices)
+    matrices = arrays.entries(matrices, where="from_matrices", error=GroupError)
+    read = [arrays.to_numpy(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
+    checked = _checked(read)
+    tolerance = max(_merge_tolerance(m) for m in read)
     vectors = np.eye(checked[0].shape[0])
     images: list[list[int]] = [[] for _ in checked]
     done = 0

@@ -130,10 +130,11 @@ def read_kernel_size(kernel_size: int | tuple[int, int]) -> tuple[int, int]:
     Raises:
         OptionError: not one or two positive integers.
     """
-    both = (kernel_size, kernel_size) if isinstance(kernel_size, int | np.integer) else tuple(kernel_size)
-    if len(both) != 2 or not all(isinstance(n, int | np.integer) and n >= 1 for n in both):
+    both: tuple[object, ...] = tuple(kernel_size) if isinstance(kernel_size, tuple | list) else (kernel_size,) * 2
+    sizes = [int(n) for n in both if isinstance(n, int | np.integer) and n >= 1]
+    if len(both) != 2 or len(sizes) != 2:
         raise OptionError(f"expected one or two positive integers, got {kernel_size!r}.", where="kernel_size")
-    return int(both[0]), int(both[1])
+    return sizes[0], sizes[1]
 
 
 def _basis(

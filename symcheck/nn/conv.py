@@ -72,8 +72,8 @@ class BasisConv2d(BasisLayer):
         init: Init = "he",
         input_size: tuple[int, int] | None = None,
     ) -> None:
-        check_channels(channels_in, "channels_in")
-        check_channels(channels_out, "channels_out")
+        channels_in = check_channels(channels_in, "channels_in")
+        channels_out = check_channels(channels_out, "channels_out")
         filters = conv_intertwiner_basis(rho_in, rho_out, kernel_size, spatial=spatial, kind=basis)
         biases = bias_expansion(rho_out, channels_out, basis) if bias else None
         super().__init__(FilterExpansion(filters, channels_out, channels_in), biases, init=init)
@@ -190,7 +190,7 @@ class BasisConv2d(BasisLayer):
 
 
 def _pair(value: int | tuple[int, int], name: str, *, least: int) -> tuple[int, int]:
-    both = (value, value) if isinstance(value, int) else tuple(value)
+    both = tuple(value) if hasattr(value, "__iter__") else (value, value)
     if len(both) != 2 or not all(isinstance(n, int) and n >= least for n in both):
         raise SymcheckError(f"expected one or two integers of at least {least}, got {value!r}.", where=name)
     return both[0], both[1]

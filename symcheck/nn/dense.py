@@ -41,6 +41,8 @@ def to_dense(net: nn.Module) -> nn.Module:
         >>> to_dense(layer)(torch.zeros(3, 4)).shape
         torch.Size([3, 8])
     """
+    if not isinstance(net, nn.Module):
+        raise SymcheckError(f"expected a torch module, got {net!r}.", where="to_dense")
     if isinstance(net, EquivariantModule):
         plain: nn.Module = _flattened(net)
     else:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -82,9 +83,9 @@ def check_channels(value: Any, where: str) -> int:
     Raises:
         SymcheckError: not a positive integer.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise SymcheckError(f"expected a positive number of channels, got {value!r}.", where=where)
-    return value
+    return int(value)
 
 
 class EquivariantModule(nn.Module, abc.ABC):

@@ -58,8 +58,8 @@ class BasisLinear(BasisLayer):
         basis: Kind = "equivariant",
         init: Init = "xavier",
     ) -> None:
-        check_channels(channels_in, "channels_in")
-        check_channels(channels_out, "channels_out")
+        channels_in = check_channels(channels_in, "channels_in")
+        channels_out = check_channels(channels_out, "channels_out")
         weights = LinearExpansion(intertwiner_basis(rho_in, rho_out, kind=basis), channels_out, channels_in)
         super().__init__(weights, bias_expansion(rho_out, channels_out, basis) if bias else None, init=init)
         self.input_type: FieldType = FieldType(rho_in, channels_in)

@@ -15,7 +15,12 @@ from torch import Tensor, nn
 from symcheck.errors import SymcheckError, suggestion
 from symcheck.nn.field_type import EquivariantModule, FieldType, check_channels, require_match
 from symcheck.representations import constructors, operations
-from symcheck.representations.representation import Representation, SignedPermutationRepresentation, same
+from symcheck.representations.representation import (
+    Representation,
+    SignedPermutationRepresentation,
+    require_representation,
+    same,
+)
 
 NAMED: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -121,11 +126,7 @@ class PointwiseNonlinearity(EquivariantModule):
 
     def __init__(self, rho: Representation, activation: Activation = "relu") -> None:
         super().__init__()
-        if not isinstance(rho, Representation):
-            raise SymcheckError(
-                f"expected a representation first, got {type(rho).__name__}.",
-                where="PointwiseNonlinearity(rho, activation)",
-            )
+        require_representation(rho, "PointwiseNonlinearity(rho)")
         self.rho = rho
         self.activation = named_activation(activation)
         check_commutes(rho, self.activation, where="PointwiseNonlinearity")
@@ -172,6 +173,7 @@ def require_orthogonal(rho: Representation, where: str) -> None:
     Raises:
         SymcheckError: some matrix is not orthogonal.
     """
+    require_representation(rho, where)
     if not rho.is_orthogonal:
         raise SymcheckError(
             f"expected an orthogonal representation, got {rho.name}: lengths are not invariant.",

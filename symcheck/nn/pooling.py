@@ -7,7 +7,11 @@ from torch import Tensor, nn
 from symcheck.errors import SymcheckError
 from symcheck.nn.field_type import EquivariantModule, FieldType
 from symcheck.nn.nonlinearity import ALTERNATIVES
-from symcheck.representations.representation import Representation, SignedPermutationRepresentation
+from symcheck.representations.representation import (
+    Representation,
+    SignedPermutationRepresentation,
+    require_representation,
+)
 
 
 def _require_images(given: FieldType, where: str) -> FieldType:
@@ -38,6 +42,7 @@ class GlobalMaxPool(EquivariantModule):
 
     @staticmethod
     def _check(rho: Representation) -> None:
+        require_representation(rho, "GlobalMaxPool(rho)")
         if not (isinstance(rho, SignedPermutationRepresentation) and rho.is_permutation):
             raise SymcheckError(
                 f"a maximum does not commute with {rho.name}: only permutations of components keep it.",

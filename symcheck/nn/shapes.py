@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from symcheck.errors import SymcheckError
 from symcheck.nn.field_type import EquivariantModule, FieldType, check_channels, require_match
 from symcheck.representations import grids
-from symcheck.representations.representation import Representation
+from symcheck.representations.representation import Representation, require_representation
 
 
 class SplitChannels(EquivariantModule):
@@ -42,7 +42,8 @@ class SplitChannels(EquivariantModule):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
-        check_channels(channels, "SplitChannels(channels)")
+        require_representation(rho, "SplitChannels(rho)")
+        channels = check_channels(channels, "SplitChannels(channels)")
         moves = None if spatial is None else tuple(spatial)
         self.input_type: FieldType = FieldType(rho, channels, moves, size, flat=True)
         self._shape = (channels, rho.dim)

@@ -126,7 +126,8 @@ def permutation(G: Group, images: Sequence[Sequence[int]]) -> SignedPermutationR
         5
     """
     validation.require_group(G, "permutation")
-    read = [_read_permutation(p, f"permutation(images[{i}])") for i, p in enumerate(images)]
+    listed = arrays.entries(images, where="permutation(images)", error=RepresentationError)
+    read = [_read_permutation(p, f"permutation(images[{i}])") for i, p in enumerate(listed)]
     return SignedPermutationRepresentation(G, read, name=f"permutation({G.name})")
 
 
@@ -159,7 +160,8 @@ def signed_permutation(G: Group, images: Sequence[Sequence[int | str]]) -> Signe
         -1.0
     """
     validation.require_group(G, "signed_permutation")
-    read = [_read_signed(entry, f"signed_permutation(images[{i}])") for i, entry in enumerate(images)]
+    listed = arrays.entries(images, where="signed_permutation(images)", error=RepresentationError)
+    read = [_read_signed(entry, f"signed_permutation(images[{i}])") for i, entry in enumerate(listed)]
     return SignedPermutationRepresentation(G, read, name=f"signed permutation({G.name})")
 
 
@@ -206,6 +208,7 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
     """
     validation.require_group(G, "from_matrices")
     name = name or f"matrices({G.name})"
+    matrices = arrays.entries(matrices, where=name, error=RepresentationError)
     signed = [_as_signed(matrix, f"{name}, entry {i}") for i, matrix in enumerate(matrices)]
     if signed and all(image is not None for image in signed):
         return SignedPermutationRepresentation(G, [image for image in signed if image is not None], name=name)

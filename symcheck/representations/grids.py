@@ -49,11 +49,13 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
         >>> from symcheck.groups import cyclic
         >>> check_spatial(cyclic(4), ["rot90"], size=(7, 7))
     """
-    if isinstance(spatial, str):
+    if isinstance(spatial, str) or not hasattr(spatial, "__iter__"):
         raise RepresentationError(
-            f"expected one operator per generator of {group.name}, got the string {spatial!r}.",
+            f"expected one operator per generator of {group.name}, got {spatial!r}.",
             where=where,
-            remedy=f"Write [{spatial!r}].",
+            remedy=f"Write a list, for instance [{spatial!r}]."
+            if isinstance(spatial, str)
+            else "Write a list of names.",
         )
     validation.check_count(group, len(spatial), where)
     for label, operator in zip(group.generator_names, spatial, strict=True):
@@ -98,7 +100,7 @@ def image_grid(G: Group, height: int, width: int, spatial: Sequence[str]) -> Sig
         >>> image_grid(cyclic(4), 2, 2, ["rot90"]).images[0].index
         array([2, 0, 3, 1])
     """
-    if height < 1 or width < 1:
+    if not all(isinstance(n, int | np.integer) and n >= 1 for n in (height, width)):
         raise RepresentationError(f"expected a positive height and width, got {height} x {width}.", where="image_grid")
     check_spatial(G, spatial, size=(height, width))
     images = [_images(name, height, width) for name in spatial]
