@@ -1,0 +1,89 @@
+"""The group law: proved for data, tested for callables, told apart from the equations of the MDP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+import symcheck_properties  # noqa: F401
+from symcheck.engine.env_replay import replay
+from symcheck.engine.env_runner import run_env
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import PropertyResult
+from symcheck.envs.state_access import register_state_access
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+
+class Carousel(gym.Env[Any, Any]):
+    """Three alike buckets; action k pours into bucket k. Turning the carousel moves bucket i to i + 1."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float64)
+    action_space = spaces.Discrete(3)
+    s: Any = None
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.s = self.np_random.uniform(size=3)
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> Any:
+        self.s = 0.9 * self.s
+        self.s[int(action)] += 0.1
+        return self.s.copy(), float(self.s.max()), bool(self.s.max() > 2), False, {}
+
+
+register_state_access(Carousel, set=lambda env, state: setattr(env, "s", np.array(state, dtype=float)))
+
+
+def turned(obs: np.ndarray) -> np.ndarray:
+    return np.roll(obs, 1)
+
+
+def axioms(symmetry: Symmetry) -> PropertyResult:
+    result = run_env(Carousel, symmetry, options=EnvOptions(samples=400), target="carousel", command="")
+    return {one.name: one for one in result.properties}["group_axioms"]
+
+
+def test_data_is_proved_and_callables_are_tested() -> None:
+    data = axioms(Symmetry("turn", catalog.cyclic(3), [[1, 2, 0]], [[1, 2, 0]]))
+    code = axioms(Symmetry("turn", catalog.cyclic(3), [turned], [lambda a, obs: (a + 1) % 3]))
+    assert (data.verdict, data.method) == ("proved", "relations")
+    assert (code.verdict, code.method) == ("passed", "samples")
+    assert code.bound is not None
+
+
+def test_a_generator_of_another_order_is_named_with_its_order() -> None:
+    declared_two = Symmetry("turn", catalog.cyclic(2), [turned], [lambda a, obs: (a + 1) % 3])
+    result = axioms(declared_two)
+    assert result.verdict == "failed"
+    assert result.causes[0] == "turn is declared of order 2 but L(L(s)) != s (it has order 3)"
+    assert result.causes[1] == "K(K(a)) != a (it has order 3)"
+    assert "the MDP equations themselves hold" in result.causes[2]
+
+
+def test_a_map_that_breaks_the_equations_too_says_so() -> None:
+    result = axioms(Symmetry("turn", catalog.cyclic(2), [turned], [lambda a, obs: (a + 2) % 3]))
+    assert "the MDP equations fail for this map too" in result.causes[-1]
+
+
+def test_an_action_map_that_depends_on_the_state_obeys_the_law_along_the_orbit() -> None:
+    """K_g^s moves the action as many places as the largest bucket says: only K_gh^s = K_g^{hs} K_h^s makes it a law."""
+
+    def steps(obs: np.ndarray) -> int:
+        return (1, 1, -2)[int(np.argmax(obs))]
+
+    lawful = Symmetry("turn", catalog.cyclic(3), [turned], [lambda a, obs: (a + steps(obs)) % 3])
+    unlawful = Symmetry("turn", catalog.cyclic(3), [turned], [lambda a, obs: (a + (int(np.argmax(obs)) == 0)) % 3])
+    assert axioms(lawful).verdict == "passed"
+    assert axioms(unlawful).verdict == "failed"
+
+
+def test_a_broken_relation_is_replayed() -> None:
+    wrong = Symmetry("turn", catalog.cyclic(2), [turned], [lambda a, obs: a])
+    result = run_env(Carousel, wrong, options=EnvOptions(samples=400), target="carousel", command="")
+    example = result.to_dict()["properties"][0]["counterexample"]
+    assert replay(Carousel, wrong, "group_axioms", example, EnvOptions()).verdict == "failed"
