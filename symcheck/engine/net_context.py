@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,7 @@ from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.shapes import input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import FloatArray
+from symcheck.engine.networks.values import FloatArray, SignedPermutation
 from symcheck.engine.networks.verdicts import EXACT, Decision, decide
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
@@ -62,6 +63,7 @@ class NetContext:
         self.options = options
         self._emit = emit
         self._started = time.monotonic()
+        self.certificate: Mapping[int, Sequence[SignedPermutation]] = {}
         net = adapted(net)
         outputs = options.outputs if options.outputs is not None else getattr(net, "roles", None)
         leaves = shapes_of(options.input_shape)
@@ -103,7 +105,16 @@ class NetContext:
             return None
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
         usual = self.subject.run(example, exact=True)
-        return prove(self.subject.exact, self.inputs, self.outputs, example, usual, box=BOX, names=self.subject.name)
+        return prove(
+            self.subject.exact,
+            self.inputs,
+            self.outputs,
+            example,
+            usual,
+            box=BOX,
+            names=self.subject.name,
+            given=self.certificate,
+        )
 
     @cached_property
     def measured(self) -> Measured:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ from symcheck.engine.net_context import NetContext
 from symcheck.engine.net_options import NetOptions
 from symcheck.engine.networks.counterexamples import KEEP, described
 from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.values import Level, SignedPermutation
 from symcheck.engine.networks.verdicts import EXACT, ROUNDED
 from symcheck.engine.registry import registered
-from symcheck.engine.results import PropertyResult
+from symcheck.engine.results import PropertyResult, Verdict
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -61,6 +63,64 @@ def replay(
                 remedy="Replay the report with the network and symmetry that it was made with.",
             )
         return _evaluated(context, property_name, counterexample, x)
+
+
+def check_certificate(
+    net: nn.Module | Callable[[], nn.Module],
+    symmetry: Symmetry,
+    layers: Sequence[Mapping[str, Any]],
+    options: NetOptions | None = None,
+) -> PropertyResult:
+    """Check a report's certificate again, with the permutations that it gives instead of a search.
+
+    Args:
+        net: the network, or a factory of one.
+        symmetry: the claim.
+        layers: as in the JSON report: in order of execution, each with "name" and "images".
+        options: as in the run that made the report.
+
+    Returns:
+        `layer_certificate` for the network as it is now: proved or passed where the given permutations carry the
+        action, failed at the first layer where they do not.
+
+    Raises:
+        SymcheckError: the network cannot be followed to its end, or has other layers than the report.
+    """
+    net = resolve_network(net)
+    with random_state_kept():
+        context = NetContext(net, symmetry, options or NetOptions(), ignore)
+        context.certificate = {
+            place: [SignedPermutation.from_signed_images(images) for images in layer.get("images", ())]
+            for place, layer in enumerate(layers)
+        }
+        proof = context.proof
+        names = [] if proof is None else [record.name for record in proof.records]
+        if names != [layer.get("name") for layer in layers]:
+            raise SymcheckError(
+                f"expected the layers {[layer.get('name') for layer in layers]}, followed {names}.",
+                where="layers",
+                remedy="Check a certificate with the network and symmetry that it was made of.",
+            )
+        if proof is None or proof.level is None:
+            raise SymcheckError("the network cannot be followed to its end: there is no certificate.", where="layers")
+        return _certified(proof)
+
+
+def _certified(proof: Proof) -> PropertyResult:
+    """What the weights say of given permutations, with no samples taken."""
+    failure = proof.first_failure
+    verdicts: dict[Level | None, Verdict] = {"exact": "proved", "rounded": "passed"}
+    return PropertyResult(
+        name="layer_certificate",
+        verdict="failed" if failure is not None else verdicts[proof.level],
+        method="certificate",
+        checked=len(proof.records),
+        violations=sum(record.level == "failed" for record in proof.records),
+        max_residual=max((record.residual or 0.0 for record in proof.records), default=0.0),
+        unit="max norm over weights and biases of a layer",
+        detail="The permutations of the report were checked against the weights; none was searched for.",
+        location=None if failure is None else failure.name,
+    )
 
 
 def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any], x: Any) -> PropertyResult:

@@ -21,6 +21,8 @@ from symcheck.errors import TargetError
 from symcheck.symmetry import text
 from symcheck.symmetry.symmetry import Symmetry
 
+LARGEST_LISTED = 4096
+"""Units of a layer up to which its permutation is written into reports."""
 PACKAGES = ("symcheck", "torch", "numpy", "scipy")
 
 
@@ -148,6 +150,7 @@ def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...
             "source": record.source,
             "cause": record.cause,
             "bound": record.bound,
+            "images": [image.signed_images() for image in record.images if image.size <= LARGEST_LISTED],
         }
         for record in context.proof.records
     )

@@ -14,8 +14,9 @@ from torch import nn
 
 from symcheck.engine.net_options import NetOptions
 from symcheck.engine.net_pytest import pytest_source
-from symcheck.engine.net_replay import replay
+from symcheck.engine.net_replay import check_certificate, replay
 from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks import rules_linear, rules_spatial
 from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
 
@@ -61,6 +62,31 @@ def test_a_counterexample_of_another_network_is_refused() -> None:
         replay(off(), mirror(), "network_equivariance", {**item["counterexample"], "observation": [1.0]})
     with pytest.raises(SymcheckError, match="generators"):
         replay(off(), mirror(), "network_equivariance", {**item["counterexample"], "group_element": "turn"})
+
+
+def test_a_certificate_is_checked_again_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = NetOptions(input_shape=(1, 21, 21), samples=100)
+    report = json.loads(json.dumps(run_net(GridNet(), turn(), options=options).to_dict()))
+    assert all(len(layer["images"]) == 1 for layer in report["layers"])
+
+    def no_search(*arguments: object, **options: object) -> None:
+        raise AssertionError("searched")
+
+    for rules in (rules_linear, rules_spatial):
+        monkeypatch.setattr(rules, "match_rows", no_search)
+    assert check_certificate(GridNet(), turn(), report["layers"], options).verdict == "proved"
+
+
+def test_a_forged_or_outdated_certificate_fails_at_its_layer() -> None:
+    report = json.loads(json.dumps(run_net(mirror_mlp(), mirror()).to_dict()))
+    outdated = check_certificate(off(), mirror(), report["layers"])
+    assert (outdated.verdict, outdated.location) == ("failed", "2")
+    images = report["layers"][0]["images"][0]
+    images[0], images[1] = images[1], images[0]
+    forged = check_certificate(mirror_mlp(), mirror(), report["layers"])
+    assert (forged.verdict, forged.location) == ("failed", "0")
+    with pytest.raises(SymcheckError, match="expected the layers"):
+        check_certificate(mirror_mlp(layers=3), mirror(), report["layers"])
 
 
 NETWORKS = """

@@ -93,6 +93,7 @@ def prove(
     *,
     box: float = 1.0,
     names: Callable[[str], str] = str,
+    given: Mapping[int, Sequence[SignedPermutation]] | None = None,
 ) -> Proof:
     """Follow the action through a float64 network and judge every layer and output.
 
@@ -104,11 +105,13 @@ def prove(
         usual: what the network answers to it when nothing is traced, by output.
         box: inputs for which bounds are computed: |x| <= box, entry by entry.
         names: from a module's name in `net` to the one that records should carry.
+        given: permutations to check instead of searching, by the place of the layer's record.
 
     Returns:
         The proof; its level is None where an operation was not understood.
     """
     tracer = Tracer(net, len(inputs.motions), names)
+    tracer.given = given or {}
     x = torch.from_numpy(np.ascontiguousarray(example))
     tracer.learn(x, _input_value(inputs, box))
     # parameters take no gradients here; with gradients disabled, layers may answer from weights they kept

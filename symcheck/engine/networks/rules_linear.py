@@ -122,7 +122,7 @@ def matched(call: Call, pending: Pending) -> Value:
     for generator in range(call.tracer.generators):
         moved, noise = moved_rows(pending, generator)
         first = _first(cls, len(unique))
-        match = match_rows(moved[first], unique)
+        match = given_match(call, pending.record, generator, len(unique)) or match_rows(moved[first], unique)
         if match is None or not match.found:
             _fill(pending, _judged(moved[first], unique, match, noise), first, matched=False)
             return pending
@@ -130,10 +130,19 @@ def matched(call: Call, pending: Pending) -> Value:
         judgements.append(_judged(moved[first], unique, match, noise))
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
+    pending.record.images = tuple(images)
     _fill(pending, worst, _first(cls, len(unique)), matched=True)
     pending.record.representation = result.text()
     result.interval = _bounds(pending, unique, _first(cls, len(unique)), images)
     return result
+
+
+def given_match(call: Call, record: LayerRecord, generator: int, size: int) -> Match | None:
+    """The permutation that a certificate to be checked gives for a layer; None where it gives none of this size."""
+    given = call.tracer.given.get(call.tracer.records.index(record), ())
+    if generator >= len(given) or given[generator].size != size or not given[generator].is_permutation:
+        return None
+    return Match(given[generator], np.ones(size, dtype=bool))
 
 
 def _classes(rows: FloatArray) -> tuple[FloatArray, IntArray]:

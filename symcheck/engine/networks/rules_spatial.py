@@ -14,7 +14,7 @@ import numpy as np
 
 from symcheck.engine.networks.matching import judge, match_rows
 from symcheck.engine.networks.rules_blocks import blocks_of_axes, reduced
-from symcheck.engine.networks.rules_linear import _classes, _first
+from symcheck.engine.networks.rules_linear import _classes, _first, given_match
 from symcheck.engine.networks.rules_pointwise import tracked, unsigned
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import FloatArray, IntArray, LayerRecord, SignedPermutation, Tracked, Value
@@ -285,10 +285,11 @@ def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split],
     rows = np.concatenate([W.reshape(len(W), -1), b[:, None]], axis=1) + 0.0
     unique, channel = _classes(rows)
     first = _first(channel, len(unique))
-    images, judgements = [], []
+    images: list[SignedPermutation] = []
+    judgements = []
     for split in chosen:
         moved = np.concatenate([moved_filters(W, split).reshape(len(W), -1), b[:, None]], axis=1)[first] + 0.0
-        match = match_rows(moved, unique)
+        match = given_match(call, record, len(images), len(unique)) or match_rows(moved, unique)
         if match is None:
             raise NotUnderstoodError("too many filters to match", record)
         image = match.permutation
@@ -298,6 +299,7 @@ def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split],
             record.matched = False
     worst = max(judgements, key=lambda j: j.rank)
     record.take(worst, first)
+    record.images = tuple(images)
     record.inputs = tuple(sorted({c // W[0, 0].size for c in worst.columns if c < W[0].size}))
     record.sizes = (W.shape[1], len(W))
     record.level = worst.level if record.matched else "failed"

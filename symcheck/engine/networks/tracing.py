@@ -9,7 +9,7 @@ NumPy, random numbers, tensors of unknown origin) is noticed and ends the proof 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten
 
 from symcheck.engine.networks.precision import DROPOUTS, RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
-from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, Value
+from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, SignedPermutation, Value
 
 _METADATA_NAMES = (
     "__format__ __hash__ __len__ __repr__ _version device dim dtype element_size get_device grad grad_fn "
@@ -134,6 +134,7 @@ class Tracer(Float64Mode):
         self.generators = generators
         self.records: list[LayerRecord] = []
         self.escaped: Opaque | None = None
+        self.given: Mapping[int, Sequence[SignedPermutation]] = {}
         self.log: dict[int, Logged] = {}
         self.owners: dict[int, str] = {}
         self.stack: list[str] = []

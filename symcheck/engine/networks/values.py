@@ -55,6 +55,11 @@ class SignedPermutation:
         return len(self.index)
 
     @property
+    def is_permutation(self) -> bool:
+        """Whether every entry is hit once, with a sign: data from outside may not be."""
+        return np.array_equal(np.sort(self.index), np.arange(self.size)) and bool((np.abs(self.sign) == 1).all())
+
+    @property
     def is_identity(self) -> bool:
         """Whether it moves and negates nothing."""
         return bool((self.index == np.arange(self.size)).all() and (self.sign == 1).all())
@@ -68,6 +73,21 @@ class SignedPermutation:
     def columns(self, matrix: FloatArray) -> FloatArray:
         """The matrix times this signed permutation: what W becomes when its input is moved first; shape (rows, n)."""
         return np.asarray(matrix[:, self.index] * self.sign)
+
+    def signed_images(self) -> list[int]:
+        """One-based images with their signs: entry j is where j goes.
+
+        Example:
+            >>> SignedPermutation(np.array([1, 0]), np.array([1, -1])).signed_images()
+            [2, -1]
+        """
+        return [int(image) for image in self.sign * (self.index + 1)]
+
+    @staticmethod
+    def from_signed_images(images: Sequence[int]) -> SignedPermutation:
+        """The permutation that `signed_images` wrote."""
+        signed = np.asarray(images, dtype=np.int64)
+        return SignedPermutation(np.abs(signed) - 1, np.sign(signed))
 
     def text(self) -> str:
         """A short description for reports: how many entries move, how many change sign."""
@@ -137,6 +157,8 @@ class LayerRecord:
         units: the first units (or channels) with an entry that is more than rounded.
         inputs: the first of its inputs (or input channels) with one.
         sizes: how many inputs and outputs (or channels) it has; (0, 0) where that does not matter.
+        images: the permutation of its distinct units (or channels) found for each generator: with it the certificate
+            can be checked again without a search. Empty where none was found.
     """
 
     name: str
@@ -155,6 +177,7 @@ class LayerRecord:
     units: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     sizes: tuple[int, int] = (0, 0)
+    images: tuple[SignedPermutation, ...] = ()
 
     def take(self, judgement: Judgement, units: IntArray | None = None) -> None:
         """Write a judgement of the layer's weights into the record; `units` are the units that its rows stand for."""
