@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _TRIED_ON = 80  # cases on which a correction must hold
 _SECONDS = 1.0  # for all corrections together
 _MOST_ACTIONS_PERMUTED = 4
+_FEWEST_SHARED, _MOST_SHARED = 8, 0.6  # violations that share a value, and the share of all pairs that may have it
 
 
 class AlteredSymmetry:
@@ -337,8 +338,24 @@ def _region(evidence: PairedEvidence, part: Part, confirmed: list[int]) -> list[
     if sum(map(bool, leaving)) * 2 > len(leaving):
         found.append(f"the image of the state is outside the observation space: {next(filter(None, leaving))}")
     rest = [row for row, text in zip(confirmed, leaving, strict=True) if not text]
-    wall = _wall(pairs, measured, rest)
-    return [*found, *([wall] if wall else [])]
+    found += [text for text in (_wall(pairs, measured, rest), _shared(pairs, measured, confirmed)) if text]
+    return found
+
+
+def _shared(pairs: Pairs, measured: Measurement, rows: list[int]) -> str:
+    """A value that all violations share and few other pairs have: "only where action[0] = 0"; else ""."""
+    if len(rows) < _FEWEST_SHARED:
+        return ""
+    states = pairs.stepper.codec.flatten_batch([case.situation.obs for case in measured.cases])
+    actions = pairs.stepper.action_codec.flatten_batch([case.action for case in measured.cases])
+    names = [*pairs.stepper.action_codec.coordinates.names, *pairs.stepper.codec.coordinates.names]
+    columns = np.concatenate([actions, states], axis=1)
+    for j, name in enumerate(names):
+        value = columns[rows[0], j]
+        same = columns[:, j] == value
+        if same[rows].all() and same.mean() < _MOST_SHARED:
+            return f"only where {name} = {value + 0.0:.6g}"
+    return ""
 
 
 def _wall(pairs: Pairs, measured: Measurement, rows: list[int]) -> str:
