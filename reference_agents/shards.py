@@ -85,7 +85,7 @@ def _result(future: Future[ShardResult], part: Job) -> ShardResult:
     try:
         return future.result()
     except BrokenProcessPool:
-        return _plain(train(part))
+        return plain(train(part))
 
 
 def _watch(
@@ -96,7 +96,7 @@ def _watch(
     on_progress: Callable[[Progress], None],
 ) -> None:
     """Pass on how far the slowest process is, until all are done."""
-    latest = {place: Progress(0, 1, np.full(len(part.runs), np.nan)) for place, part in enumerate(parts)}
+    latest = {place: Progress(0, 1, np.empty(0)) for place in range(len(parts))}
     total = job.settings.updates * job.settings.batch
     while not all(future.done() for future in futures):
         wait(futures, timeout=POLL_SECONDS)
@@ -125,10 +125,11 @@ def run_shard(part: Job, place: int) -> ShardResult:
         if _worker["stop"].is_set():
             raise KeyboardInterrupt
 
-    return _plain(train(part, on_progress=tell))
+    return plain(train(part, on_progress=tell))
 
 
-def _plain(training: Training) -> ShardResult:
+def plain(training: Training) -> ShardResult:
+    """What a process sends back of a training."""
     return ShardResult(
         training.network.parameters.values.cpu().numpy(),
         training.initial_parameters.cpu().numpy(),

@@ -69,7 +69,7 @@ class Progress:
     Attributes:
         env_steps: steps that each run has taken.
         total: steps that each run will have taken.
-        returns: each run's latest evaluation, shape (runs,); NaN for a run that stopped.
+        returns: the latest evaluations of the runs that are known of, NaN for a run that stopped.
     """
 
     env_steps: int

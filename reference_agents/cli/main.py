@@ -45,6 +45,10 @@ def train(
         Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a training that was stopped.")
     ] = None,
     processes: Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")] = 1,
+    executor: Annotated[str, typer.Option("--executor", help="local, or dask: a Dask cluster.")] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one if left out.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train all seeds of one network at all learning rates, as one program."""
@@ -86,6 +90,10 @@ def sweep(
     device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")] = Path("runs"),
     processes: Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")] = 1,
+    executor: Annotated[str, typer.Option("--executor", help="local, or dask: a Dask cluster.")] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one if left out.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Train every network of a task at every learning rate with every seed, one network after the other."""

@@ -24,6 +24,8 @@ class SweepRequest:
     quiet: bool
     command: str
     processes: int = 1
+    executor: str = "local"
+    scheduler: str | None = None
 
 
 def run_sweep(request: SweepRequest) -> int:
@@ -50,6 +52,8 @@ def run_sweep(request: SweepRequest) -> int:
             request.quiet,
             request.command,
             processes=request.processes,
+            executor=request.executor,
+            scheduler=request.scheduler,
         )
         for name in names
     ]

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from reference_agents.assemble import save_training
 from reference_agents.checkpoint import Checkpointer, read, refuse_other_job
+from reference_agents.dask_executor import train_on_dask
 from reference_agents.record import Record, prepare_folder
 from reference_agents.settings import preset, preset_name
 from reference_agents.shards import train_in_processes
@@ -23,9 +24,10 @@ from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, State, train
 from reference_agents.trainer import Progress as TrainingProgress
 from reference_agents.vectorised import RESUMABLE
-from symcheck.errors import OptionError
+from symcheck.errors import OptionError, suggestion
 
 DONE, NOT_EQUIVARIANT, INTERRUPTED = 0, 1, 130
+EXECUTORS = ("local", "dask")
 DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
 
@@ -45,6 +47,8 @@ class Request:
     command: str
     resume: Path | None = None
     processes: int = 1
+    executor: str = "local"
+    scheduler: str | None = None
 
 
 def run_training(request: Request) -> int:
@@ -58,7 +62,15 @@ def run_training(request: Request) -> int:
         return _resume(request, request.resume)
     job = build_job(request)
     folder = prepare_folder(request.out, _folder_name(job))
-    plan = _Plan(job, folder, preset_name(job.task.name, request.preset), request.command, request.processes)
+    plan = _Plan(
+        job,
+        folder,
+        preset_name(job.task.name, request.preset),
+        request.command,
+        processes=request.processes,
+        executor=request.executor,
+        scheduler=request.scheduler,
+    )
     return _train(plan, quiet=request.quiet)
 
 
@@ -93,6 +105,8 @@ class _Plan:
     preset: str
     command: str
     processes: int = 1
+    executor: str = "local"
+    scheduler: str | None = None
     state: State | None = None
 
 
@@ -108,7 +122,9 @@ def _train(plan: _Plan, *, quiet: bool) -> int:
 
         offer = checkpointer.offer if job.task.environment in RESUMABLE else None
         try:
-            if plan.processes > 1:
+            if plan.executor == "dask":
+                training = train_on_dask(job, scheduler=plan.scheduler, workers=plan.processes, on_progress=advance)
+            elif plan.processes > 1:
                 training = train_in_processes(job, plan.processes, on_progress=advance)
             else:
                 training = train(job, on_progress=advance, on_checkpoint=offer, resume_from=plan.state)
@@ -135,6 +151,12 @@ def build_job(request: Request) -> Job:
     seeds = DEFAULT_SEEDS if request.seeds is None else request.seeds
     if seeds < 1:
         raise OptionError(f"expected a number of seeds of 1 or more, got {seeds}.", where="--seeds")
+    if request.executor not in EXECUTORS:
+        raise OptionError(
+            f"unknown executor {request.executor!r}.",
+            where="--executor",
+            remedy=suggestion(request.executor, EXECUTORS),
+        )
     if request.processes < 1:
         raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
     if request.steps is not None and request.steps < 1:
@@ -189,6 +211,8 @@ def _progress_bar(console: Console, *, hidden: bool) -> Progress:
 
 
 def _median_text(progress: TrainingProgress) -> str:
+    if not progress.returns.size:
+        return ""
     running = progress.returns[~np.isnan(progress.returns)]
     return f"median return {np.median(running):.0f}" if running.size else "every run diverged"
 

@@ -152,6 +152,7 @@ def test_list_names_every_network_without_importing_torch() -> None:
         (["cartpole", "--preset", "papr"], r"--preset: unknown preset 'papr'.* Did you mean 'paper'\?"),
         (["cartpole", "--seeds", "0"], r"--seeds: expected .* 1 or more, got 0"),
         (["cartpole", "--seeds", "-3"], r"--seeds: expected .* 1 or more, got -3"),
+        (["cartpole", "--executor", "dsk"], r"--executor: unknown executor 'dsk'. Did you mean 'dask'\?"),
         (["cartpole", "--processes", "0"], r"--processes: expected .* 1 or more, got 0"),
         (["cartpole", "--steps", "0"], r"--steps: expected .* 1 or more, got 0"),
         (["cartpole", "--learning-rate", "fast"], r"--learning-rate: expected positive numbers .* got 'fast'"),

@@ -48,7 +48,7 @@ def test_two_processes_give_the_bits_that_one_gives(whole: Training) -> None:
 
 def test_parts_trained_one_by_one_merge_into_the_whole(whole: Training) -> None:
     parts = split(_job(), 3)
-    _same(merge(_job(), parts, [shards._plain(train(part)) for part in parts]), whole)
+    _same(merge(_job(), parts, [shards.plain(train(part)) for part in parts]), whole)
 
 
 def test_there_are_no_more_parts_than_seeds() -> None:
@@ -57,7 +57,7 @@ def test_there_are_no_more_parts_than_seeds() -> None:
 
 def test_a_run_that_diverged_is_named_after_merging() -> None:
     parts = split(_job(), 3)
-    results = [shards._plain(train(part)) for part in parts]
+    results = [shards.plain(train(part)) for part in parts]
     results[1].stopped[1] = 400
     assert merge(_job(), parts, results).stopped == {_job().runs.index((0.01, 1)): 400}
 
@@ -79,7 +79,7 @@ def test_the_seeds_of_a_process_that_dies_are_trained_again(whole: Training, mon
             if place == 1:
                 return Killed()
             future: shards.Future = shards.Future()
-            future.set_result(shards._plain(train(part)))
+            future.set_result(shards.plain(train(part)))
             return future
 
     monkeypatch.setattr(shards, "ProcessPoolExecutor", Pool)
