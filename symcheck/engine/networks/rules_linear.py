@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 from symcheck.engine.networks.matching import Match, judge, match_rows
 from symcheck.engine.networks.rules_pointwise import tracked
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
-    AffineMap,
     Dense,
     FloatArray,
     IntArray,
@@ -22,6 +20,8 @@ from symcheck.engine.networks.values import (
     SignedPermutation,
     Tracked,
     Value,
+    distinct_rows,
+    first_places,
 )
 
 LARGEST = 40_000_000
@@ -117,11 +117,11 @@ def own_rows(pending: Pending) -> FloatArray:
 def matched(call: Call, pending: Pending) -> Value:
     """The permutation of the layer's units, for every generator; the pending value itself where there is none."""
     rows = own_rows(pending) + 0.0
-    unique, cls = _classes(rows)
+    unique, cls = distinct_rows(rows)
     images, judgements = [], []
     for generator in range(call.tracer.generators):
         moved, noise = moved_rows(pending, generator)
-        first = _first(cls, len(unique))
+        first = first_places(cls, len(unique))
         match = given_match(call, pending.record, generator, len(unique)) or match_rows(moved[first], unique)
         if match is None or not match.found:
             _fill(pending, _judged(moved[first], unique, match, noise), first, matched=False)
@@ -131,9 +131,9 @@ def matched(call: Call, pending: Pending) -> Value:
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
     pending.record.images = tuple(images)
-    _fill(pending, worst, _first(cls, len(unique)), matched=True)
+    _fill(pending, worst, first_places(cls, len(unique)), matched=True)
     pending.record.representation = result.text()
-    result.interval = _bounds(pending, unique, _first(cls, len(unique)), images)
+    result.interval = _bounds(pending, unique, first_places(cls, len(unique)), images)
     return result
 
 
@@ -143,19 +143,6 @@ def given_match(call: Call, record: LayerRecord, generator: int, size: int) -> M
     if generator >= len(given) or given[generator].size != size or not given[generator].is_permutation:
         return None
     return Match(given[generator], np.ones(size, dtype=bool))
-
-
-def _classes(rows: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Distinct rows in order of appearance, and the class of each row."""
-    place: dict[bytes, int] = {}
-    cls = np.array([place.setdefault(row.tobytes(), len(place)) for row in rows], dtype=np.int64)
-    return rows[_first(cls, len(place))], cls
-
-
-def _first(cls: IntArray, count: int) -> IntArray:
-    first = np.empty(count, dtype=np.int64)
-    first[cls[::-1]] = np.arange(len(cls))[::-1]
-    return first
 
 
 def _judged(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
@@ -209,22 +196,3 @@ def _bounds(pending: Pending, rows: FloatArray, first: IntArray, images: list[Si
         drift = np.maximum(drift, one + W @ interval.drift)
     pending.record.bound = float(drift.max(initial=0.0))
     return Interval(size, drift)
-
-
-def scaled_input(call: Call, value: Dense, scale: FloatArray, shift: FloatArray) -> Value:
-    """Scale * x + shift of a dense input: a linear layer with a diagonal matrix, waiting for the next."""
-    if value.shape != call.shape or (scale == 0).any():
-        raise NotUnderstoodError("a scaled input that the action mixes linearly")
-    maps = []
-    for one in value.maps:
-        matrix = one.matrix * scale[:, None] / scale[None, :]
-        maps.append(AffineMap(matrix, scale * one.offset + shift - matrix @ shift))
-    interval = value.interval
-    if interval is not None:
-        interval = Interval(np.abs(scale) * interval.size + np.abs(shift), np.abs(scale) * interval.drift)
-    return Dense(call.shape, tuple(maps), interval)
-
-
-def is_tensor(item: Any) -> bool:
-    """Whether an argument is a tensor."""
-    return isinstance(item, torch.Tensor)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from symcheck.engine.networks.precision import DROPOUTS
+from symcheck.engine.networks.squares import splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, as_array, rule
 from symcheck.engine.networks.values import (
     Dense,
@@ -67,7 +68,7 @@ def _reshaped_origin(origin: Pending | None, shape: tuple[int, ...]) -> Pending 
     return Pending(shape, origin.parent, origin.weight, origin.bias, origin.noise, origin.record)
 
 
-def _mover(call: Call, function: Any, tensors: list[Any], *args: Any, **kwargs: Any) -> Value | list[Value]:
+def moved_entries(call: Call, function: Any, tensors: list[Any], *args: Any, **kwargs: Any) -> Value | list[Value]:
     """The value(s) of `function(tensors, ...)`, an operation that only moves entries."""
     marks, parts, start = [], [], 0
     for tensor in tensors:
@@ -233,8 +234,8 @@ def _register_movers() -> None:
         def apply(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
             if any(call.value(a) is not None for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)):
                 raise NotUnderstoodError(f"{name} at places that depend on the input")
-            moved = _mover(call, lambda marks, *a, **k: function(marks[0], *a, **k), [x], *args, **kwargs)
-            return _still_spatial(call, x, moved, "a shift of the image") if name == "roll" else moved
+            moved = moved_entries(call, lambda marks, *a, **k: function(marks[0], *a, **k), [x], *args, **kwargs)
+            return still_spatial(call, x, moved, "a shift of the image") if name == "roll" else moved
 
         rule(name)(apply)
 
@@ -257,50 +258,36 @@ _register_movers()
 @rule("expand_as")
 def expanded(call: Call, x: Any, other: Any) -> Any:
     """Expansion to another tensor's shape, of which nothing else is used."""
-    return None if call.value(x) is None else _mover(call, lambda marks: marks[0].expand(call.shape), [x])
+    return None if call.value(x) is None else moved_entries(call, lambda marks: marks[0].expand(call.shape), [x])
 
 
 @rule("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack")
 def joined(call: Call, tensors: Any, *args: Any, **kwargs: Any) -> Any:
     """Concatenation and stacking; constants among the parts are allowed."""
     function = getattr(torch, call.name)
-    return _mover(call, lambda marks: function(marks, *args, **kwargs), list(tensors))
+    return moved_entries(call, lambda marks: function(marks, *args, **kwargs), list(tensors))
 
 
 @rule("pad")
 def padded(call: Call, x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Padding: reflect, replicate and circular repeat entries, constant adds a class of its own."""
     if mode != "constant":
-        return _still_spatial(
-            call, x, _mover(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x]), f"padding {pad}"
+        return still_spatial(
+            call, x, moved_entries(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x]), f"padding {pad}"
         )
     filler = torch.full((1,), float(value or 0.0), dtype=torch.float64)
     call.tracer.learn(filler, None)
     last = float(x.numel())
-    moved = _mover(call, lambda marks: F.pad(marks[0], pad, value=last), [x, filler])
-    return _still_spatial(call, x, moved, f"padding {pad}")
+    moved = moved_entries(call, lambda marks: F.pad(marks[0], pad, value=last), [x, filler])
+    return still_spatial(call, x, moved, f"padding {pad}")
 
 
-@rule("interpolate", "upsample", "upsample_nearest")
-def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **kw: Any) -> Any:
-    """Upsampling by repeated entries; the interpolating modes are not followed."""
-    if mode not in ("nearest", "nearest-exact"):
-        from symcheck.engine.networks.rules_resampling import interpolated
-
-        return interpolated(call, x, size=size, scale_factor=scale_factor, mode=mode, **kw)
-    moved = _mover(call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x])
-    sizes = f"{tuple(x.shape[2:])} to {tuple(call.shape[2:])}"
-    return _still_spatial(call, x, moved, f"nearest upsampling from {sizes}, which repeats entries unevenly,")
-
-
-def _still_spatial(call: Call, x: Any, moved: Any, what: str) -> Any:
+def still_spatial(call: Call, x: Any, moved: Any, what: str) -> Any:
     """The moved value, refused where the action was a symmetry of the square before and is none after.
 
     Raises:
         NotUnderstoodError: with the record of this operation.
     """
-    from symcheck.engine.networks.rules_spatial import splits
-
     before = call.value(x)
     if not isinstance(before, Tracked) or not isinstance(moved, Tracked) or len(moved.shape) not in (3, 4):
         return moved

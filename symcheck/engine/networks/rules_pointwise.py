@@ -17,6 +17,7 @@ from symcheck.engine.networks.matching import judge
 from symcheck.engine.networks.rules_movement import broadcast_constant, moved_classes, regrouped
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
+    AffineMap,
     Dense,
     FloatArray,
     IntArray,
@@ -339,8 +340,6 @@ def _scaled_broadcast(call: Call, x: Any, scale: FloatArray, shift: FloatArray, 
             value.record,
         )
     if isinstance(value, Dense):
-        from symcheck.engine.networks.rules_linear import scaled_input
-
         return scaled_input(call, value, scale, shift)
     value = tracked(call, x)
     source = Tracked(call.shape, moved_classes(call, x, call.shape), value.images, interval=value.interval)
@@ -380,3 +379,17 @@ def power(call: Call, x: Any, exponent: Any) -> Value:
     if float(exponent) == int(exponent):
         return odd(call, x) if int(exponent) % 2 else even(call, x)
     return kept(unsigned(call, tracked(call, x)), call)
+
+
+def scaled_input(call: Call, value: Dense, scale: FloatArray, shift: FloatArray) -> Value:
+    """Scale * x + shift of a dense input: a linear layer with a diagonal matrix, waiting for the next."""
+    if value.shape != call.shape or (scale == 0).any():
+        raise NotUnderstoodError("a scaled input that the action mixes linearly")
+    maps = []
+    for one in value.maps:
+        matrix = one.matrix * scale[:, None] / scale[None, :]
+        maps.append(AffineMap(matrix, scale * one.offset + shift - matrix @ shift))
+    interval = value.interval
+    if interval is not None:
+        interval = Interval(np.abs(scale) * interval.size + np.abs(shift), np.abs(scale) * interval.drift)
+    return Dense(call.shape, tuple(maps), interval)

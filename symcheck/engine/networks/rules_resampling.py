@@ -14,15 +14,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from symcheck.engine.networks.precision import float64_default
+from symcheck.engine.networks.rules_movement import moved_entries, still_spatial
 from symcheck.engine.networks.rules_pointwise import tracked, unsigned
-from symcheck.engine.networks.rules_spatial import (
-    Square,
-    assembled,
-    channel_classes,
-    match_filters,
-    pair_of,
-    splits,
-)
+from symcheck.engine.networks.rules_spatial import assembled, match_filters, pair_of
+from symcheck.engine.networks.squares import Square, channel_classes, splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import LayerRecord, Tracked, Value
 
@@ -102,6 +97,18 @@ def _commutes(function: Resampling, sizes: tuple[int, ...], square: Square) -> b
 def interpolated(call: Call, x: Any, **options: Any) -> Value:
     """Interpolation by a smooth mode."""
     return resampled(call, x, lambda images: F.interpolate(images, **options))
+
+
+@rule("interpolate", "upsample", "upsample_nearest")
+def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **kw: Any) -> Any:
+    """Upsampling by repeated entries; the interpolating modes are not followed."""
+    if mode not in ("nearest", "nearest-exact"):
+        return interpolated(call, x, size=size, scale_factor=scale_factor, mode=mode, **kw)
+    moved = moved_entries(
+        call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x]
+    )
+    sizes = f"{tuple(x.shape[2:])} to {tuple(call.shape[2:])}"
+    return still_spatial(call, x, moved, f"nearest upsampling from {sizes}, which repeats entries unevenly,")
 
 
 @rule("lp_pool2d", "lp_pool1d")

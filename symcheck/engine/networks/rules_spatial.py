@@ -14,51 +14,20 @@ import numpy as np
 
 from symcheck.engine.networks.matching import judge, match_rows
 from symcheck.engine.networks.rules_blocks import blocks_of_axes, reduced
-from symcheck.engine.networks.rules_linear import _classes, _first, given_match
+from symcheck.engine.networks.rules_linear import given_match
 from symcheck.engine.networks.rules_pointwise import tracked, unsigned
+from symcheck.engine.networks.squares import Split, Square, channel_classes, splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
-from symcheck.engine.networks.values import FloatArray, IntArray, LayerRecord, SignedPermutation, Tracked, Value
-
-
-@dataclass(frozen=True)
-class Square:
-    """One of the eight symmetries of a square: transpose first (if asked), then flip rows, then flip columns."""
-
-    transpose: bool
-    flip_rows: bool
-    flip_columns: bool
-
-    def apply(self, images: Any) -> Any:
-        """The moved images, shape (..., H, W)."""
-        moved = np.swapaxes(images, -2, -1) if self.transpose else images
-        moved = moved[..., ::-1, :] if self.flip_rows else moved
-        return moved[..., ::-1] if self.flip_columns else moved
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return _NAMES[(self.transpose, self.flip_rows, self.flip_columns)]
-
-
-_NAMES = {
-    (False, False, False): "the identity",
-    (False, True, False): "flip_ud",
-    (False, False, True): "flip_lr",
-    (False, True, True): "rot180",
-    (True, False, False): "transpose",
-    (True, True, False): "rot90",
-    (True, False, True): "rot270",
-    (True, True, True): "the antidiagonal transpose",
-}
-SQUARES = tuple(Square(*flags) for flags in sorted(_NAMES))
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """An action on (channels, H, W): channel c at q goes to channel image.index[c] at square(q), with its sign."""
-
-    square: Square
-    channels: SignedPermutation
+from symcheck.engine.networks.values import (
+    FloatArray,
+    IntArray,
+    LayerRecord,
+    SignedPermutation,
+    Tracked,
+    Value,
+    distinct_rows,
+    first_places,
+)
 
 
 @dataclass(frozen=True)
@@ -94,43 +63,6 @@ class Axis:
             f"({self.size} + {self.pad_low + self.pad_high} - {window}) = {reach} is not "
             f"divisible by {self.stride}; sizes that would: {smaller}, {larger} (every {self.stride})"
         )
-
-
-def channel_classes(value: Tracked) -> tuple[IntArray, IntArray, IntArray]:
-    """(class of each channel, first channel of each class, cls as (channels, H, W)); equal channels are one class."""
-    if len(value.shape) not in (3, 4):
-        raise NotUnderstoodError("spatial operations without a batch axis")
-    height = value.shape[2] if len(value.shape) == 4 else 1
-    grid = value.cls.reshape(value.shape[1], height, value.shape[-1])
-    rows, channel = _classes(grid.reshape(len(grid), -1).astype(np.float64))
-    return channel, _first(channel, len(rows)), grid
-
-
-def splits(value: Tracked, generator: int) -> list[Split]:
-    """All ways in which a generator acts as a symmetry of the square and a signed permutation of channel classes."""
-    _, first, grid = channel_classes(value)
-    image = value.images[generator]
-    moved = image.index[grid[first]]
-    signs = image.sign[grid[first]].reshape(len(first), -1)
-    if not (signs == signs[:, :1]).all():
-        return []
-    place = {grid[c].tobytes(): k for k, c in enumerate(first)}
-    found = []
-    for square in SQUARES:
-        if square.transpose and grid.shape[1] != grid.shape[2]:
-            continue
-        if grid.shape[1] == 1 and (square.flip_rows or square.transpose):
-            continue
-        # v(Lx)[c', square(q)] = sign v(x)[c, q]: the moved classes of c, carried by the square, are the classes of c'
-        index = [place.get(_carried(square, moved[k]).tobytes(), -1) for k in range(len(first))]
-        if min(index) >= 0 and len(set(index)) == len(index):
-            found.append(Split(square, SignedPermutation(np.array(index, dtype=np.int64), signs[:, 0].copy())))
-    return found
-
-
-def _carried(square: Square, images: Any) -> Any:
-    """Entry square(q) of the result is entry q of `images`."""
-    return np.ascontiguousarray(square.apply(images))
 
 
 def _spatial_split(call: Call, value: Tracked, axes: tuple[Axis, Axis], name: str, kind: str) -> list[Split]:
@@ -283,8 +215,8 @@ def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split],
     """
     call.record(record)
     rows = np.concatenate([W.reshape(len(W), -1), b[:, None]], axis=1) + 0.0
-    unique, channel = _classes(rows)
-    first = _first(channel, len(unique))
+    unique, channel = distinct_rows(rows)
+    first = first_places(channel, len(unique))
     images: list[SignedPermutation] = []
     judgements = []
     for split in chosen:

@@ -329,5 +329,19 @@ def lookup(rows: FloatArray, table: FloatArray) -> IntArray | None:
     return np.asarray(position[inverse[len(table) :]])
 
 
+def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Distinct rows in order of appearance, and the class of each row."""
+    place: dict[bytes, int] = {}
+    cls = np.array([place.setdefault(row.tobytes(), len(place)) for row in rows], dtype=np.int64)
+    return rows[first_places(cls, len(place))], cls
+
+
+def first_places(cls: IntArray, count: int) -> IntArray:
+    """Where each of `count` classes appears first; shape (count,)."""
+    first = np.empty(count, dtype=np.int64)
+    first[cls[::-1]] = np.arange(len(cls))[::-1]
+    return first
+
+
 def _rows(columns: Sequence[npt.NDArray[np.generic]]) -> FloatArray:
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1) + 0.0  # -0.0 becomes 0.0
