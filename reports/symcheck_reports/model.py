@@ -90,6 +90,7 @@ class CounterexampleView:
         tables: the input and its image; what was expected and what was measured.
         pictures: the same drawn, where they are grids; empty otherwise.
         renders: drawn by the environment itself, as (caption, address); empty where it cannot.
+        next_observations: what the next states show, as (caption, raw observation), for drawings of known environments.
         verdict: the property's: a violation that is accepted does not fail.
         observation: the raw observation, for drawings of known environments.
         image_observation: the raw image of the observation, or None.
@@ -112,6 +113,7 @@ class CounterexampleView:
     tables: tuple[NumberTable, ...]
     pictures: tuple[Picture, ...]
     renders: tuple[tuple[str, str], ...]
+    next_observations: tuple[tuple[str, Any], ...]
     verdict: Verdict
     observation: Any
     image_observation: Any
@@ -358,17 +360,19 @@ def _counterexample_view(result: PropertyResult, anchor: str, detail: str) -> Co
     said = words.property_words(result.name)
     symbol = "x" if words.is_network_property(result.name) else "s"
     pictures = _pictures(example, symbol)
+    renders = tuple((c, v) for c, v in example.pictures if isinstance(v, str) and v.startswith(_PICTURE))
     tables = (_input_table(example, symbol), *_outcome_tables(example, result))
     return CounterexampleView(
         anchor=anchor,
         property_name=result.name,
         equation=said.equation,
         meaning=said.meaning,
-        place=_place(result, bool(example.pictures) or bool(pictures), symbol),
+        place=_place(result, bool(renders) or bool(pictures), symbol),
         residual=words.residual_sentence(result),
         tables=tuple(table for table in tables if table.rows),
-        pictures=() if example.pictures else pictures,
-        renders=tuple((c, uri) for c, uri in example.pictures if uri.startswith(_PICTURE)),
+        pictures=() if renders else pictures,
+        renders=renders,
+        next_observations=tuple((c, to_json_value(v)) for c, v in example.pictures if not isinstance(v, str)),
         verdict=result.verdict,
         observation=to_json_value(example.observation),
         image_observation=to_json_value(example.image_observation),

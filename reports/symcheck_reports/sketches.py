@@ -49,14 +49,14 @@ def knows(target: str) -> bool:
 
 
 def scenes(target: str, view: CounterexampleView) -> list[Scene]:
-    """The counterexample drawn: given, moved by g, and for transitions both next states.
+    """The counterexample drawn: given, moved by g, and both next states where they are known.
 
     Args:
         target: the environment's id.
         view: the counterexample.
 
     Returns:
-        Two or four scenes; none for an environment that has no sketch, or values it cannot draw.
+        Two to four scenes; none for an environment that has no sketch, or values it cannot draw.
     """
     sketch = next((s for s in _SKETCHES if s.pattern.search(target)), None)
     given, moved = (_vector(value, sketch) for value in (view.observation, view.image_observation))
@@ -66,6 +66,10 @@ def scenes(target: str, view: CounterexampleView) -> list[Scene]:
         _scene("given: s and a", sketch, given, view.action, f"{view.anchor}-given"),
         _scene("moved by g: g s and g a", sketch, moved, view.image_action, f"{view.anchor}-moved"),
     ]
+    for index, (caption, observation) in enumerate(view.next_observations):
+        after = _vector(observation, sketch)
+        if after is not None:
+            found.append(_scene(f"next state: {caption}", sketch, after, None, f"{view.anchor}-after{index}"))
     expected, measured = _vector(view.expected, sketch), _vector(view.actual, sketch)
     if view.property_name == "transition_invariance" and expected is not None and measured is not None:
         ghost = svg.element("g", *sketch.body(expected), class_="ghost")

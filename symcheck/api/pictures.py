@@ -55,15 +55,18 @@ def with_pictures(result: RunResult, target: EnvTarget, symmetry: Symmetry) -> R
         True
     """
     wanted = [p for p in result.properties if p.name in _DRAWN and _has_input(p.counterexample)]
-    if not wanted or sketches.knows(result.target):
+    sketched = sketches.knows(result.target)  # the page draws these itself, where it is told the next states
+    if sketched:
+        wanted = [p for p in wanted if p.name in ("reward_invariance", "termination_invariance")]
+    if not wanted:
         return result
     drawn: dict[str, PropertyResult] = {}
     unseen = contextlib.suppress(Exception, KeyboardInterrupt)  # no picture is worth the verdict that is there already
-    with unseen, _quiet(), _studio(target, symmetry, result.seed) as studio:
+    with unseen, _quiet(), _studio(target, symmetry, result.seed, renders=not sketched) as studio:
         room = MAX_TOTAL_BYTES
         for item in wanted:
-            pictures = studio.pictures(item)
-            room -= sum(len(uri) for _, uri in pictures)
+            pictures = studio.next_observations(item) if sketched else studio.pictures(item)
+            room -= sum(len(picture) for _, picture in pictures)
             if room < 0:
                 break
             drawn[item.name] = _attached(item, pictures)
@@ -74,7 +77,7 @@ def _has_input(example: Counterexample | None) -> bool:
     return example is not None and example.observation is not None and example.image_observation is not None
 
 
-def _attached(item: PropertyResult, pictures: list[tuple[str, str]]) -> PropertyResult:
+def _attached(item: PropertyResult, pictures: list[tuple[str, Any]]) -> PropertyResult:
     if item.counterexample is None:
         return item
     example = dataclasses.replace(item.counterexample, pictures=tuple(pictures))
@@ -98,11 +101,15 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _studio(target: EnvTarget, symmetry: Symmetry, seed: int) -> Iterator[_Studio]:
+def _studio(target: EnvTarget, symmetry: Symmetry, seed: int, *, renders: bool) -> Iterator[_Studio]:
     """The environment in its drawing mode, which is taken back afterwards: it may be the user's own object."""
     env = target.make()
     base: Any = env.unwrapped
     found = base.render_mode
+    if not renders:
+        env.reset(seed=seed)
+        yield _Studio(env, symmetry.bind(env.observation_space, env.action_space))
+        return
     if "rgb_array" not in env.metadata.get("render_modes", ()) or not _can_draw(base):
         raise SymcheckError("the environment does not draw itself as an array.", where=target.label)
     base.render_mode = "rgb_array"
@@ -119,6 +126,16 @@ def _can_draw(base: Any) -> bool:
     return not mujoco or bool(os.environ.get("MUJOCO_GL") or os.environ.get("DISPLAY"))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Side:
+    """One side of a pair: the state to set, the action taken there, and how pictures of both are called."""
+
+    caption: str
+    next_caption: str
+    place: Any
+    action: Any
+
+
 class _Studio:
     """Puts an environment into states and photographs it."""
 
@@ -129,6 +146,25 @@ class _Studio:
 
     def pictures(self, item: PropertyResult) -> list[tuple[str, str]]:
         """State and image, and both next states where there is an action, as (caption, address)."""
+        before, after = [], []
+        for side in self._sides(item):
+            self._put(side.place)
+            before.append((side.caption, address(self._env.render())))
+            if side.action is not None and item.name != "observation_equivariance":
+                self._step(side)
+                after.append((side.next_caption, address(self._env.render())))
+        return [*before, *after]
+
+    def next_observations(self, item: PropertyResult) -> list[tuple[str, Any]]:
+        """What both next states show, as (caption, observation)."""
+        found = []
+        for side in self._sides(item):
+            if side.action is not None:
+                self._put(side.place)
+                found.append((side.next_caption, to_json_value(self._step(side))))
+        return found
+
+    def _sides(self, item: PropertyResult) -> list[_Side]:
         example = item.counterexample
         if example is None:
             return []
@@ -137,23 +173,19 @@ class _Studio:
         image = state
         if state is not None and self._bound.has_state:
             image = self._bound.state(self._word(example.group_element), state)
-        sides = (
-            ("s", "a", self._state(obs, state), example.action),
-            ("g s", "g a", self._state(moved, image if self._bound.has_state else None), example.image_action),
-        )
-        before, after = [], []
-        for name, action_name, place, action in sides:
-            before.append((f"{name}, {'given' if name == 's' else 'moved by g'}", self._photograph(place)))
-            if action is not None and item.name != "observation_equivariance":
-                self._env.step(from_json(self._env.action_space, to_json_value(action)))
-                one = "" if item.method == "paired" else "one outcome "
-                after.append((f"{one}after {action_name} from {name}", address(self._env.render())))
-        return [*before, *after]
+        one = "" if item.method == "paired" else "one outcome "
+        there = self._state(moved, image if self._bound.has_state else None)
+        return [
+            _Side("s, given", f"{one}after a from s", self._state(obs, state), example.action),
+            _Side("g s, moved by g", f"{one}after g a from g s", there, example.image_action),
+        ]
 
-    def _photograph(self, state: Any) -> str:
+    def _put(self, state: Any) -> None:
         self._env.reset()
         self._access.set(self._env.unwrapped, state)
-        return address(self._env.render())
+
+    def _step(self, side: _Side) -> Any:
+        return self._env.step(from_json(self._env.action_space, to_json_value(side.action)))[0]
 
     def _value(self, value: Any) -> Any:
         return from_json(self._env.observation_space, to_json_value(value))

@@ -36,7 +36,8 @@ class Counterexample:
         reproduce: a shell command (or Python line) that reproduces this failure.
         image_observation: g applied to `observation`; None where not computed.
         image_action: g applied to `action`; None where no action is involved.
-        pictures: drawn by the environment itself, as (caption, `data:` address of a PNG); for pages only, JSON has none.
+        pictures: for pages only, JSON has none, as (caption, picture): the `data:` address of a PNG that an environment
+            drew itself, or an observation that the page can draw.
     """
 
     group_element: str
@@ -50,7 +51,7 @@ class Counterexample:
     reproduce: str = ""
     image_observation: Any = None
     image_action: Any = None
-    pictures: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

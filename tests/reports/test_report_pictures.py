@@ -150,3 +150,22 @@ def test_a_known_environment_is_plotted_as_a_sketch() -> None:
 def test_a_counterexample_of_no_run_says_so() -> None:
     with pytest.raises(SymcheckError, match="belongs to no run"):
         DrawableCounterexample("g", [0.0], None, 0, None, None, 1.0, "x").plot()
+
+
+def test_a_sketch_shows_both_next_states_where_the_outcome_is_no_state() -> None:
+    wrong = sc.Symmetry("wrong", sc.groups.cyclic(2), observation=[[-1, -1, 1, -1]], action=[[1, 0]])
+    example = sc.verify_env("CartPole-v1", wrong, samples=500)["termination_invariance"].counterexample
+    assert isinstance(example, DrawableCounterexample)
+    assert [caption for caption, _ in example.pictures] == ["after a from s", "after g a from g s"]
+    env: Any = gym.make("CartPole-v1").unwrapped
+    for (_, shown), state, action in zip(
+        example.pictures,
+        (example.observation, example.image_observation),
+        (example.action, example.image_action),
+        strict=True,
+    ):
+        env.reset()
+        env.state = np.array(state, dtype=np.float64)
+        np.testing.assert_allclose(shown, env.step(int(action))[0], rtol=1e-6)  # float32 observations
+    assert example.plot().html.count("<figure><svg") == 4
+    assert "<figcaption>next state: after g a from g s</figcaption>" in example.plot().html
