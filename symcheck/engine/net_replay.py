@@ -131,7 +131,8 @@ def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any]
     scale = max(output_scale(expected, actual), KEEP * _usual_scale(context, path))
     relative = float(difference(expected, actual).max(initial=0.0)) / scale
     record = None if context.proof is None else context.proof.first_failure
-    tolerance = EXACT if record is not None or context.options.strict else ROUNDED
+    weighed = record is not None and record.certain and record.residual is not None
+    tolerance = EXACT if weighed or context.options.strict else ROUNDED
     broken = not relative <= tolerance  # NaN and infinities fail
     location = None
     if broken:

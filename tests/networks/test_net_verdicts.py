@@ -56,6 +56,14 @@ def test_weights_decide_where_they_were_matched_and_outputs_elsewhere(
         assert decision.location == {None: "tail", "exact": "output"}.get(level, "hidden")
 
 
+def test_units_that_could_not_be_matched_leave_the_judgement_to_outputs() -> None:
+    unmatched = proof("failed")
+    unmatched.records[0].certain = False
+    assert decide(unmatched, measured(1e-7), strict=False).verdict == "passed"
+    assert decide(unmatched, measured(1e-7), strict=True).verdict == "failed"
+    assert decide(unmatched, measured(1e-4), strict=False).verdict == "failed"
+
+
 def test_without_any_proof_the_output_is_the_location() -> None:
     decision = decide(None, measured(0.5), strict=False)
     assert decision.verdict == "failed"

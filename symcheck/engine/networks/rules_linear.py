@@ -118,7 +118,7 @@ def matched(call: Call, pending: Pending) -> Value:
     """The permutation of the layer's units, for every generator; the pending value itself where there is none."""
     rows = own_rows(pending) + 0.0
     unique, cls = distinct_rows(rows)
-    images, judgements = [], []
+    images, judgements, certain = [], [], True
     for generator in range(call.tracer.generators):
         moved, noise = moved_rows(pending, generator)
         first = first_places(cls, len(unique))
@@ -127,10 +127,12 @@ def matched(call: Call, pending: Pending) -> Value:
             _fill(pending, _judged(moved[first], unique, match, noise), first, matched=False)
             return pending
         images.append(match.permutation)
+        certain = certain and bool(match.close.all())
         judgements.append(_judged(moved[first], unique, match, noise))
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
     pending.record.images = tuple(images)
+    pending.record.certain = certain
     _fill(pending, worst, first_places(cls, len(unique)), matched=True)
     pending.record.representation = result.text()
     result.interval = _bounds(pending, unique, first_places(cls, len(unique)), images)
@@ -158,7 +160,7 @@ def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: b
     record.take(judgement, units)
     name_inputs(pending, judgement)
     record.level = judgement.level if matched else "failed"
-    record.matched = matched
+    record.matched = record.certain = matched
     row, column = judgement.place
     what = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
     record.place = f"unit {units[row]}, {what}"

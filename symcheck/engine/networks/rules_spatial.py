@@ -227,6 +227,7 @@ def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split],
         image = match.permutation
         judgements.append(judge(moved[image.index], image.sign[:, None] * unique))
         images.append(image)
+        record.certain = record.certain and bool(match.close.all())
         if not match.found:
             record.matched = False
     worst = max(judgements, key=lambda j: j.rank)

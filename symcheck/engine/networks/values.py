@@ -153,6 +153,8 @@ class LayerRecord:
         cause: why it fails, in words; "" otherwise.
         bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if not known.
         matched: whether a permutation was found, so that the layers after it were judged too.
+        certain: whether every unit has an image that is close: only then is a difference a wrong weight. Units that
+            have none (rescaled ones, symmetric accidents) leave the judgement to the outputs.
         values: what the worst entry should be, and is; None where residual is None.
         units: the first units (or channels) with an entry that is more than rounded.
         inputs: the first of its inputs (or input channels) with one.
@@ -173,6 +175,7 @@ class LayerRecord:
     cause: str = ""
     bound: float | None = None
     matched: bool = True
+    certain: bool = True
     values: tuple[float, float] | None = None
     units: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()

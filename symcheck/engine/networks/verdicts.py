@@ -65,7 +65,7 @@ def decide(
         return Decision(
             "failed", ROUNDED, False, None, None, f"{measured.nonfinite_path} is NaN or infinite on an input"
         )
-    if proof is not None and proof.level == "failed" and measured.relative > EXACT:
+    if proof is not None and _wrong_weight(proof) and measured.relative > EXACT:
         return _failed(proof, measured, EXACT, "a layer does not carry the action, and the output shows it")
     if coarse and ROUNDED < measured.relative <= FAR:
         why = "only the deployed precision can be run, whose rounding may be as large as this residual"
@@ -87,6 +87,12 @@ def decide(
     if measured.relative > EXACT:
         return _rounded(proof, measured, strict, "weights rounded: the outputs are off by rounding")
     return Decision("passed", EXACT, False, None, None, "no violation beyond float64 rounding")
+
+
+def _wrong_weight(proof: Proof) -> bool:
+    """Whether weights were matched and one of them is wrong; layers that could not be matched are judged by outputs."""
+    failure = proof.first_failure
+    return proof.level == "failed" and failure is not None and failure.certain and failure.residual is not None
 
 
 def _vacuous(measured: Measured, excused: Collection[str]) -> str:

@@ -92,6 +92,37 @@ def with_duplicates() -> nn.Module:
     return nn.Sequential(linear(first, torch.cat([b, b[:1], b, b[:1]])), nn.ReLU(), linear(torch.cat([row, other])))
 
 
+def rescaled() -> nn.Module:
+    """Hidden units scaled by positive factors that the next layer takes back: ReLU does not notice."""
+    net = mirror_mlp()
+    factors = 0.5 + torch.rand(64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        net[0].weight.mul_(factors[:, None])
+        net[0].bias.mul_(factors)
+        net[2].weight.div_(factors)
+    return net
+
+
+class DeepSet(nn.Module):
+    """Every number embedded alone, summed, and read out beside its own embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.read = nn.Linear(1, 8), nn.Linear(16, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        each = torch.relu(self.embed(x[..., None]))
+        whole = each.sum(-2, keepdim=True).expand_as(each)
+        return self.read(torch.cat([each, whole], -1)).squeeze(-1)
+
+
+def exchange() -> Symmetry:
+    """All exchanges of four numbers, actions with them."""
+    images = [[1, 0, 2, 3], [1, 2, 3, 0]]
+    return Symmetry("exchange", catalog.symmetric(4), observation=images, action=images)
+
+
 def with_dead_units() -> nn.Module:
     """Units whose outgoing weights are zero, with weights of their own."""
     net = mirror_mlp()
@@ -452,6 +483,8 @@ CORRECT: list[Correct] = [
         "dictionary output",
         lambda: Lambda(lambda x, n: dict(zip(("a", "v"), n(x), strict=True)), mirror_mlp(value=True)),
     ),
+    Correct("rescaled units", rescaled, verdict="passed", fast=True),
+    Correct("numbers one by one", DeepSet, exchange, options={}, fast=True),
     Correct("duplicate units", with_duplicates, fast=True),
     Correct("units that never fire", with_never_firing_units, verdict="passed", fast=True),
     Correct("dead units", with_dead_units, verdict="passed", fast=True),
