@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from reference_agents.cli import options
 from symcheck.errors import SymcheckError
 
 UNUSABLE, INTERRUPTED = 2, 130
@@ -29,95 +30,91 @@ app = typer.Typer(
 
 @app.command("train")
 def train(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="A task of `reference-agents list`, or a Gymnasium id.")],
-    network: Annotated[str | None, typer.Option("--network", help="Which network; equivariant if left out.")] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="How many seeds, from 0 on; 5 if left out.")] = None,
-    learning_rate: Annotated[
-        str | None, typer.Option("--learning-rate", metavar="X,Y,...", help="One or several; each with every seed.")
+    task: options.TaskName,
+    network: Annotated[
+        str | None,
+        typer.Option("--network", help="A name, or file.py:factory; equivariant if left out.", show_default=False),
     ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Environment steps of each run.")] = None,
-    preset: Annotated[
-        str | None, typer.Option("--preset", help="paper or tuned; the paper's where it has the task.")
-    ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="cpu or cuda; cpu if left out.")] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")] = Path("runs"),
+    seeds: options.Seeds = None,
+    learning_rate: options.LearningRates = None,
+    steps: options.Steps = None,
+    preset: options.Preset = None,
+    device: options.Device = None,
+    out: options.Out = Path("runs"),
     resume: Annotated[
-        Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a training that was stopped.")
+        Path | None,
+        typer.Option("--resume", metavar="RUN", help="Go on with a training that was stopped.", show_default=False),
     ] = None,
-    processes: Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")] = 1,
-    executor: Annotated[str, typer.Option("--executor", help="local, or dask: a Dask cluster.")] = "local",
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one if left out.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    processes: options.Processes = 1,
+    executor: options.Executor = "local",
+    scheduler: options.Scheduler = None,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Train all seeds of one network at all learning rates, as one program."""
+    """Train all seeds of one network (5 if left out) at all learning rates, as one program."""
     from reference_agents.cli.train import Request, run_training
 
     request = Request(
-        task,
-        network,
-        seeds,
-        _words(learning_rate),
-        steps,
-        preset,
-        device,
-        out,
-        quiet,
-        _command_line(),
-        resume,
-        processes,
+        task=task,
+        network=network,
+        seeds=seeds,
+        learning_rates=_words(learning_rate),
+        steps=steps,
+        preset=preset,
+        device=device,
+        out=out,
+        resume=resume,
+        processes=processes,
+        executor=executor,
+        scheduler=scheduler,
+        quiet=quiet,
+        command=_command_line(),
     )
     _exit_with(lambda: run_training(request))
 
 
 @app.command("sweep")
 def sweep(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="What to learn; see `reference-agents list`.")],
-    preset: Annotated[
-        str | None, typer.Option("--preset", help="paper or tuned; the paper's where it has the task.")
-    ] = None,
+    task: options.TaskName,
     networks: Annotated[
-        str | None, typer.Option("--network", metavar="A,B,...", help="Which networks; the paper's where left out.")
+        str | None,
+        typer.Option("--network", metavar="A,B,...", help="Which; the paper's if left out.", show_default=False),
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option("--seeds", help="How many seeds; the paper's number where left out.")
-    ] = None,
-    learning_rate: Annotated[
-        str | None, typer.Option("--learning-rate", metavar="X,Y,...", help="The paper's grid where left out.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Environment steps of each run.")] = None,
-    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")] = Path("runs"),
-    processes: Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")] = 1,
-    executor: Annotated[str, typer.Option("--executor", help="local, or dask: a Dask cluster.")] = "local",
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one if left out.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    seeds: options.Seeds = None,
+    learning_rate: options.LearningRates = None,
+    steps: options.Steps = None,
+    preset: options.Preset = None,
+    device: options.Device = None,
+    out: options.Out = Path("runs"),
+    processes: options.Processes = 1,
+    executor: options.Executor = "local",
+    scheduler: options.Scheduler = None,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Train every network of a task at every learning rate with every seed, one network after the other."""
-    from reference_agents.cli.sweep import SweepRequest, run_sweep
+    """Train several networks, with the paper's seeds and learning rates where none are given."""
+    from reference_agents.cli.sweep import run_sweep
+    from reference_agents.cli.train import Request
 
-    request = SweepRequest(
-        task,
-        _words(networks),
-        seeds,
-        _words(learning_rate),
-        steps,
-        preset,
-        device,
-        out,
-        quiet,
-        _command_line(),
-        processes,
+    request = Request(
+        task=task,
+        network=None,
+        seeds=seeds,
+        learning_rates=_words(learning_rate),
+        steps=steps,
+        preset=preset,
+        device=device,
+        out=out,
+        processes=processes,
+        executor=executor,
+        scheduler=scheduler,
+        quiet=quiet,
+        command=_command_line(),
     )
-    _exit_with(lambda: run_sweep(request))
+    _exit_with(lambda: run_sweep(request, _words(networks)))
 
 
 @app.command("evaluate")
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    run: options.RunFolder,
     episodes: Annotated[int, typer.Option("--episodes", help="How many episodes of each network.")] = 100,
     greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action, not a sampled one.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the episodes.")] = 0,
@@ -130,7 +127,7 @@ def evaluate(
 
 @app.command("export")
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    run: options.RunFolder,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, for instance policy.pt2.")],
     learning_rate: Annotated[
         float | None, typer.Option("--learning-rate", help="Which; the first if left out.")

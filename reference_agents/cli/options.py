@@ -1,0 +1,37 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TaskName = Annotated[
+    str,
+    typer.Argument(metavar="TASK", help="A task of `reference-agents list`, or a Gymnasium id with a known symmetry."),
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", help="How many seeds, from 0 on.", show_default=False)]
+LearningRates = Annotated[
+    str | None,
+    typer.Option(
+        "--learning-rate", metavar="X,Y,...", help="One or several; each with every seed.", show_default=False
+    ),
+]
+Steps = Annotated[
+    int | None, typer.Option("--steps", help="Environment steps of each run; the preset's.", show_default=False)
+]
+Preset = Annotated[
+    str | None,
+    typer.Option("--preset", help="paper or tuned; the paper's where it has the task.", show_default=False),
+]
+Device = Annotated[str | None, typer.Option("--device", help="cpu (the default) or cuda.", show_default=False)]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")]
+Processes = Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")]
+Executor = Annotated[str, typer.Option("--executor", help="local, or dask: a Dask cluster.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one's.", show_default=False),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
