@@ -35,6 +35,7 @@ PASSING_WHEN_SHORT = 12
 # Upper bounds for names of ordinary length: a row of the overview, and an article's heading with its links.
 _ROW_BYTES = 420
 _HEADING_BYTES = 400
+_NO_PICTURES = "Pictures are left out to keep this page small; a report of a single run has them."
 _SECTIONS = (claim, properties, value_gap, counterexamples, layers, precision, residuals, method)
 
 
@@ -142,15 +143,32 @@ def _several(runs: Sequence[RunResult]) -> str:
     checks = sum(len(run.properties) for run in runs)
     lead = f"{plural(checks, 'property', 'properties')} in all."
     head = PageHead("Symmetry checks", words.summary_sentence(runs), lead, verdict)
-    articles = [_article(run_view(run, index)) for index, run in enumerate(runs)]
     every = range(len(runs))
-    page = document(head, [_overview(runs, every, every), *articles])
-    if len(page.encode("utf-8")) <= BUDGET_BYTES:
-        return page
-    return _within_budget(runs, head, articles)
+    for shown, footer in ((runs, ""), ([_without_pictures(run) for run in runs], _NO_PICTURES)):
+        articles = [_article(run_view(run, index)) for index, run in enumerate(shown)]
+        page = document(head, [_overview(runs, every, every), *articles], footer)
+        if len(page.encode("utf-8")) <= BUDGET_BYTES:
+            return page
+        if not any(_has_pictures(run) for run in runs):
+            break
+    return _within_budget(shown, head, articles, footer)
 
 
-def _within_budget(runs: Sequence[RunResult], head: PageHead, articles: list[Section]) -> str:
+def _has_pictures(run: RunResult) -> bool:
+    return any(p.counterexample is not None and p.counterexample.pictures for p in run.properties)
+
+
+def _without_pictures(run: RunResult) -> RunResult:
+    kept = tuple(
+        p
+        if p.counterexample is None
+        else dataclasses.replace(p, counterexample=dataclasses.replace(p.counterexample, pictures=()))
+        for p in run.properties
+    )
+    return dataclasses.replace(run, properties=kept)
+
+
+def _within_budget(runs: Sequence[RunResult], head: PageHead, articles: list[Section], note: str) -> str:
     """Failures in full, few passes beside them; then a row and an article per passing run, while there is room."""
     holding = [i for i, run in enumerate(runs) if run.verdict in ("passed", "proved")]
     in_full = [i for i in range(len(runs)) if i not in set(holding)]
@@ -162,10 +180,8 @@ def _within_budget(runs: Sequence[RunResult], head: PageHead, articles: list[Sec
     sizes = [len(article.body.encode("utf-8")) + _HEADING_BYTES for article in articles]
     shown = sorted(set(in_full) | _fitting([i for i in holding if i in listed], sizes, BUDGET_BYTES - used))
     left_out = len(runs) - len(shown)
-    footer = (
-        f"The details of {plural(left_out, 'run')} in which everything holds are left out to keep this page small; the "
-        "JSON report has them all."
-    )
+    what = f"The details of {plural(left_out, 'run')} in which everything holds are left out to keep this page small"
+    footer = f"{what}; the JSON report has them all. {note}".rstrip() if left_out else note
     return document(head, [_overview(runs, sorted(listed), shown), *(articles[i] for i in shown)], footer)
 
 

@@ -137,3 +137,19 @@ def test_the_row_that_the_residual_names_is_marked_even_where_another_differs_mo
 def test_the_reason_why_a_property_is_undecided_stays_beside_it() -> None:
     why = "Undecided: the time budget of 0.05 s ran out. Allow more with --max-time."
     assert said_once([("reward", why), ("end", why)]) == ((), [why, why])
+
+
+def test_pictures_go_before_the_page_grows_beyond_its_budget(approximate_run: RunResult) -> None:
+    *rest, last = approximate_run.properties
+    assert last.counterexample is not None
+    heavy = tuple((caption, uri + "A" * 30_000) for caption, uri in last.counterexample.pictures)
+    failed = dataclasses.replace(
+        last, verdict="failed", counterexample=dataclasses.replace(last.counterexample, pictures=heavy)
+    )
+    run = dataclasses.replace(approximate_run, properties=(*rest, failed))
+    few, many = html.render_run([run] * 3), html.render_run([run] * 8)
+    assert few.count("<img ") == 12
+    assert many.count("<img ") == 0
+    assert "Pictures are left out to keep this page small" in many
+    assert many.count("<h3>transition_invariance fails</h3>") == 8
+    assert len(many.encode()) <= html.BUDGET_BYTES
