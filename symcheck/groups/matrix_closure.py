@@ -40,17 +40,27 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
     read = [arrays.to_numpy(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
     checked = _checked(read)
     tolerance = max(_merge_tolerance(m) for m in read)
-    vectors = np.eye(checked[0].shape[0])
-    images: list[list[int]] = [[] for _ in checked]
+    try:
+        return _orbit(checked, tolerance, limit)
+    except GroupError:
+        balanced = _balanced(checked)
+        if balanced is checked:
+            raise
+        return _orbit(balanced, tolerance, limit)
+
+
+def _orbit(matrices: list[Vectors], tolerance: float, limit: int) -> list[list[int]]:
+    vectors = np.eye(matrices[0].shape[0])
+    images: list[list[int]] = [[] for _ in matrices]
     done = 0
     while done < len(vectors):
         frontier, done = vectors[done:], len(vectors)
-        for k, matrix in enumerate(checked):
+        for k, matrix in enumerate(matrices):
             places, vectors = _place(frontier @ matrix.T, vectors, tolerance)
             images[k].extend(places)
             if len(vectors) > limit:
                 raise GroupError(
-                    f"the {len(checked)} matrices generate no finite group within the limit: the basis vectors have "
+                    f"the {len(matrices)} matrices generate no finite group within the limit: the basis vectors have "
                     f"more than {limit:,} images.",
                     where="from_matrices",
                     remedy="Check the entries (a rotation must be by 2 pi / n), or raise limit=.",
@@ -84,6 +94,33 @@ def _checked(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
     for k, matrix in enumerate(checked):
         _check_unit_eigenvalues(matrix, k)
     return checked
+
+
+def _balanced(matrices: list[Vectors]) -> list[Vectors]:
+    """The matrices in a basis in which they are nearly orthogonal, where the group is finite.
+
+    The averages of g^T M g over many powers of one generator after the other, round and round, tend to an inner product
+    M = C^T C that all of them keep; C g C^-1 is then orthogonal. Tried where the given basis fails: far from orthogonal
+    matrices round away what tells the vectors of the orbit apart. The orbit is larger in a basis of no meaning.
+    """
+    identity = np.eye(len(matrices[0]))
+    if all(np.abs(m.T @ m - identity).max() < 1e-6 for m in matrices):
+        return matrices
+    inner = identity
+    with np.errstate(all="ignore"):
+        for _ in range(10):
+            for matrix in matrices:
+                power = matrix
+                for _ in range(6):  # sixty-four consecutive powers
+                    inner = (inner + power.T @ inner @ power) / 2
+                    power = power @ power
+            inner = inner / np.abs(inner).max()
+    if not np.isfinite(inner).all() or np.linalg.eigvalsh(inner)[0] <= 0:
+        return matrices
+    root = np.linalg.cholesky(inner).T
+    inverse = np.linalg.inv(root)
+    changed = [np.asarray(root @ m @ inverse, dtype=np.float64) for m in matrices]
+    return changed if all(np.isfinite(m).all() for m in changed) else matrices
 
 
 def _check_unit_eigenvalues(matrix: Vectors, k: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sympy.combinatorics.fp_groups import FpGroup
 from sympy.combinatorics.free_groups import free_group
 
-from symcheck import groups
+from symcheck import groups, representations
 from symcheck.errors import GroupError
 from symcheck.groups import large, presentation
 from symcheck.groups.group import Element, Group
@@ -177,6 +177,26 @@ def test_matrices_far_from_orthogonal_still_close() -> None:
     shear = np.array([[1, 1e2], [0, 1]])
     assert groups.from_matrices([shear @ rotation @ np.linalg.inv(shear)]).order == 3
     assert groups.from_matrices([rotation.astype(np.float32)]).order == 3
+
+
+def test_entries_of_ten_thousand_do_not_hide_the_group() -> None:
+    rng = np.random.default_rng(0)
+    for name in ("C5", "S3", "D4", "B3"):
+        rho = representations.natural(groups.named(name))
+        left, right = (np.linalg.qr(rng.normal(size=(rho.dim, rho.dim)))[0] for _ in range(2))
+        change = left @ np.diag(np.logspace(0, -4, rho.dim)) @ right
+        matrices = [change @ m @ np.linalg.inv(change) for m in rho.generator_matrices]
+        assert groups.from_matrices(matrices).order == rho.group.order
+
+
+def test_integer_matrices_far_from_orthogonal_keep_their_small_orbit() -> None:
+    n = 7  # S_8 on the root lattice, in the basis of simple roots
+    reflections = []
+    for i in range(n):
+        m = np.eye(n, dtype=int)
+        m[i] = [-1 if j == i else int(abs(i - j) == 1) for j in range(n)]
+        reflections.append(m)
+    assert groups.from_matrices(reflections).order == math.factorial(8)
 
 
 def test_signed_permutation_matrices_close_on_few_vectors() -> None:
