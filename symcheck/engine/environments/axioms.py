@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Coordinates, SpaceCodec, vector_coordinates
+from symcheck.engine.environments.coordinates import Coordinates, SpaceCodec, finite, vector_coordinates
 from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.pairs import FLOAT32_EPSILON, FLOAT64_EPSILON
 from symcheck.engine.environments.placement import Situation, Word
@@ -142,7 +142,7 @@ def _broken(bench: Workbench, word: Word, situation: Situation, action: Any, par
         expected, actual = flatten(value), flatten(image)
         residual = coordinates.residual(expected, actual)
         unit = np.maximum(coordinates.epsilon, FLOAT32_EPSILON * (coordinates.epsilon > 0) * _coarse(value))
-        limit = _SAFETY * len(word) * unit * np.maximum(1.0, np.nan_to_num(np.abs(expected)))
+        limit = _SAFETY * len(word) * unit * np.maximum(1.0, finite(np.abs(expected)))
         if (~(residual <= limit)).any():
             j = int(np.argmax(residual - limit))
             found.append(_Break(part, word, situation, action, value, image, float(residual[j]), coordinates.names[j]))

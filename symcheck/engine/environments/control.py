@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.pool import Pool
 from symcheck.engine.environments.stepper import Step, Stepper
@@ -89,7 +89,7 @@ def _agreement(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple
     gaps = coordinates.residual(one, two)
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _NOISE_FLOAT32 if single else _NOISE_FLOAT64
-    scale = 1.0 + np.nan_to_num(np.abs(one), posinf=0.0, neginf=0.0)
+    scale = 1.0 + finite(np.abs(one))
     rewards = np.array([abs(a.reward - b.reward) for a, b in zip(first, second, strict=True)])
     rewards = np.where(np.isnan(rewards), 0.0, rewards)
     sizes = 1.0 + np.abs([step.reward for step in first])
@@ -178,7 +178,7 @@ def _reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> tuple[s
     if not picked:
         return "", ""
     seen = np.stack([pool.visits[i].step.flat for i in inside])
-    typical = np.sqrt(np.mean(np.where(np.isfinite(seen), seen, 0.0) ** 2, axis=0))
+    typical = np.sqrt(np.mean(finite(seen) ** 2, axis=0))
     first, second = [], []
     for i in picked:
         stepper.poke(pool.visits[i].situation.state)
@@ -201,7 +201,7 @@ def _mismatch(stepper: Stepper, reached: Step, again: Step, typical: Vector) -> 
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
     gap = coordinates.residual(reached.flat, again.flat)
-    scale = 1.0 + typical + np.nan_to_num(np.abs(reached.flat), posinf=0.0, neginf=0.0)
+    scale = 1.0 + typical + finite(np.abs(reached.flat))
     if (~(gap <= allowed * scale)).any():
         return coordinates.names[int(np.argmax(gap / scale))]
     if abs(again.reward - reached.reward) > allowed * (1 + abs(again.reward)):

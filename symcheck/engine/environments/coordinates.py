@@ -130,6 +130,16 @@ class Coordinates:
         )
 
 
+def finite(values: Vector) -> Vector:
+    """The values with 0 where they are NaN or infinite.
+
+    Example:
+        >>> finite(np.array([1.0, np.nan, -np.inf])).tolist()
+        [1.0, 0.0, 0.0]
+    """
+    return np.where(np.isfinite(values), values, 0.0)
+
+
 def vector_coordinates(name: str, dim: int, *, epsilon: float, angles: Iterable[int] = ()) -> Coordinates:
     """Coordinates of a plain vector without declared bounds.
 

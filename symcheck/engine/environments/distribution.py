@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Vector, scalar_coordinate
+from symcheck.engine.environments.coordinates import Vector, finite, scalar_coordinate
 from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Comparison, Measurement, Part
@@ -101,8 +101,8 @@ class DistributionEvidence:
     ) -> PropertyResult:
         names = comparison.coordinates.names
         j = test.coordinate
-        expected = float(np.nanmean(comparison.expected[rows, j]))
-        actual = float(np.nanmean(comparison.actual[rows, j]))
+        expected = float(np.mean(finite(comparison.expected[rows, j])))
+        actual = float(np.mean(finite(comparison.actual[rows, j])))
         text = f"{test.feature} differs between T({label} s, {label} a) and {label} T(s, a)"
         if test.moment == "mean":
             text = (
@@ -133,7 +133,7 @@ def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
     columns, inner = list(range(min(shown_dim, total))), list(range(min(shown_dim, total), total))
     if len(columns) > _WIDEST:
         pooled = np.concatenate([comparison.expected, comparison.actual])
-        varying = [j for j in columns if np.ptp(np.nan_to_num(pooled[:, j])) > 0]
+        varying = [j for j in columns if np.ptp(finite(pooled[:, j])) > 0]
         columns = varying[:: max(1, -(-len(varying) // _WIDEST))] or [0]
     elif bench.pairs.placement.kind == "observation":
         inner = []  # the same numbers again, with more digits
@@ -222,8 +222,8 @@ def _test(
     expected, actual = comparison.expected[rows], comparison.actual[rows]
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
     design = polynomial(covariates.design)
-    common = fitted(design, (expected + actual) / 2)
-    scale = np.nanmax(np.where(np.isfinite(expected), np.abs(expected), 0.0), axis=0, initial=0.0)
+    common = fitted(design, (finite(expected) + finite(actual)) / 2)
+    scale = np.abs(finite(expected)).max(axis=0, initial=0.0)
     epsilon = np.maximum(comparison.coordinates.epsilon, np.finfo(np.float64).eps)
     shift_free = [np.where(np.isfinite(side), side - common, side) for side in (expected, actual)]
     test = swap_test(
@@ -236,7 +236,7 @@ def _test(
         weights=_weights(covariates.sides, covariates.names),
         design=design,
     )
-    shift = float(np.mean(np.nan_to_num(actual - expected, posinf=0.0, neginf=0.0)[:, test.coordinate]))
+    shift = float(np.mean((finite(actual) - finite(expected))[:, test.coordinate]))
     return dataclasses.replace(test, shift=shift)
 
 

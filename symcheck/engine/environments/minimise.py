@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.pairs import Case, Pairs, outside
 
 _MOST_TRIALS = 400
@@ -30,7 +30,7 @@ def simplest(pairs: Pairs, cases: list[Case]) -> Case:
     """
 
     def size(case: Case) -> tuple[int, float, float]:
-        flat = np.nan_to_num(pairs.stepper.codec.flatten(case.situation.obs))
+        flat = finite(pairs.stepper.codec.flatten(case.situation.obs))
         action = pairs.stepper.action_codec.flatten(case.action)
         return int((flat != 0).sum()), float(np.abs(flat).sum()), float(np.abs(action).sum())
 

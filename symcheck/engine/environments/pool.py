@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.placement import Placement, Situation
 from symcheck.engine.environments.stepper import Step, Stepper
 
@@ -172,7 +172,7 @@ def _explore(
     flats = [stepper.codec.flatten(situation.obs) for situation in archive]
     taken = 0
     while taken < steps and in_time():
-        at = _frontier(np.nan_to_num(np.stack(flats)), rng)
+        at = _frontier(finite(np.stack(flats)), rng)
         stepper.poke(archive[at].state)
         action = stepper.env.action_space.sample()
         for _ in range(int(rng.geometric(0.2))):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.evidence import Workbench
 
 _MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
@@ -28,9 +28,9 @@ def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Vector,
 
 def standardised(columns: Vector) -> Vector:
     """Columns with mean 0 and standard deviation 1; constants and NaN become 0."""
-    finite = np.nan_to_num(columns, nan=0.0, posinf=0.0, neginf=0.0)
-    spread = finite.std(axis=0)
-    return np.asarray((finite - finite.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
+    numbers = finite(columns)
+    spread = numbers.std(axis=0)
+    return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
 
 
 def polynomial(covariates: Vector) -> Vector:
@@ -46,7 +46,7 @@ def fitted(design: Vector, targets: Vector) -> Vector:
     """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless."""
     gram = design.T @ design
     ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
-    weights = np.linalg.solve(gram + ridge, design.T @ np.nan_to_num(targets, posinf=0.0, neginf=0.0))
+    weights = np.linalg.solve(gram + ridge, design.T @ finite(targets))
     return np.asarray(design @ weights, dtype=np.float64)
 
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Coordinates, Vector
+from symcheck.engine.environments.coordinates import Coordinates, Vector, finite
 from symcheck.engine.environments.diagnosis import flattened_order
 from symcheck.engine.environments.evidence import Workbench, shift_bound
 from symcheck.engine.environments.pairs import Pairs
@@ -102,9 +102,9 @@ def judge_start(name: str, bench: Workbench) -> PropertyResult:
 
 
 def _test(sample: StartSample, coordinates: Coordinates, level: float, rng: np.random.Generator) -> SwapTest:
-    scale = np.nanmax(np.abs(np.concatenate([sample.expected, sample.actual])), axis=0, initial=0.0)
+    scale = np.abs(finite(np.concatenate([sample.expected, sample.actual]))).max(axis=0, initial=0.0)
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
-    tie = 32 * coordinates.epsilon * np.where(np.isfinite(scale), scale, 1.0)
+    tie = 32 * coordinates.epsilon * scale
     chosen = _chosen(sample, rng)
     return _renumbered(
         swap_test(
@@ -138,7 +138,7 @@ def _failed(
     result: PropertyResult, pairs: Pairs, sample: StartSample, test: SwapTest, coordinates: Coordinates
 ) -> PropertyResult:
     j = test.coordinate
-    expected, actual = float(np.nanmean(sample.expected[:, j])), float(np.nanmean(sample.actual[:, j]))
+    expected, actual = float(np.mean(finite(sample.expected[:, j]))), float(np.mean(finite(sample.actual[:, j])))
     label = pairs.bound.label(sample.word)
     causes = [*_centre(pairs, sample, j, coordinates), *_exchanged(pairs, sample, coordinates)]
     if order := flattened_order(pairs):
@@ -176,8 +176,8 @@ def _centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coordinates)
     matrix, offset = linear
     if matrix[j, j] != -1 or np.count_nonzero(matrix[j]) != 1:
         return []
-    fixed, mean = offset[j] / 2, float(np.nanmean(sample.actual[:, j]))
-    spread = float(np.nanstd(sample.actual[:, j])) / np.sqrt(len(sample.actual))
+    fixed, mean = offset[j] / 2, float(np.mean(finite(sample.actual[:, j])))
+    spread = float(np.std(finite(sample.actual[:, j]))) / np.sqrt(len(sample.actual))
     if abs(mean - fixed) <= 3 * spread:
         return []
     return [f"centre {mean:.4g} of {coordinates.names[j]} is not {fixed:.4g}, which the map keeps"]
@@ -189,8 +189,8 @@ def _exchanged(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> l
     if linear is None:
         return []
     matrix, _ = linear
-    means = np.nanmean(sample.actual, axis=0)
-    spreads = np.nanstd(sample.actual, axis=0)
+    means = np.mean(finite(sample.actual), axis=0)
+    spreads = np.std(finite(sample.actual), axis=0)
     found = []
     for i in range(len(matrix)):
         sources = np.flatnonzero(matrix[i])

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs, Part
 from symcheck.engine.environments.stepper import stacked
 
@@ -60,7 +60,7 @@ class Tolerance:
         """
         epsilon = comparison.coordinates.epsilon
         scale = np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))
-        scale = np.maximum(np.where(np.isfinite(scale), scale, 0.0), _typical_scale(scale))
+        scale = np.maximum(finite(scale), _typical_scale(scale))
         moved = np.maximum(nudge, self._typical.get(comparison.part, np.zeros(comparison.coordinates.dim)))
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * scale + moved) + noise, np.asarray(nudge, dtype=float))
@@ -72,9 +72,7 @@ class Tolerance:
         moved = self.nudges(part, cases, rng, sizes=(1,))
         if moved is not None and len(moved):
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
-            finite = np.where(np.isfinite(moved), moved, np.nan)
-            with np.errstate(all="ignore"):
-                typical = np.nanquantile(np.nan_to_num(finite, nan=0.0), _TYPICAL_QUANTILE, axis=0)
+            typical = np.quantile(finite(moved), _TYPICAL_QUANTILE, axis=0)
             self._typical[part] = typical
 
     def nudges(
@@ -125,5 +123,4 @@ class Tolerance:
 
 
 def _typical_scale(scale: Vector) -> Vector:
-    finite = np.where(np.isfinite(scale), scale, 0.0)
-    return np.sqrt(np.mean(finite**2, axis=0)) if len(finite) else np.zeros(scale.shape[1:])
+    return np.asarray(np.sqrt(np.mean(finite(scale) ** 2, axis=0)))

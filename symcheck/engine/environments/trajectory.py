@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
@@ -220,7 +220,7 @@ class TrajectoryEvidence:
         targets, names = self._targets(part, episodes)
         residual = targets - fitted(polynomial(covariates), targets)
         # 1e-9 of the values' scale: rounding of the fit is no difference.
-        tie = 1e-9 * np.maximum(np.nanmax(np.abs(np.nan_to_num(targets)), axis=0), 1e-3)
+        tie = 1e-9 * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
         return normal_scores(np.where(np.isfinite(targets), residual, targets), tie), names
 
     def _design(self, episodes: list[Transitions], covariates: Vector) -> Vector:
@@ -252,7 +252,7 @@ class TrajectoryEvidence:
         coordinates, (following,) = self.bench.pairs.stepper.codec.coordinates.unrolled([following])
         following, told = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in told]
-        varying = [j for j in range(following.shape[1]) if np.ptp(np.nan_to_num(following[:, j])) > 0] or [0]
+        varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
         return following[:, kept], [names[j] for j in kept]
 

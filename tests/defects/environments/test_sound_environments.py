@@ -86,6 +86,14 @@ class BlindSensor(Subject):
         return np.array([x, v, 1 + x if x < 0 else np.nan, 1 - x if x > 0 else np.nan])
 
 
+class FarSensor(BlindSensor):
+    """Range sensors that return infinity where nothing is in reach."""
+
+    def show(self) -> Any:
+        x, v = self.s
+        return np.array([x, v, 1 + x if x < 0 else np.inf, 1 - x if x > 0 else np.inf])
+
+
 class SymmetricNoise(Subject):
     """Equal seeds would give equal noise, which is not mirrored noise."""
 
@@ -181,6 +189,7 @@ SOUND: list[tuple[type[gym.Env[Any, Any]], Symmetry]] = [
     (Float32AboutAPoint, Symmetry("flip", C2, [lambda o: np.float32([0.6, 0]) - o], [lambda a, o: 1 - a])),
     (WrappedAngle, Symmetry("flip", C2, [[-1, -1]], SWAP)),
     (BlindSensor, Symmetry("flip", C2, [["-1", "-2", "+4", "+3"]], SWAP)),
+    (FarSensor, Symmetry("flip", C2, [["-1", "-2", "+4", "+3"]], SWAP)),
     (SymmetricNoise, Symmetry("flip", C2, [[-1, -1]], SWAP)),
     (GlobalNoise, Symmetry("flip", C2, [[-1, -1]], SWAP)),
     (ReusedBuffer, Symmetry("flip", C2, [[-1, -1]], SWAP)),
@@ -299,3 +308,13 @@ def test_what_reset_clears_is_cleared_before_each_state() -> None:
     result = run(ClearedByReset, Symmetry("flip", C2, [[-1, -1]], SWAP), samples=500)
     assert "reset before each state" in result.method_reason
     assert result.verdict != "failed"
+
+
+@pytest.mark.parametrize("method", ["paired", "distribution", "trajectory"])
+@pytest.mark.parametrize("env", [BlindSensor, FarSensor])
+def test_values_that_are_no_numbers_are_compared_by_every_method(env: type[Subject], method: str) -> None:
+    right = Symmetry("flip", C2, [["-1", "-2", "+4", "+3"]], SWAP)
+    wrong = Symmetry("flip", C2, [["-1", "-2", "+3", "+4"]], SWAP)
+    make = lambda: gym.wrappers.TimeLimit(env(), 20)  # noqa: E731
+    assert run(make, right, samples=1000, method=method).verdict == "passed"
+    assert run(make, wrong, samples=1000, method=method).verdict == "failed"
