@@ -24,6 +24,7 @@ from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, State, train
 from reference_agents.trainer import Progress as TrainingProgress
 from reference_agents.vectorised import RESUMABLE
+from reference_agents.verification import DIVERGED, NOT_CLAIMED
 from symcheck.errors import OptionError, suggestion
 
 DONE, NOT_EQUIVARIANT, INTERRUPTED = 0, 1, 130
@@ -224,7 +225,7 @@ def _summarise(record: Record, folder: Path, console: Console) -> None:
     for run in record.runs:
         final = f"diverged at {run.stopped_at:,}" if run.stopped_at is not None else _number(run.final_return)
         reached = "not reached" if run.steps_to_threshold is None else f"{run.steps_to_threshold:,}"
-        before, after = (verification.verdict or "no claim" for verification in (run.before, run.after))
+        before, after = (verification.verdict or _UNVERIFIED[verification] for verification in (run.before, run.after))
         table.add_row(f"{run.learning_rate:g}", str(run.seed), final, reached, before, after)
     console.print(table)
     for rate in dict.fromkeys(run.learning_rate for run in record.runs):
@@ -251,6 +252,9 @@ def _median_sentence(record: Record, rate: float, threshold: float) -> str:
     if not above.any():
         return f"{at} does not reach {threshold:g}"
     return f"{at} reaches {threshold:g} after {curves[0].env_steps[int(np.argmax(above))]:,} steps"
+
+
+_UNVERIFIED = {NOT_CLAIMED: "no claim", DIVERGED: "diverged"}
 
 
 def _number(value: float | None) -> str:

@@ -248,6 +248,18 @@ def test_the_record_of_an_equivariant_network_says_that_it_is_proved_before_and_
     assert {run.before.verdict for run in saved.runs} == {run.after.verdict for run in saved.runs} == {"proved"}
 
 
+def test_a_learning_rate_that_diverges_is_named_and_the_other_goes_on(tmp_path: Path) -> None:
+    arguments = ("--network", "equivariant", "--seeds", "1", "--steps", "160", "--learning-rate", "0.01,1e30")
+    code, output = _run("train", "cartpole", *arguments, "--out", tmp_path)
+    assert code == 0
+    assert "diverged at 80" in output
+    good, bad = record.load(tmp_path / "cartpole-equivariant").runs
+    assert (good.stopped_at, good.after.verdict) == (None, "proved")
+    assert (bad.stopped_at, bad.weights, bad.final_return, bad.after.verdict) == (80, None, None, None)
+    assert "diverged" in bad.after.detail
+    assert _run("report", tmp_path)[0] == 0
+
+
 def test_the_grid_world_trains_from_the_same_command(tmp_path: Path) -> None:
     arguments = ("gridworld", "--network", "equivariant", "--preset", "tuned", "--seeds", "1", "--steps", "160")
     assert _run("train", *arguments, "--out", tmp_path)[0] == 0
