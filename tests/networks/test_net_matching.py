@@ -105,6 +105,16 @@ def test_small_differences_over_most_of_the_layer_are_rounding_but_an_isolated_o
     assert judge(left, alone).level == "failed"
 
 
+def test_one_wrong_weight_among_rounded_ones_stands_out() -> None:
+    rng = np.random.default_rng(0)
+    left = rng.normal(size=(64, 64)) * 0.1
+    left[0, 0] = 0.5
+    right = left + 1e-8 * rng.normal(size=left.shape)
+    assert judge(left, right).level == "rounded"
+    right[5, 5] = left[5, 5] + 1.5e-7
+    assert judge(left, right).level == "failed"
+
+
 def test_nan_is_never_equal() -> None:
     left = rows(5)
     right = left.copy()

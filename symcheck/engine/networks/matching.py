@@ -18,6 +18,9 @@ ULPS = 4.0
 """Float32 units in the last place that count as rounding, whatever the dtype: the published level for weights."""
 SPREAD = 0.5
 """Fraction of a layer's entries that must differ for small absolute differences to count as rounding."""
+OUTLIER = 8.0
+"""How far above the root mean square a difference may lie and still be one of them: of 100,000 normally distributed
+ones the largest lies at 4.5."""
 LISTED = 8
 """Rows with wrong entries that a judgement lists."""
 LARGEST_ASSIGNMENT = 4096
@@ -150,9 +153,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     relative = residual / largest if largest > 0 else 0.0
     if not beyond.any() and np.isfinite(residual):
         level: Level = "exact"
-    elif (ulps[beyond] <= ULPS).all() or (
-        residual <= ULPS * float(ulp32(np.array(largest))) and _spread(beyond, larger) > SPREAD
-    ):
+    elif (ulps[beyond] <= ULPS).all() or _is_spread(difference, beyond, larger):
         level = "rounded"
     else:
         level = "failed"
@@ -164,9 +165,17 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     return Judgement(level, residual, float(ulps.max()), relative, place, values, wrong, columns)
 
 
-def _spread(beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], larger: FloatArray) -> float:
-    """The fraction of the layer's weights that differ; zeros of grouped convolutions are no weights."""
-    return float(beyond.sum() / max(1, np.count_nonzero(larger)))
+def _is_spread(
+    difference: FloatArray, beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], larger: FloatArray
+) -> bool:
+    """Whether differences are small beside the largest weight, occur in most weights, and none stands out.
+
+    Zeros of grouped convolutions are no weights.
+    """
+    worst, weights = float(difference.max()), max(1, int(np.count_nonzero(larger)))
+    typical = float(np.sqrt((difference[beyond] ** 2).sum() / weights))
+    small = worst <= ULPS * float(ulp32(larger.max()))
+    return bool(small and beyond.sum() > SPREAD * weights and worst <= OUTLIER * typical)
 
 
 def ulp32(values: FloatArray) -> FloatArray:
