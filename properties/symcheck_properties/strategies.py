@@ -36,8 +36,9 @@ def groups(max_order: int = 24) -> st.SearchStrategy[Group]:
         A strategy of groups.
 
     Example:
-        >>> groups(4).example().order <= 4  # doctest: +SKIP
-        True
+        >>> from hypothesis import find
+        >>> find(groups(4), lambda G: G.order == 4).name
+        'C4'
     """
     known: list[Callable[[], Group]] = [
         catalog.trivial,
@@ -94,8 +95,9 @@ def representations(G: Group, *, max_dim: int = 12, signed_only: bool = False) -
         SymcheckError: no representation fits, because max_dim is below 1.
 
     Example:
-        >>> representations(catalog.cyclic(3)).example().group.order  # doctest: +SKIP
-        3
+        >>> from hypothesis import find
+        >>> find(representations(catalog.cyclic(3)), lambda rho: rho.dim > 1).name
+        'trivial(C3)'
     """
     if max_dim < 1:
         raise SymcheckError(f"expected a dimension of at least 1, got max_dim = {max_dim}.", where="representations")
@@ -142,8 +144,9 @@ def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrat
         A strategy of arrays; shrinks to zeros.
 
     Example:
-        >>> arrays((2, 3)).example().shape  # doctest: +SKIP
-        (2, 3)
+        >>> from hypothesis import find
+        >>> find(arrays((2, 3)), lambda array: True).tolist()
+        [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
     def build(structure: str, seed: int, exponent: int) -> np.ndarray[Any, Any]:
@@ -173,8 +176,9 @@ def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
     Example:
         >>> import gymnasium
         >>> box = gymnasium.spaces.Box(-1, 1, (2,))
-        >>> box.contains(observations(box).example())  # doctest: +SKIP
-        True
+        >>> from hypothesis import find
+        >>> find(observations(box), box.contains).tolist()
+        [0.0, 0.0]
     """
     sampled = st.integers(0, 2**31 - 1).map(lambda seed: _sample(space, seed))
     bounded = getattr(space, "is_bounded", None)
@@ -196,8 +200,9 @@ def actions(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
 
     Example:
         >>> import gymnasium
-        >>> actions(gymnasium.spaces.Discrete(2)).example() in (0, 1)  # doctest: +SKIP
-        True
+        >>> from hypothesis import find
+        >>> find(actions(gymnasium.spaces.Discrete(2)), lambda action: action > 0)
+        1
     """
     import gymnasium
 
@@ -231,8 +236,9 @@ def networks(
     Example:
         >>> C2 = catalog.cyclic(2)
         >>> rho = constructors.regular(C2)
-        >>> type(networks(rho, rho).example()).__name__  # doctest: +SKIP
-        'EquivariantSequential'
+        >>> from hypothesis import find
+        >>> len(find(networks(rho, rho), lambda net: len(net) > 1))
+        3
     """
 
     def build(widths: list[int], activation: str, seed: int) -> nn.Module:
