@@ -15,7 +15,7 @@ import torch
 from typer.testing import CliRunner
 
 from reference_agents import record
-from reference_agents.cli.main import app
+from reference_agents.cli.app import app
 from reference_agents.cli.report import build_model
 from reference_agents.loading import load_equivariant_network, load_network
 from symcheck.errors import TargetError
@@ -133,7 +133,7 @@ def test_a_choice_on_few_seeds_says_that_it_flatters() -> None:
 
 def test_list_names_every_network_without_importing_torch() -> None:
     script = (
-        "import sys; from reference_agents.cli.main import app\n"
+        "import sys; from reference_agents.cli.app import app\n"
         "try: app(['list'])\n"
         "except SystemExit: pass\n"
         "print([name for name in ('torch', 'gymnasium', 'scipy') if name in sys.modules])"
@@ -221,7 +221,7 @@ def test_ctrl_c_saves_what_was_finished_and_exits_130(tmp_path: Path) -> None:
         "    if len(calls) == 12: os.kill(os.getpid(), signal.SIGINT)\n"
         "    return update(self, rollout)\n"
         "Learner.update = interrupting\n"
-        "from reference_agents.cli.main import app\n"
+        "from reference_agents.cli.app import app\n"
         f"app(['train', 'cartpole', '--network', 'mlp', '--seeds', '2', '--out', {str(tmp_path)!r}])\n"
     )
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -340,3 +340,18 @@ def test_an_exported_network_computes_the_same_for_any_batch(runs: Path, tmp_pat
     code, output = _run("export", runs / "cartpole-mlp", "--out", tmp_path / "missing" / "policy.pt2")
     assert code == 2
     assert "--out: expected a file that can be written" in " ".join(output.split())
+
+
+def test_an_interrupt_during_imports_exits_130_without_a_traceback() -> None:
+    script = (
+        "import sys\n"
+        "from reference_agents.cli import main\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "main()\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert process.returncode == 130
+    assert process.stderr == "interrupted\n"

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from reference_agents import checkpoint, record
 from reference_agents.catalog import find_network, find_task
 from reference_agents.checkpoint import Checkpointer, read
-from reference_agents.cli.main import app
+from reference_agents.cli.app import app
 from reference_agents.settings import preset
 from reference_agents.trainer import Job, train
 from symcheck.errors import OptionError, TargetError
@@ -73,7 +73,7 @@ def _train_script(folder: Path) -> str:
         "from reference_agents.checkpoint import Checkpointer\n"
         "Checkpointer.__init__.__kwdefaults__['seconds'] = 0.0\n"
         "import sys\n"
-        "from reference_agents.cli.main import app\n"
+        "from reference_agents.cli.app import app\n"
         f"app(['train', 'cartpole', '--network', 'mlp', '--seeds', '2', '--steps', '6000', '--out', {str(folder)!r}]"
         " + sys.argv[1:])\n"
     )

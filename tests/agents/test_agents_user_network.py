@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from reference_agents import record
 from reference_agents.catalog import TASKS
-from reference_agents.cli.main import app
+from reference_agents.cli.app import app
 from reference_agents.loading import load_network
 from reference_agents.networks.factory import make_network
 from reference_agents.settings import preset

@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from reference_agents.cli import options
+from reference_agents.cli import INTERRUPTED, options
 from symcheck.errors import SymcheckError
 
-UNUSABLE, INTERRUPTED = 2, 130
+UNUSABLE = 2
 
 app = typer.Typer(
     name="reference-agents",
@@ -188,12 +188,3 @@ def _command_line() -> str:
     import shlex
 
     return shlex.join(["reference-agents", *sys.argv[1:]])
-
-
-def main() -> None:
-    """Run the application; the console script."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(INTERRUPTED)
