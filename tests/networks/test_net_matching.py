@@ -113,6 +113,19 @@ def test_one_wrong_weight_among_rounded_ones_stands_out() -> None:
     assert judge(left, right).level == "rounded"
     right[5, 5] = left[5, 5] + 1.5e-7
     assert judge(left, right).level == "failed"
+    relative = left * (1 + 6e-8 * rng.normal(size=left.shape))
+    assert judge(left, relative).level == "rounded"
+    relative[7, 7] = left[7, 7] * (1 + 1e-5)
+    assert judge(left, relative).level == "failed"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("noise", [1e-9, 1e-8, 2e-8])
+def test_rounding_of_a_basis_is_never_taken_for_a_wrong_weight(seed: int, noise: float) -> None:
+    rng = np.random.default_rng(seed)
+    left = rng.normal(size=(240, 240)) * 0.1
+    right = left + noise * rng.normal(size=left.shape)
+    assert judge(left, right).level == "rounded"
 
 
 def test_nan_is_never_equal() -> None:

@@ -18,9 +18,9 @@ ULPS = 4.0
 """Float32 units in the last place that count as rounding, whatever the dtype: the published level for weights."""
 SPREAD = 0.5
 """Fraction of a layer's entries that must differ for small absolute differences to count as rounding."""
-OUTLIER = 8.0
-"""How far above the root mean square a difference may lie and still be one of them: of 100,000 normally distributed
-ones the largest lies at 4.5."""
+OUTLIER = 5.0
+"""How far above the typical difference one may lie and still be one of them: of 100,000 normally distributed ones the
+largest lies at 4.5."""
 LISTED = 8
 """Rows with wrong entries that a judgement lists."""
 LARGEST_ASSIGNMENT = 4096
@@ -153,7 +153,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     relative = residual / largest if largest > 0 else 0.0
     if not beyond.any() and np.isfinite(residual):
         level: Level = "exact"
-    elif (ulps[beyond] <= ULPS).all() or _is_spread(difference, beyond, larger):
+    elif (ulps[beyond] <= ULPS).all() or _is_spread(difference, ulps, beyond, larger):
         level = "rounded"
     else:
         level = "failed"
@@ -166,16 +166,23 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
 
 
 def _is_spread(
-    difference: FloatArray, beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], larger: FloatArray
+    difference: FloatArray,
+    ulps: FloatArray,
+    beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    larger: FloatArray,
 ) -> bool:
     """Whether differences are small beside the largest weight, occur in most weights, and none stands out.
 
-    Zeros of grouped convolutions are no weights.
+    Rounding is either relative to each weight or absolute (a basis made in float32), so a wrong weight is one that
+    stands out by both measures. Zeros of grouped convolutions are no weights.
     """
-    worst, weights = float(difference.max()), max(1, int(np.count_nonzero(larger)))
+    weights = max(1, int(np.count_nonzero(larger)))
+    small = float(difference.max()) <= ULPS * float(ulp32(larger.max()))
+    if not small or not beyond.sum() > SPREAD * weights:
+        return False
     typical = float(np.sqrt((difference[beyond] ** 2).sum() / weights))
-    small = worst <= ULPS * float(ulp32(larger.max()))
-    return bool(small and beyond.sum() > SPREAD * weights and worst <= OUTLIER * typical)
+    usual = max(ULPS / OUTLIER, float(np.median(ulps[beyond])))
+    return not bool(((difference > OUTLIER * typical) & (ulps > OUTLIER * usual)).any())
 
 
 def ulp32(values: FloatArray) -> FloatArray:
