@@ -122,6 +122,9 @@ def _detail(context: NetContext) -> str:
         sentences.append(
             f"As deployed ({dtype}): residual {deployed.residual:.1e}, own rounding noise {deployed.noise:.1e}{flips}."
         )
+    if context.options.outputs is None:
+        roles = ", ".join(f"{claim.path} as {claim.role}" for claim in context.outputs)
+        sentences.append(f"By their sizes, outputs move so: {roles}.")
     if context.subject.one_by_one:
         sentences.append("Samples of a batch influence each other; inputs were run one by one.")
     return " ".join(sentences)
