@@ -248,10 +248,10 @@ class Group:
         """
         if not isinstance(g, Element):
             raise GroupError(f"expected an element of {self.name}, got {g!r} ({type(g).__name__}).", where="g")
-        if g.is_identity and g.degree == self.degree:
-            return ()
         if self.is_listable:
             found = self._words.get(g)
+        elif g.is_identity and g.degree == self.degree:
+            found = ()
         elif self.family is not None and self.family[0] in ("cyclic", "dihedral"):
             found = self._polygon_word(g)
         else:

@@ -8,6 +8,7 @@ two controls of the paper's experiments.
 from __future__ import annotations
 
 import abc
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -73,7 +74,7 @@ class IntertwinerBasis(abc.ABC):
     @property
     def size(self) -> int:
         """The number of entries of one matrix."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     @abc.abstractmethod
     def matrices(self) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:

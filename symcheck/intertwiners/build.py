@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -120,8 +121,14 @@ def conv_intertwiner_basis(
     height, width = read_kernel_size(kernel_size)
     require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
     grids.check_spatial(rho_in.group, spatial, size=(height, width))
-    patch = grids.with_grid(rho_in, height, width, spatial)
+    patch = _patch(rho_in, height, width, tuple(spatial))
     return _basis(rho_in, rho_out, patch, (rho_out.dim, rho_in.dim, height, width), kind, seed)
+
+
+@lru_cache(maxsize=64)
+def _patch(rho_in: Representation, height: int, width: int, spatial: tuple[str, ...]) -> Representation:
+    """The action on a filter's inputs; kept with its characters and content for the same representation object."""
+    return grids.with_grid(rho_in, height, width, spatial)
 
 
 def read_kernel_size(kernel_size: int | tuple[int, int]) -> tuple[int, int]:
@@ -163,6 +170,7 @@ def _basis(
 def clear_cache() -> None:
     """Forgets every basis built so far."""
     _cache.clear()
+    _patch.cache_clear()
 
 
 def _build(

@@ -86,10 +86,11 @@ def _on_sheets(m: SignedImages) -> Integers:
 
 
 def _number(root: Integers, sign: npt.NDArray[np.int8]) -> Orbits:
-    first = (root == np.arange(len(root))) & (sign != 0)
+    kept = sign != 0
+    first = (root == np.arange(len(root))) & kept
     number = np.cumsum(first) - 1
-    index = np.where(sign == 0, 0, number[root])
-    return Orbits(count=int(first.sum()), index=index.astype(np.int64), sign=sign)
+    index = number[root] * kept
+    return Orbits(count=int(number[-1]) + 1, index=index, sign=sign)
 
 
 def components(maps: Sequence[Integers]) -> Integers:

@@ -7,6 +7,7 @@ centre, so on filters exactly as on images.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -69,10 +70,16 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
                 where=where,
                 remedy="Use a square size, or a group without that generator.",
             )
-    # A 2 x 3 block of pixels tells all eight operators apart inside 3 x 3; small filters might not.
+    _check_relations(group, tuple(spatial), where)
+
+
+@lru_cache(maxsize=256)
+def _check_relations(group: Group, spatial: tuple[str, ...], where: str) -> None:
+    """On 3 x 3 pixels, which tell all eight operators apart; small filters might not."""
     SignedPermutationRepresentation(group, [_images(name, 3, 3) for name in spatial], name=where)
 
 
+@lru_cache(maxsize=256)
 def _images(operator: str, height: int, width: int) -> SignedImages:
     moved = OPERATORS[operator](np.arange(height * width).reshape(height, width)).ravel()
     index = np.empty_like(moved)

@@ -139,6 +139,10 @@ class SignedPermutationRepresentation(Representation):
 
     def characters(self) -> npt.NDArray[np.float64]:
         """The traces of all elements, (order,); cost |G| dim."""
+        return self._characters.copy()
+
+    @cached_property
+    def _characters(self) -> npt.NDArray[np.float64]:
         return np.array([image.trace() for image in self._all_images()], dtype=np.float64)
 
     def _all_images(self) -> Iterator[SignedImages]:
@@ -246,6 +250,10 @@ class MatrixRepresentation(Representation):
 
     def characters(self) -> npt.NDArray[np.float64]:
         """The traces of all elements, (order,); cost |G| dim^3."""
+        return self._characters.copy()
+
+    @cached_property
+    def _characters(self) -> npt.NDArray[np.float64]:
         return np.asarray(np.trace(self.all_matrices(), axis1=1, axis2=2), dtype=np.float64)
 
     def all_matrices(self) -> npt.NDArray[np.float64]:

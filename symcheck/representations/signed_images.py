@@ -57,7 +57,7 @@ class SignedImages:
 
     def trace(self) -> int:
         """The sum of the signs of the components that stay."""
-        return int(self.sign[self.index == np.arange(self.dim)].sum())
+        return int((self.sign * (self.index == np.arange(self.dim))).sum())
 
     def residual(self) -> int:
         """The largest entry of |matrix - identity|: 0, 1 or 2."""
