@@ -17,24 +17,25 @@ from symcheck.errors import SymcheckError
 
 
 def replay(path: str | Path) -> Report:
-    """Evaluate every counterexample of a report again.
+    """Evaluate every counterexample of a report again, and check every certificate of a network without the search.
 
     Args:
         path: a JSON report, schema symcheck/1.
 
     Returns:
-        A report whose properties are those that had a counterexample, with the verdict found now: `failed` where the
-        counterexample still violates its property.
+        A report whose properties are those that had a counterexample or a certificate, with the verdict found now:
+        `failed` where the counterexample still violates its property, or the certificate no longer holds.
 
     Raises:
         SymcheckError: no such file, not a report, nothing in it failed with a counterexample, or its objects cannot
             be found again.
     """
     where = str(path)
-    results = [_replayed(report, where) for report in _reports(Path(path)) if _with_counterexample(report)]
+    results = [_replayed(report, where) for report in _reports(Path(path)) if _replayable(report)]
     if not results:
         raise SymcheckError(
-            "expected a report with at least one counterexample, got one without: nothing to replay.", where=where
+            "expected a report with a counterexample or a network's certificate, got neither: nothing to replay.",
+            where=where,
         )
     return Report(results)
 
@@ -55,14 +56,26 @@ def _reports(path: Path) -> list[dict[str, Any]]:
     return reports
 
 
+def _replayable(report: dict[str, Any]) -> bool:
+    return bool(_with_counterexample(report)) or _has_certificate(report)
+
+
+def _has_certificate(report: dict[str, Any]) -> bool:
+    certificate = next((item for item in report["properties"] if item["name"] == "layer_certificate"), None)
+    return bool(report.get("layers")) and certificate is not None and certificate["verdict"] in ("proved", "passed")
+
+
 def _with_counterexample(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [item for item in report["properties"] if item.get("counterexample")]
 
 
 def _replayed(report: dict[str, Any], where: str) -> RunResult:
     command = from_command(report.get("command") or "", where=where)
-    evaluate = _replay_env if report["kind"] == "env" else _replay_net
-    properties = evaluate(command, _with_counterexample(report))
+    items = _with_counterexample(report)
+    if report["kind"] == "env":
+        properties = _replay_env(command, items)
+    else:
+        properties = _replay_net(command, items, report["layers"] if _has_certificate(report) else None)
     return RunResult(
         kind=report["kind"],
         target=report["target"],
@@ -89,10 +102,12 @@ def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[Pr
     return [env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items]
 
 
-def _replay_net(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
+def _replay_net(
+    command: RunCommand, items: Sequence[dict[str, Any]], layers: Sequence[dict[str, Any]] | None
+) -> list[PropertyResult]:
     from symcheck.api.verify_net import replay_net
 
-    return replay_net(command, items)
+    return replay_net(command, items, layers)
 
 
 def _read_options(kind: type[Any], command: RunCommand) -> Any:

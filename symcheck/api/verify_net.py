@@ -159,12 +159,15 @@ def _command(net: object, spec: str | None, extra: Mapping[str, Any], options: N
     return to_command("verify-net", net, {"symmetry": spec, **extra, **own})
 
 
-def replay_net(command: RunCommand, items: Sequence[Mapping[str, Any]]) -> list[PropertyResult]:
-    """Evaluate counterexamples of a JSON report again.
+def replay_net(
+    command: RunCommand, items: Sequence[Mapping[str, Any]], layers: Sequence[Mapping[str, Any]] | None = None
+) -> list[PropertyResult]:
+    """Evaluate counterexamples of a JSON report again, and its certificate.
 
     Args:
         command: the command that the report holds.
         items: its properties that have a counterexample, as JSON objects.
+        layers: the chain of layers of a certificate to check again, without the search; None for none.
 
     Returns:
         Their verdicts now.
@@ -185,4 +188,9 @@ def replay_net(command: RunCommand, items: Sequence[Mapping[str, Any]]) -> list[
     options = _options(texts.get("env"), strict="strict" in texts, **fields)
     module = resolve_network(command.target, checkpoint=texts.get("checkpoint"), trust="trust" in texts)
     symmetry = resolve_symmetry(texts["symmetry"]).symmetry
-    return [net_replay.replay(module, symmetry, item["name"], dict(item["counterexample"]), options) for item in items]
+    results = [
+        net_replay.replay(module, symmetry, item["name"], dict(item["counterexample"]), options) for item in items
+    ]
+    if layers is not None:
+        results.append(net_replay.check_certificate(module, symmetry, layers, options))
+    return results

@@ -60,6 +60,3 @@ def main() -> None:
     except SymcheckError as error:  # settings that cannot be used; commands report their own
         typer.echo(f"symcheck: {error}", err=True)
         sys.exit(ExitCode.UNUSABLE)
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(ExitCode.INTERRUPTED)

@@ -37,6 +37,22 @@ def test_an_equivariant_network_is_proved(folder):
     assert json.loads((folder / "r.json").read_text())["verdict"] == "proved"
 
 
+def test_a_certificate_replays_and_fails_for_other_weights(folder):
+    shutil.copy(EXAMPLES, folder / "nets.py")
+    (folder / "plain.py").write_text(
+        "import nets\nimport symcheck.nn\ndef net(): return symcheck.nn.to_dense(nets.equivariant())\n"
+    )
+    run("verify-net", "plain.py:net", "--symmetry", "cartpole/mirror", "--json", "r.json", "--quiet")
+    code, output = run("replay", "r.json")
+    assert code == 0, output
+    assert "proved     layer_certificate" in output
+    changed = (folder / "r.json").read_text().replace("plain.py:net", "nets.py:one_weight_off")
+    (folder / "r.json").write_text(changed)
+    code, output = run("replay", "r.json")
+    assert code == 1, output
+    assert "layer_certificate FAILED" in output
+
+
 def test_observations_of_an_environment_are_tested_too(folder):
     words = ["--symmetry", "cartpole/mirror", "--env", "CartPole-v1", "--outputs", "action,invariant"]
     code, output = run("verify-net", f"{EXAMPLES}:equivariant", *words)
