@@ -338,7 +338,7 @@ class Group:
         return self.word_name(self.word(g))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and self.generators == other.generators
+        return self is other or (isinstance(other, Group) and self.generators == other.generators)
 
     def __hash__(self) -> int:
         return hash(self.generators)

@@ -129,6 +129,6 @@ def components(maps: Sequence[Integers]) -> Integers:
 def _flatten(label: Integers) -> Integers:
     while True:
         further = label[label]
-        if np.array_equal(further, label):
+        if (further == label).all():
             return label
         label = further

@@ -348,8 +348,8 @@ def require_same_group(first: Representation, second: Representation, *, names: 
     Raises:
         RepresentationError: the groups have different generators.
     """
-    for name, rho in zip(names, (first, second), strict=True):
-        require_representation(rho, name)
+    require_representation(first, names[0])
+    require_representation(second, names[1])
     if first.group != second.group:
         raise RepresentationError(
             f"{names[1]} must represent the same group as {names[0]}: got {first.group.name!r} (order "
