@@ -108,14 +108,17 @@ def report(what: str, seconds: float) -> None:
 
 def main() -> None:
     """Measure everything."""
-    wide = mirror_mlp(1024, 3)
+    wide, full = mirror_mlp(1024, 3), NetOptions(samples=10_000)
     report(
         "proof, 1024-wide MLP of three hidden layers", best(lambda: NetContext(wide, MIRROR, NetOptions(), print).proof)
     )
-    report("the same with 10,000 pairs in both precisions", best(lambda: run_net(wide, MIRROR), 1))
+    report("the same with 10,000 pairs in both precisions", best(lambda: run_net(wide, MIRROR, options=full), 1))
     small = mirror_mlp()
-    report("CartPole-sized MLP: proof and 10,000 pairs in both precisions", best(lambda: run_net(small, MIRROR)))
-    context = NetContext(small, MIRROR, NetOptions(), lambda event: None)
+    report(
+        "CartPole-sized MLP: proof and 10,000 pairs in both precisions",
+        best(lambda: run_net(small, MIRROR, options=full)),
+    )
+    context = NetContext(small, MIRROR, full, lambda event: None)
     report("10,000 pairs in both precisions alone", best(lambda: NetContext.measured.func(context)))  # type: ignore[attr-defined]
     spoilt = mirror_mlp()
     with torch.no_grad():

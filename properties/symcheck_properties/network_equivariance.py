@@ -126,5 +126,5 @@ def _detail(context: NetContext) -> str:
         roles = ", ".join(f"{claim.path} as {claim.role}" for claim in context.outputs)
         sentences.append(f"By their sizes, outputs move so: {roles}.")
     if context.subject.one_by_one:
-        sentences.append("Samples of a batch influence each other; inputs were run one by one.")
+        sentences.append("Inputs were run one by one: samples of a batch influence each other, or only one fits.")
     return " ".join(sentences)

@@ -84,7 +84,7 @@ class NetContext:
         self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self._output_shapes(net), outputs)
         self.observations = _stacked(options.observations, shape)
         self.stochastic = self._is_stochastic()
-        if not self.stochastic and options.mode == "eval":
+        if not self.stochastic and options.mode == "eval" and not self.subject.one_by_one:
             self.subject.one_by_one = self._mixes_samples()
 
     def _output_shapes(self, net: nn.Module) -> dict[str, tuple[int, ...]]:

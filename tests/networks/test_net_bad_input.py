@@ -150,13 +150,18 @@ def test_torchscript_files_are_tested(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_exported_files_are_tested(tmp_path: Path) -> None:
+def test_exported_files_are_proved_whether_they_take_batches_or_not(tmp_path: Path) -> None:
     file = tmp_path / "net.pt2"
-    batch = torch.export.Dim("batch", min=1)
-    program = torch.export.export(mirror_mlp(), (torch.zeros(3, 4),), dynamic_shapes=({0: batch},))
-    torch.export.save(program, file)
-    result = run_net(resolve_network(str(file)), mirror(), options=NetOptions(samples=200))
-    assert result.verdict in ("passed", "proved")
+    batch = {0: torch.export.Dim("batch", min=1)}
+    off = mirror_mlp()
+    with torch.no_grad():
+        off[2].weight[3, 5] *= 1 + 1e-6
+    for size, shapes in ((3, (batch,)), (1, None)):
+        for net, verdict, places in ((mirror_mlp(), "proved", set()), (off, "failed", {"2"})):
+            torch.export.save(torch.export.export(net, (torch.zeros(size, 4),), dynamic_shapes=shapes), file)
+            result = run_net(resolve_network(str(file)), mirror(), options=NetOptions(samples=200))
+            assert result.verdict == verdict
+            assert {p.location for p in result.properties if p.verdict == "failed"} == places
 
 
 def test_nothing_can_be_reached_through_an_object_that_is_no_network() -> None:

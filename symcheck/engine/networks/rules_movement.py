@@ -229,6 +229,13 @@ def regrouped(shape: tuple[int, ...], keyed: Keyed, what: str) -> Tracked:
     return Tracked(shape, *groups)
 
 
+def _sliced(x: torch.Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """Entries start, start + step, ... before end along one axis, as exported graphs write it."""
+    place = [slice(None)] * x.ndim
+    place[dim] = slice(start, end, step)
+    return x[tuple(place)]
+
+
 def _register_movers() -> None:
     def mover(name: str, function: Any) -> None:
         def apply(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -246,6 +253,7 @@ def _register_movers() -> None:
     )
     for name in names.split():
         mover(name, getattr(torch.Tensor, name, None) or getattr(torch, name))
+    mover("slice", _sliced)
     for name in ("T", "mT", "H", "mH"):
         mover(name, lambda x, attribute=name: getattr(x, attribute))
     for name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"):

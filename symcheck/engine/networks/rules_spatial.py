@@ -265,7 +265,7 @@ def pool(
         value = unsigned(call, value)
     dilation = kwargs.get("dilation", args[0] if args and kind.startswith("max") else 1)
     kernel = _line(kernel_size) if kind.endswith("1d") else _two(kernel_size)
-    axes = _window_axes(value, kernel, kernel_size if stride is None else stride, padding, dilation)
+    axes = _window_axes(value, kernel, stride or kernel_size, padding, dilation)
     name = call.owner()
     chosen = _spatial_split(call, value, axes, name, kind)
     channel, _, _ = channel_classes(value)

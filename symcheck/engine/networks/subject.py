@@ -68,8 +68,20 @@ class Subject:
         self.training = training
         cast = None if dtype is None else self.dtype
         self.deployed = copied(net, device=self.device, dtype=cast).train(training)
-        self.one_by_one = False
+        self.one_by_one = self._takes_only_one()
         self.exact = self._float64_copy(net, training)
+
+    def _takes_only_one(self) -> bool:
+        """Whether batches of one input run and batches of two do not, as in graphs exported for one input."""
+        try:
+            self._forward(np.zeros((2, *self.shape)), False)
+        except TargetError:
+            try:
+                self._forward(np.zeros((1, *self.shape)), False)
+            except TargetError:
+                return False
+            return True
+        return False
 
     def _float64_copy(self, net: nn.Module, training: bool) -> nn.Module:
         """A copy that runs in float64, without gradients of parameters; the deployed one where none does."""
@@ -78,7 +90,7 @@ class Subject:
             for parameter in exact.parameters():
                 parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
             with torch.no_grad():
-                _in_float64(exact, torch.zeros(2, *self.shape, dtype=torch.float64))
+                _in_float64(exact, torch.zeros(1 if self.one_by_one else 2, *self.shape, dtype=torch.float64))
         except Exception:  # quantised layers, bits read as other numbers: what it is, the deployed copy may do as well
             self.coarse = True
             return self.deployed
@@ -122,8 +134,8 @@ class Subject:
         """Multiplications in the linear layers and convolutions that one input passes through."""
         counter = ProductCounter()
         with counter:
-            self._forward(np.zeros((2, *self.shape)), False)
-        return counter.products // 2
+            self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
+        return counter.products if self.one_by_one else counter.products // 2
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Path of each output to its shape without the batch axis.
@@ -131,7 +143,7 @@ class Subject:
         Raises:
             TargetError: as `run`; also when there is no floating output at all.
         """
-        example = np.zeros((2, *self.shape))
+        example = np.zeros((1 if self.one_by_one else 2, *self.shape))
         found = {path: tuple(tensor.shape[1:]) for path, tensor in self._forward(example, False).items()}
         if not found:
             raise TargetError("returns no tensor.", where="network", remedy="Return logits, means or values.")

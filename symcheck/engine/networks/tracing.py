@@ -34,7 +34,7 @@ _SAME_SIGNATURE_NAMES = (
     "abs adaptive_avg_pool2d adaptive_max_pool2d add addmm amax avg_pool2d cat chunk clone contiguous conv1d "
     "conv2d detach div dropout elu expand flatten gelu group_norm hardtanh layer_norm leaky_relu linear "
     "log_softmax matmul max_pool2d mean mm mul neg permute relu reshape select sigmoid silu softmax softplus "
-    "split squeeze stack sub sum sym_size t tanh transpose unsqueeze view "
+    "split squeeze stack sub sum sym_size t tanh transpose unsqueeze view unflatten index_select slice pad prelu relu_ "
 )
 SAME_SIGNATURE = frozenset(_SAME_SIGNATURE_NAMES.split())
 """Operators of exported graphs that take their arguments as the torch function of the same name does."""
@@ -177,6 +177,7 @@ class Tracer(Float64Mode):
         changed = [t for t, version in zip(inputs, versions, strict=True) if t._version != version]
         known = self._follow(name, args, kwargs, values, result)
         self._learn_results(result, known)
+        self._pass_owner_on(inputs, values, result)
         self._forget_aliases(changed, result, name)
         return result
 
@@ -227,6 +228,13 @@ class Tracer(Float64Mode):
             if value is not None and not isinstance(value, Opaque) and k == 0:
                 trusted = all(record.level == "exact" for record in self.records)
                 self.log[self._calls] = Logged(value, as_array(tensor).reshape(-1), trusted)
+
+    def _pass_owner_on(self, inputs: list[torch.Tensor], values: list[Value | None], result: Any) -> None:
+        """What is computed from a layer's parameters alone is that layer's weight too."""
+        if isinstance(result, torch.Tensor) and inputs and all(value is None for value in values):
+            owner = next((self.owners[id(tensor)] for tensor in inputs if self.owners.get(id(tensor))), "")
+            if owner:
+                self.owners.setdefault(id(result), owner)
 
     def _forget_aliases(self, changed: list[torch.Tensor], result: Any, name: str) -> None:
         for tensor in changed:
