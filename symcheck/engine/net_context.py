@@ -20,6 +20,7 @@ from symcheck.engine.networks.counterexamples import counterexample_of
 from symcheck.engine.networks.diagnosis import causes
 from symcheck.engine.networks.location import first_nonfinite_module
 from symcheck.engine.networks.measuring import Measured, difference, measure, output_scale
+from symcheck.engine.networks.precision import followable
 from symcheck.engine.networks.proof import Proof, prove, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.shapes import input_shape, mismatch
@@ -106,7 +107,7 @@ class NetContext:
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
         usual = self.subject.run(example, exact=True)
         return prove(
-            self.subject.exact,
+            followable(self.subject.exact, self.subject.shape),
             self.inputs,
             self.outputs,
             example,

@@ -147,6 +147,11 @@ def test_torchscript_files_are_tested(tmp_path: Path) -> None:
     torch.jit.save(torch.jit.trace(mirror_mlp(), torch.zeros(2, 4)), script)
     result = run_net(resolve_network(str(script)), mirror(), options=NetOptions(samples=200))
     assert result.verdict in ("passed", "proved")
+    off = mirror_mlp()
+    with torch.no_grad():
+        off[2].weight[3, 5] *= 1.001
+    torch.jit.save(torch.jit.trace(off, torch.zeros(2, 4)), script)
+    assert run_net(resolve_network(str(script)), mirror(), options=NetOptions(samples=200)).verdict == "failed"
 
 
 @pytest.mark.slow

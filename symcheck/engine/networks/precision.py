@@ -8,6 +8,7 @@ deployed network, casts included, is judged apart, against its own rounding.
 from __future__ import annotations
 
 import copy
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -139,6 +140,34 @@ def copied(net: nn.Module, *, device: torch.device, dtype: torch.dtype | None = 
             where=type(net).__name__,
             remedy="Give a factory that builds it, or detach tensors that hang on its attributes.",
         ) from error
+
+
+def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
+    """A form of a float64 network whose torch functions can be followed: of TorchScript, its converted graph.
+
+    Args:
+        net: the network.
+        shape: of one input, without the batch axis.
+
+    Returns:
+        The network itself where it is no TorchScript, or this torch cannot convert it.
+    """
+    if not isinstance(net, torch.jit.ScriptModule):
+        return net
+    log = logging.getLogger("torch._export.non_strict_utils")
+    found, log.disabled = log.disabled, True
+    try:
+        from torch._export.converter import TS2EPConverter
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            example = torch.zeros(1, *shape, dtype=torch.float64)
+            converted: nn.Module = TS2EPConverter(net, (example,)).convert().module()
+            return converted
+    except Exception:  # the converter is no public part of torch; without it the network is tested
+        return net
+    finally:
+        log.disabled = found
 
 
 def in_float64(net: nn.Module) -> nn.Module:

@@ -163,8 +163,8 @@ def conv(
 ) -> Value:
     """Cross-correlation: filters are matched as rows, moved by the channels' action and the square."""
     value = tracked(call, x)
-    name, kind = call.owner(weight, bias), "Conv2d" if call.name == "conv2d" else "Conv1d"
     W = call.constant(weight)
+    name, kind = call.owner(weight, bias), "Conv1d" if W.ndim == 3 else "Conv2d"
     W = W[:, :, None, :] if W.ndim == 3 else W
     b = np.zeros(len(W)) if bias is None else call.constant(bias)
     axes = _window_axes(value, (W.shape[2], W.shape[3]), stride, padding, dilation)
@@ -173,6 +173,25 @@ def conv(
     channel, first, _ = channel_classes(value)
     W = _summed_channels(W, channel, len(first))
     return match_filters(call, W, b, chosen, LayerRecord(name, kind))
+
+
+@rule("aten.convolution")
+def exported_convolution(
+    call: Call,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Value:
+    """A convolution as converted graphs write it."""
+    if transposed:
+        raise NotUnderstoodError("transposed convolutions of converted graphs are not understood")
+    return conv(call, x, weight, bias, stride, padding, dilation, groups)
 
 
 def _ungrouped(W: FloatArray, groups: int) -> FloatArray:

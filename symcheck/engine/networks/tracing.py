@@ -63,8 +63,9 @@ class Call:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the result."""
-        return tuple(self.result.shape)
+        """Shape of the result; of the first, where there are several."""
+        first = self.result if isinstance(self.result, torch.Tensor) else self.result[0]
+        return tuple(first.shape)
 
     def value(self, tensor: Any) -> Value | None:
         """What is known of a tensor; None for constants and plain numbers."""
@@ -214,7 +215,10 @@ class Tracer(Float64Mode):
         try:
             if name not in RULES:
                 raise NotUnderstoodError(f"{name} is not understood")
-            return RULES[name](call, *args, **kwargs)
+            value = RULES[name](call, *args, **kwargs)
+            if len(tensors) > 1 and not isinstance(value, list):
+                return [value] + [Opaque(f"further results of {name}", where)] * (len(tensors) - 1)
+            return value
         except NotUnderstoodError as error:
             return Opaque(error.reason, where, error.record)
         except TypeError as error:
