@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -78,7 +77,7 @@ def intertwiner_basis(
     character theory replace its Algorithm 1.
     """
     require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
-    return _basis(rho_in, rho_out, rho_in, (rho_out.dim, rho_in.dim), kind, seed)
+    return _basis(rho_in, rho_out, (rho_out.dim, rho_in.dim), None, kind, seed)
 
 
 def conv_intertwiner_basis(
@@ -121,14 +120,7 @@ def conv_intertwiner_basis(
     height, width = read_kernel_size(kernel_size)
     require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
     grids.check_spatial(rho_in.group, spatial, size=(height, width))
-    patch = _patch(rho_in, height, width, tuple(spatial))
-    return _basis(rho_in, rho_out, patch, (rho_out.dim, rho_in.dim, height, width), kind, seed)
-
-
-@lru_cache(maxsize=64)
-def _patch(rho_in: Representation, height: int, width: int, spatial: tuple[str, ...]) -> Representation:
-    """The action on a filter's inputs; kept with its characters and content for the same representation object."""
-    return grids.with_grid(rho_in, height, width, spatial)
+    return _basis(rho_in, rho_out, (rho_out.dim, rho_in.dim, height, width), tuple(spatial), kind, seed)
 
 
 def read_kernel_size(kernel_size: int | tuple[int, int]) -> tuple[int, int]:
@@ -147,16 +139,17 @@ def read_kernel_size(kernel_size: int | tuple[int, int]) -> tuple[int, int]:
 def _basis(
     rho_in: Representation,
     rho_out: Representation,
-    patch: Representation,
     shape: tuple[int, ...],
+    spatial: tuple[str, ...] | None,
     kind: Kind,
     seed: int,
 ) -> IntertwinerBasis:
-    """The basis between `patch` (rho_in with the filter's pixels) and rho_out, from the cache where it is there."""
+    """The basis between rho_in, with a filter's pixels, and rho_out, from the cache where it is there."""
     if kind not in KINDS:
         raise OptionError(f"no kind of basis is called {kind!r}.", where="kind", remedy=suggestion(str(kind), KINDS))
-    key = (rho_in.content, patch.content, rho_out.content, shape, kind, seed if kind == "random" else 0)
+    key = (rho_in.content, rho_out.content, shape, spatial, kind, seed if kind == "random" else 0)
     if key not in _cache:
+        patch = rho_in if spatial is None else grids.with_grid(rho_in, shape[2], shape[3], spatial)
         built = _build(rho_in, rho_out, patch, shape, kind, seed)
         if built.size > CACHED_ENTRIES:
             return built
@@ -170,7 +163,6 @@ def _basis(
 def clear_cache() -> None:
     """Forgets every basis built so far."""
     _cache.clear()
-    _patch.cache_clear()
 
 
 def _build(

@@ -110,6 +110,11 @@ def image_grid(G: Group, height: int, width: int, spatial: Sequence[str]) -> Sig
     if not all(isinstance(n, int | np.integer) and n >= 1 for n in (height, width)):
         raise RepresentationError(f"expected a positive height and width, got {height} x {width}.", where="image_grid")
     check_spatial(G, spatial, size=(height, width))
+    return _grid(G, int(height), int(width), tuple(spatial))
+
+
+@lru_cache(maxsize=64)
+def _grid(G: Group, height: int, width: int, spatial: tuple[str, ...]) -> SignedPermutationRepresentation:
     images = [_images(name, height, width) for name in spatial]
     return SignedPermutationRepresentation(G, images, name=f"{height} x {width} grid", check=False)
 
