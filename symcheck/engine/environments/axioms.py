@@ -65,7 +65,8 @@ def judge_axioms(name: str, bench: Workbench) -> PropertyResult:
             checked=len(relations) * len(parts),
             max_residual=0.0,
             unit="entries of the matrices",
-            detail=f"all {len(relations)} relations of {bound.group.name} hold for the data that defines the maps.",
+            detail=f"Every relation of {bound.group.name} holds for the data that defines the maps "
+            f"({', '.join(parts)}).",
         )
     return _on_samples(name, bench, relations, parts)
 

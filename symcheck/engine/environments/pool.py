@@ -53,7 +53,7 @@ class Pool:
 
         Example:
             >>> Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region()
-            '2 states: 1 from uniform-policy rollouts, 1 start states'
+            '2 states: 1 from uniform-policy rollouts, 1 where episodes start'
         """
         counts = Counter(situation.origin for situation in self.situations)
         parts = [f"{count} {_ORIGINS.get(origin, origin)}" for origin, count in counts.items()]
@@ -62,7 +62,7 @@ class Pool:
 
 _ORIGINS = {
     "rollout": "from uniform-policy rollouts",
-    "start": "start states",
+    "start": "where episodes start",
     "exploration": "reached by exploring toward extremes",
     "box": "drawn from the box of states",
     "sample": "proposed by state access",
