@@ -111,6 +111,8 @@ def _bound(context: NetContext) -> dict[str, Any] | None:
 def _detail(context: NetContext) -> str:
     decision, measured = context.decision, context.measured
     sentences = [decision.why[0].upper() + decision.why[1:] + "."]
+    if context.silent_fault:
+        sentences.append(f"{context.silent_fault[0].upper()}{context.silent_fault[1:]}.")
     if measured.nonfinite is None:
         sentences.append(
             f"Largest residual {measured.relative:.1e} of the output's scale over {measured.pairs} pairs, on "

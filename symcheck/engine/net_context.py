@@ -23,11 +23,12 @@ from symcheck.engine.networks.measuring import Measured, difference, measure, ou
 from symcheck.engine.networks.precision import followable
 from symcheck.engine.networks.proof import Proof, prove, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
+from symcheck.engine.networks.search import revealing_inputs
 from symcheck.engine.networks.shapes import input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray, SignedPermutation
-from symcheck.engine.networks.verdicts import EXACT, Decision, decide
+from symcheck.engine.networks.verdicts import EXACT, Decision, decide, is_wrong_weight
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.symmetry import Symmetry
@@ -64,6 +65,7 @@ class NetContext:
         self.options = options
         self._emit = emit
         self._started = time.monotonic()
+        self.searched = 0
         self.certificate: Mapping[int, Sequence[SignedPermutation]] = {}
         net = adapted(net)
         outputs = options.outputs if options.outputs is not None else getattr(net, "roles", None)
@@ -138,12 +140,15 @@ class NetContext:
             for units in units_at_fault(self.proof):
                 awake = activated(self.subject, self.inputs, units, rng)
                 measure(self.subject, self.inputs, self.outputs, awake, deadline=deadline, tick=tick, into=found)
+        if self._fault_is_silent(found) and (deadline is None or time.monotonic() < deadline):
+            shown, self.searched = revealing_inputs(self.subject, self.inputs, self.outputs, rng, EXACT)
+            measure(self.subject, self.inputs, self.outputs, shown, tick=tick, into=found)
         return found
 
     def _fault_is_silent(self, found: Measured) -> bool:
-        """Whether a layer is at fault although no output shows it so far."""
-        at_fault = self.proof is not None and self.proof.level == "failed"
-        return at_fault and found.nonfinite is None and found.relative <= EXACT
+        """Whether a weight is wrong although no output shows it so far."""
+        failure = None if self.proof is None else self.proof.first_failure
+        return failure is not None and is_wrong_weight(failure) and found.nonfinite is None and found.relative <= EXACT
 
     def _samples(self) -> int:
         """As asked; else 10,000 pairs, fewer for large inputs and networks, whose passes cost more."""
@@ -188,12 +193,24 @@ class NetContext:
     def causes(self) -> tuple[str, ...]:
         """Likely causes of a failure."""
         worst = self.measured.worst
+        if self.silent_fault:
+            return (self.silent_fault,)
         if self.decision.verdict != "failed" or worst is None:
             return ()
         if self.measured.nonfinite is not None:
             return ("the network divides by zero, or takes a root or logarithm outside its domain, on this input",)
         rng = np.random.default_rng((self.options.seed, 3))
         return causes(self.subject, self.inputs, self.outputs, self.proof, worst.path, worst.generator, rng)
+
+    @property
+    def silent_fault(self) -> str:
+        """What the weights of a layer lack although no output shows it, in one sentence; "" where nothing is."""
+        failure = None if self.proof is None else self.proof.first_failure
+        if failure is None or not is_wrong_weight(failure) or self.decision.verdict == "failed":
+            return ""
+        what = f"{failure.place} differs by {failure.ulps:.3g} float32 ulps from what the symmetry asks"
+        tried = self.measured.pairs + self.searched
+        return f"layer {failure.name}: {what}, but none of {tried:,} inputs tried shows it (its units may be silent)"
 
     @property
     def region(self) -> str:

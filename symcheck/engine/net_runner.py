@@ -137,7 +137,8 @@ def _method_reason(context: NetContext, interrupted: bool) -> str:
 def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...]:
     if interrupted or context.stochastic or context.proof is None:
         return ()
-    words = {"exact": "proved", "rounded": "passed", "failed": "failed"}
+    at_fault = "failed" if context.decision.verdict == "failed" else "undecided"  # wrong, but no output shows it
+    words = {"exact": "proved", "rounded": "passed", "failed": at_fault}
     return tuple(
         {
             "name": record.name,

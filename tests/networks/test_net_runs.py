@@ -52,6 +52,29 @@ def test_what_was_not_followed_is_named_with_its_line() -> None:
     assert "test_net_runs.py:" in result.method_reason
 
 
+def test_a_wrong_weight_of_a_dead_unit_passes_and_is_mentioned() -> None:
+    net = mirror_mlp()
+    with torch.no_grad():
+        other = int((net[0].weight + net[0].weight[5]).abs().sum(1).argmin())
+        net[2].weight[:, [5, other]] = 0.0
+        net[0].weight[5, 0] *= 1.001
+    result = run_net(net, mirror())
+    found = result.properties[-1]
+    assert result.verdict == "passed"
+    assert "layer 0: unit" in found.causes[0]
+    assert "none of" in found.detail
+    assert [layer["verdict"] for layer in result.layers] == ["undecided", "proved", "proved"]
+
+
+def test_a_unit_that_fires_on_one_input_in_a_hundred_thousand_is_caught() -> None:
+    net = mirror_mlp()
+    with torch.no_grad():
+        other = int((net[0].weight + net[0].weight[5]).abs().sum(1).argmin())
+        net[0].bias[[5, other]] = -100.0
+        net[2].weight[3, 5] *= 1.1
+    assert run_net(net, mirror()).verdict == "failed"
+
+
 class Hidden(nn.Module):
     """Answers with a symmetric network when gradients are on, and with another when they are off."""
 

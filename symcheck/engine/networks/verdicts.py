@@ -92,7 +92,12 @@ def decide(
 def _wrong_weight(proof: Proof) -> bool:
     """Whether weights were matched and one of them is wrong; layers that could not be matched are judged by outputs."""
     failure = proof.first_failure
-    return proof.level == "failed" and failure is not None and failure.certain and failure.residual is not None
+    return proof.level == "failed" and failure is not None and is_wrong_weight(failure)
+
+
+def is_wrong_weight(record: LayerRecord) -> bool:
+    """Whether a failed layer was matched, so that a difference is a wrong weight and no symmetric accident."""
+    return record.certain and record.residual is not None
 
 
 def _vacuous(measured: Measured, excused: Collection[str]) -> str:

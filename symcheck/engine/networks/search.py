@@ -1,0 +1,70 @@
+"""Many plain inputs in search of one that shows a fault which the weights already know of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.sampling import Family
+from symcheck.engine.networks.subject import Subject
+
+MOST_INPUTS = 400_000
+PRODUCTS = 3_000_000_000
+"""Multiplications that the search may cost on one side of the claim: about two seconds on one core."""
+BLOCK = 10_000
+KEPT = 64
+
+
+def revealing_inputs(
+    subject: Subject,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    rng: np.random.Generator,
+    threshold: float,
+) -> tuple[list[Family], int]:
+    """Inputs whose outputs do not move as claimed, from a long search over directions and scales in float64.
+
+    Args:
+        subject: the network.
+        inputs: how inputs move.
+        outputs: how outputs should move.
+        rng: the source of randomness.
+        threshold: residual over output scale from which an input shows the fault.
+
+    Returns:
+        The worst inputs of the first block that shows it, or nothing; and how many inputs were tried.
+    """
+    size = max(1, int(np.prod(inputs.shape)))
+    cost = max(subject.products(), size, 1)
+    wanted = int(min(MOST_INPUTS, max(BLOCK // 10, PRODUCTS // cost)))
+    rows = max(1, min(BLOCK, 4_000_000 // size))
+    tried = 0
+    while tried < wanted:
+        scale = 10.0 ** rng.uniform(-2, 2)
+        x = scale * rng.normal(size=(min(rows, wanted - tried), *inputs.shape))
+        tried += len(x)
+        worst = _residuals(subject, inputs, outputs, x)
+        if worst.max(initial=0.0) > threshold:
+            return [Family("a long search at scales 0.01 to 100", x[np.argsort(-worst)[:KEPT]])], tried
+    return [], tried
+
+
+def _residuals(
+    subject: Subject,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    x: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The largest residual over output scale of each input, shape (n,)."""
+    before = subject.run(x, exact=True)
+    worst = np.zeros(len(x))
+    for generator in range(len(inputs.motions)):
+        after = subject.run(inputs.apply(generator, x), exact=True)
+        for claim in outputs:
+            wanted = claim.apply(generator, before[claim.path], x)
+            gap = difference(wanted, after[claim.path]).max(axis=1, initial=0.0)
+            worst = np.maximum(worst, gap / output_scale(wanted, after[claim.path]))
+    return worst
