@@ -25,13 +25,13 @@ class Kept:
     weight: Tensor
     bias: Tensor | None
     versions: tuple[tuple[int, int, torch.dtype], ...]
-    memory: tuple[tuple[Words, Words], ...]
+    memory: tuple[tuple[Words, bytes], ...]
 
     @staticmethod
     def of(weight: Tensor, bias: Tensor | None, *parameters: Tensor | None) -> Kept:
         """Keeps a weight that was just made of these parameters."""
         words = [_words(p) for p in parameters if p is not None and p.device.type == "cpu"]
-        return Kept(parameters, weight, bias, _versions(parameters), tuple((live, live.copy()) for live in words))
+        return Kept(parameters, weight, bias, _versions(parameters), tuple((live, live.tobytes()) for live in words))
 
     def holds(self, *parameters: Tensor | None) -> bool:
         """Whether the parameters are still those that the weight was made of."""
@@ -40,7 +40,11 @@ class Kept:
                 return False
         if _versions(parameters) != self.versions:
             return False
-        return all(not (live != copied).any() for live, copied in self.memory)
+        # bytes are copied and compared faster than arrays are compared: 0.7 us against 1.7 us for 32 kB
+        for live, copied in self.memory:  # noqa: SIM110  (a generator costs as much as the comparison)
+            if live.tobytes() != copied:
+                return False
+        return True
 
 
 def _versions(parameters: Iterable[Tensor | None]) -> tuple[tuple[int, int, torch.dtype], ...]:
