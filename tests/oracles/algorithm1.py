@@ -24,14 +24,17 @@ def symmetrize(weights: Array, rho_in: Representation, rho_out: Representation) 
 
 
 def algorithm1(
-    rho_in: Representation, rho_out: Representation, *, samples: int | None = None, seed: int = 0
+    rho_in: Representation, rho_out: Representation, *, samples: int | None = None, seed: int = 0, full: bool = False
 ) -> tuple[Array, Array]:
-    """Orthonormal bases of the intertwiners and of their complement, (rank, dim_out * dim_in) and the rest."""
+    """Orthonormal bases of the intertwiners and of their complement, (rank, dim_out * dim_in) and the rest.
+
+    `full` also computes the left-singular vectors, which nobody needs: NumPy's default, and the published code's.
+    """
     size = rho_in.dim * rho_out.dim
     count = samples or 2 * size + 5
     drawn = np.random.default_rng(seed).normal(size=(count, rho_out.dim, rho_in.dim))
     stacked = symmetrize(drawn, rho_in, rho_out).reshape(count, size)
-    _, singular, right = np.linalg.svd(stacked, full_matrices=count < size)
+    _, singular, right = np.linalg.svd(stacked, full_matrices=full or count < size)
     # Averages of unit normals are of size 1; what should vanish is rounding, 100 ulp of the largest (1e8 for shears).
     rank = int((singular > max(1e-9, 2e-14 * float(singular[0]))).sum())
     return right[:rank], right[rank:]
