@@ -79,6 +79,27 @@ def test_the_bound_over_a_box_is_above_every_sampled_residual_and_close() -> Non
     assert sampled <= bound["value"] <= 20 * sampled
 
 
+@pytest.mark.parametrize("layer", ["conv1", "conv2"])
+@pytest.mark.parametrize("middle", [None, nn.MaxPool2d(2), nn.AvgPool2d(3, 1, 1)])
+def test_the_bound_of_a_convolutional_network_is_above_every_sampled_residual(
+    layer: str, middle: nn.Module | None
+) -> None:
+    net = GridNet(7, middle=middle).double()
+    with torch.no_grad():
+        getattr(net, layer).weight[1, 0, 1, 2] *= 1 + 1e-9
+    result = run(net, turn(), input_shape=(1, 21, 21), samples=200)
+    assert result.verdict == "passed"
+    bound = named(result, "layer_certificate").bound
+    assert bound is not None
+    x = torch.rand(300, 1, 21, 21, dtype=torch.float64) * 2 - 1
+    with torch.no_grad():
+        policy, turned = net(x)[0], net(torch.rot90(x, 1, (2, 3)))[0]
+    sampled = (policy[:, [0, 4, 1, 2, 3]] - turned).abs().max().item()
+    assert 0 < sampled <= bound["value"]
+    # whole windows of the largest input are far from what images show; more than this would say nothing
+    assert bound["value"] <= 1e4 * sampled
+
+
 def test_a_c4_network_is_proved_and_its_cousin_with_even_filters_names_sizes_that_would_do() -> None:
     assert run(GridNet(7), turn(), input_shape=(1, 21, 21)).verdict == "proved"
     result = run(GridNet(6), turn(), input_shape=(1, 21, 21))

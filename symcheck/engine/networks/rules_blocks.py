@@ -56,6 +56,12 @@ def block_keys(value: Tracked, blocks: IntArray) -> tuple[IntArray, list[tuple[I
     return numbers, images
 
 
+LIPSCHITZ = frozenset({"mean", "amax", "amin", "max", "min"}) | frozenset(
+    f"adaptive_{kind}_pool{rank}d" for kind in ("avg", "max") for rank in (1, 2)
+)
+"""Reductions that move by no more than the entry that moves most."""
+
+
 def reduced(call: Call, value: Tracked, blocks: IntArray, shape: tuple[int, ...], *, mode: str) -> Tracked:
     """One entry per block. Mode "linear": a common sign passes; "even": signs vanish; "plain": no signs."""
     if mode == "plain":
@@ -67,7 +73,7 @@ def reduced(call: Call, value: Tracked, blocks: IntArray, shape: tuple[int, ...]
             raise NotUnderstoodError(f"{call.name} over entries that the action negates differently")
         rows.append(([moved], common if mode == "linear" else np.ones_like(common)))
     result = regrouped(shape, Keyed([numbers], rows), f"{call.name} over blocks that do not fit together")
-    if value.interval is not None and call.name in ("mean", "amax", "amin", "max", "min", "adaptive_avg_pool2d"):
+    if value.interval is not None and call.name in LIPSCHITZ:
         size = value.interval.size[value.cls[blocks]].max(axis=1)
         drift = value.interval.drift[value.cls[blocks]].max(axis=1)
         first = np.empty(result.classes, dtype=np.int64)

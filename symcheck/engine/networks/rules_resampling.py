@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_movement import moved_entries, still_spatial
 from symcheck.engine.networks.rules_pointwise import tracked, unsigned
-from symcheck.engine.networks.rules_spatial import assembled, match_filters, pair_of
+from symcheck.engine.networks.rules_spatial import assembled, channel_interval, match_filters, pair_of
 from symcheck.engine.networks.squares import Square, channel_classes, splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import LayerRecord, Tracked, Value
@@ -157,7 +157,7 @@ def transposed_convolution(
     if len(first) != W.shape[1]:
         raise NotUnderstoodError(f"{kind} of duplicate channels is not understood")
     b = np.zeros(len(W)) if bias is None else call.constant(bias)
-    return match_filters(call, W, b, chosen, LayerRecord(name, kind))
+    return match_filters(call, W, b, chosen, LayerRecord(name, kind), channel_interval(value))
 
 
 def _one_sided(

@@ -21,6 +21,7 @@ from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
     FloatArray,
     IntArray,
+    Interval,
     LayerRecord,
     SignedPermutation,
     Tracked,
@@ -101,9 +102,16 @@ def _problem(square: Square, axes: tuple[Axis, Axis]) -> str:
 
 
 def assembled(
-    shape: tuple[int, ...], channel: IntArray, images: list[SignedPermutation], chosen: list[Split]
+    shape: tuple[int, ...],
+    channel: IntArray,
+    images: list[SignedPermutation],
+    chosen: list[Split],
+    interval: Interval | None = None,
 ) -> Tracked:
-    """The value of that shape whose channels are moved by `images` and whose positions by the squares."""
+    """The value of that shape whose channels are moved by `images` and whose positions by the squares.
+
+    `interval` has the bounds of each class of channels, which hold at every position.
+    """
     height, width = (shape[2] if len(shape) == 4 else 1), shape[-1]
     area = height * width
     cls = (channel[:, None] * area + np.arange(area)[None, :]).reshape(-1)
@@ -114,7 +122,17 @@ def assembled(
         target[source] = np.arange(area)
         index = (image.index[:, None] * area + target[None, :]).reshape(-1)
         result.append(SignedPermutation(index, np.repeat(image.sign, area)))
-    return Tracked(shape, cls.astype(np.int64), tuple(result))
+    everywhere = None if interval is None else Interval(interval.size.repeat(area), interval.drift.repeat(area))
+    return Tracked(shape, cls.astype(np.int64), tuple(result), interval=everywhere)
+
+
+def channel_interval(value: Tracked) -> Interval | None:
+    """Bounds of each class of channels: the largest over its positions."""
+    if value.interval is None:
+        return None
+    _, first, grid = channel_classes(value)
+    entries = grid[first].reshape(len(first), -1)
+    return Interval(value.interval.size[entries].max(axis=1), value.interval.drift[entries].max(axis=1))
 
 
 def _two(item: Any) -> tuple[int, int]:
@@ -172,7 +190,7 @@ def conv(
     W = _ungrouped(W, groups)
     channel, first, _ = channel_classes(value)
     W = _summed_channels(W, channel, len(first))
-    return match_filters(call, W, b, chosen, LayerRecord(name, kind))
+    return match_filters(call, W, b, chosen, LayerRecord(name, kind), channel_interval(value))
 
 
 @rule("aten.convolution")
@@ -226,8 +244,17 @@ def _pulled_back(square: Square, filters: FloatArray) -> FloatArray:
     return np.swapaxes(moved, -2, -1) if square.transpose else moved
 
 
-def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split], record: LayerRecord) -> Value:
+def match_filters(
+    call: Call,
+    W: FloatArray,
+    b: FloatArray,
+    chosen: list[Split],
+    record: LayerRecord,
+    interval: Interval | None = None,
+) -> Value:
     """The value of a convolution whose filters W, shape (out, in, K, K), are matched as rows.
+
+    `interval` bounds each of its input channels, where that is known.
 
     Raises:
         NotUnderstoodError: with the record, where no permutation of the filters carries the action.
@@ -237,14 +264,16 @@ def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split],
     unique, channel = distinct_rows(rows)
     first = first_places(channel, len(unique))
     images: list[SignedPermutation] = []
-    judgements = []
+    judgements, gaps = [], []
     for split in chosen:
         moved = np.concatenate([moved_filters(W, split).reshape(len(W), -1), b[:, None]], axis=1)[first] + 0.0
         match = given_match(call, record, len(images), len(unique)) or match_rows(moved, unique)
         if match is None:
             raise NotUnderstoodError("too many filters to match", record)
         image = match.permutation
-        judgements.append(judge(moved[image.index], image.sign[:, None] * unique))
+        expected = image.sign[:, None] * unique
+        judgements.append(judge(moved[image.index], expected))
+        gaps.append(np.abs(moved[image.index] - expected))
         images.append(image)
         record.certain = record.certain and bool(match.close.all())
         if not match.found:
@@ -259,10 +288,38 @@ def match_filters(call: Call, W: FloatArray, b: FloatArray, chosen: list[Split],
     if not record.matched:
         record.cause = "its filters are not permuted by the symmetry"
         raise NotUnderstoodError(f"no permutation of the filters of {record.name} carries the symmetry", record)
-    result = assembled(call.shape, channel, images, chosen)
+    bounds = None if interval is None else _filter_bounds(unique, W.shape, images, gaps, interval)
+    record.bound = None if bounds is None else float(bounds.drift.max(initial=0.0))
+    result = assembled(call.shape, channel, images, chosen, bounds)
     squares = ", ".join(split.square.name for split in chosen)
     record.representation = f"{squares} with channels: " + "; ".join(image.text() for image in images)
     return result
+
+
+def _filter_bounds(
+    rows: FloatArray,
+    shape: tuple[int, ...],
+    images: list[SignedPermutation],
+    gaps: list[FloatArray],
+    interval: Interval,
+) -> Interval:
+    """d_next <= |R' W - W R| m + |W| d + |R' b - b| per filter, with m and d the bounds of whole channels.
+
+    Every output entry sums a filter over one window (or, at the border and where transposed, over part of it), so what
+    holds for the whole filter holds everywhere.
+    """
+
+    def times(weights: FloatArray, channels: FloatArray) -> FloatArray:
+        per_channel = np.abs(weights[:, :-1]).reshape(len(weights), shape[1], -1).sum(axis=2)
+        return np.asarray(per_channel @ channels)
+
+    carried = times(rows, interval.drift)
+    drift = np.zeros(len(rows))
+    for image, gap in zip(images, gaps, strict=True):
+        one = np.empty(len(rows))
+        one[image.index] = times(gap, interval.size) + gap[:, -1]
+        drift = np.maximum(drift, one + carried)
+    return Interval(times(rows, interval.size) + np.abs(rows[:, -1]), drift)
 
 
 @rule("max_pool2d", "max_pool1d", "avg_pool2d", "avg_pool1d")
@@ -288,7 +345,10 @@ def pool(
     name = call.owner()
     chosen = _spatial_split(call, value, axes, name, kind)
     channel, _, _ = channel_classes(value)
-    return assembled(call.shape, channel, [split.channels for split in chosen], chosen)
+    # the largest entry of a window, and its mean, move by no more than its entries do; other divisors may enlarge them
+    divisor = kwargs.get("divisor_override", args[2] if "avg" in kind and len(args) > 2 else None)
+    bounds = channel_interval(value) if divisor is None else None
+    return assembled(call.shape, channel, [split.channels for split in chosen], chosen, bounds)
 
 
 @rule("adaptive_avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
@@ -311,4 +371,4 @@ def adaptive(call: Call, x: Any, output_size: Any, *args: Any, **kwargs: Any) ->
     plain = Axis(size, 1, 1, 1, 0, 0)
     chosen = _spatial_split(call, value, (plain, plain), call.owner(), call.name)
     channel, _, _ = channel_classes(value)
-    return assembled(call.shape, channel, [split.channels for split in chosen], chosen)
+    return assembled(call.shape, channel, [split.channels for split in chosen], chosen, channel_interval(value))
