@@ -16,6 +16,7 @@ from torch import nn
 from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks.adapters import adapted
 from symcheck.engine.networks.onnx_graph import OPERATIONS, OnnxModule, load_onnx
+from symcheck.engine.networks.onnx_shapes import HOST, on_host
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.errors import MissingExtraError, TargetError
 
@@ -54,6 +55,9 @@ M = torch.randn(5, 6, generator=torch.Generator().manual_seed(3))
         ("Squeeze", {"axes": [1]}, (V.unsqueeze(1),), V),
         ("Clip", {}, (V, torch.tensor(-0.5), torch.tensor(0.5)), V.clamp(-0.5, 0.5)),
         ("Concat", {"axis": 1}, (V, V), torch.cat([V, V], 1)),
+        ("Slice", {}, (X, np.array([1]), np.array([2**62]), np.array([-1])), X[..., 1:]),
+        ("Gather", {"axis": 1}, (V, np.array(2)), V[:, 2]),
+        ("Gather", {"axis": 1}, (V, np.array([2, -1])), V[:, [2, 5]]),
         ("LeakyRelu", {"alpha": 0.2}, (V,), F.leaky_relu(V, 0.2)),
     ],
 )
@@ -61,6 +65,25 @@ def test_a_node_computes_what_torch_does(
     kind: str, attributes: dict[str, object], operands: tuple[torch.Tensor, ...], wanted: torch.Tensor
 ) -> None:
     assert torch.allclose(OPERATIONS[kind](attributes, *operands), wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "operands", "wanted"),
+    [
+        ("Shape", {}, (X,), [2, 3, 8, 8]),
+        ("Shape", {"start": 1, "end": 3}, (X,), [3, 8]),
+        ("Slice", {}, (np.arange(5), np.array([1]), np.array([4])), [1, 2, 3]),
+        ("Gather", {}, (np.array([7, 8, 9]), np.array(1)), 8),
+        ("Concat", {"axis": 0}, (np.array([2]), np.array([3, 4])), [2, 3, 4]),
+        ("Div", {}, (np.array([-7, 7]), np.array([2, 2])), [-3, 3]),
+        ("Mod", {}, (np.array([-1]), np.array([3])), [2]),
+        ("Unsqueeze", {}, (np.array(4), np.array([0])), [4]),
+        ("Squeeze", {}, (np.array([4]), None), 4),
+    ],
+)
+def test_arithmetic_on_shapes_happens_on_the_host(kind, attributes, operands, wanted) -> None:
+    assert on_host(kind, operands)
+    np.testing.assert_array_equal(HOST[kind](attributes, *operands), wanted)
 
 
 class _Tensor(SimpleNamespace):

@@ -1,6 +1,7 @@
 """An ONNX file as a torch module: nodes run one after the other through torch functions, so that they can be followed.
 
-Only what policies and value networks are made of is read; a node of another kind is refused by name.
+Only what policies and value networks are made of is read; a node of another kind is refused by name. Exporters write
+arithmetic on shapes as nodes too: whole numbers stay NumPy arrays on the host (`onnx_shapes`) and are never followed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from symcheck.engine.networks.onnx_shapes import HOST, on_host
 from symcheck.errors import MissingExtraError, TargetError
 
 Operation = Callable[..., Any]
@@ -45,7 +47,7 @@ def load_onnx(path: Path) -> nn.Module:
             where=str(path),
             remedy="Export it again.",
         ) from error
-    unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS})
+    unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS.keys() | HOST.keys()})
     if unknown:
         raise TargetError(
             f"has nodes that are not read: {', '.join(unknown)}.",
@@ -56,7 +58,7 @@ def load_onnx(path: Path) -> nn.Module:
 
 
 class OnnxModule(nn.Module):
-    """The nodes of a graph in order; initialisers are buffers.
+    """The nodes of a graph in order; initialisers are buffers, whole numbers stay on the host.
 
     Args:
         graph: an `onnx.GraphProto`.
@@ -67,9 +69,10 @@ class OnnxModule(nn.Module):
         from onnx import numpy_helper
 
         self.constants: dict[str, str] = {}
+        self.whole: dict[str, np.ndarray[Any, Any]] = {}
         for tensor in graph.initializer:
             self._constant(tensor.name, numpy_helper.to_array(tensor))
-        self.inputs = [item.name for item in graph.input if item.name not in self.constants]
+        self.inputs = [item.name for item in graph.input if item.name not in self.constants | self.whole]
         self.outputs = [item.name for item in graph.output]
         nodes: dict[str, nn.Module] = {}
         for i, node in enumerate(graph.node):
@@ -83,13 +86,16 @@ class OnnxModule(nn.Module):
         self.nodes = nn.ModuleDict(nodes)
 
     def _constant(self, name: str, array: Any) -> None:
+        if np.asarray(array).dtype.kind == "i":
+            self.whole[name] = np.array(array)
+            return
         key = f"constant_{len(self.constants)}"
         self.constants[name] = key
         self.register_buffer(key, torch.from_numpy(np.array(array)))
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         """Run every node; one output stands alone, several come as a tuple."""
-        values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()}
+        values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()} | self.whole
         values |= dict(zip(self.inputs, inputs, strict=True))
         for node in (cast(OnnxNode, item) for item in self.nodes.values()):
             results = node(*[values[name] if name else None for name in node.inputs])
@@ -108,6 +114,8 @@ class OnnxNode(nn.Module):
 
     def forward(self, *operands: Any) -> Any:
         """The node's results."""
+        if on_host(self.kind, operands):
+            return HOST[self.kind](self.attributes, *operands)
         return OPERATIONS[self.kind](self.attributes, *operands)
 
 
@@ -211,6 +219,26 @@ def _unsqueezed(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.T
     return x
 
 
+def _sliced(a: dict[str, Any], x: torch.Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+    chosen = range(len(starts)) if axes is None else [int(axis) % x.ndim for axis in axes.tolist()]
+    strides = [1] * len(starts) if steps is None else steps.tolist()
+    for axis, start, end, step in zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True):
+        if step < 0:
+            raise NotImplementedError("Slice with a negative step")
+        x = x[(slice(None),) * axis + (slice(start, end, step),)]
+    return x
+
+
+def _gathered(a: dict[str, Any], x: torch.Tensor, indices: Any) -> torch.Tensor:
+    axis = int(a.get("axis", 0)) % x.ndim
+    places = np.asarray(indices) % x.shape[axis]
+    if places.ndim == 0:
+        return x.select(axis, int(places))
+    if places.ndim > 1:
+        raise NotImplementedError("Gather with a table of indices")
+    return x[(slice(None),) * axis + (torch.from_numpy(places),)]
+
+
 def _clip(a: dict[str, Any], x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
     low = a.get("min") if low is None else float(low)
     high = a.get("max") if high is None else float(high)
@@ -264,6 +292,8 @@ OPERATIONS: dict[str, Operation] = {
     "Transpose": lambda a, x: x.permute(a.get("perm", list(reversed(range(x.ndim))))),
     "Squeeze": _squeezed,
     "Unsqueeze": _unsqueezed,
+    "Slice": _sliced,
+    "Gather": _gathered,
     "Concat": lambda a, *xs: torch.cat(xs, dim=a["axis"]),
     "ReduceMean": _reduced(torch.mean),
     "ReduceSum": _reduced(torch.sum),
