@@ -128,6 +128,14 @@ def _attribute(item: Any) -> Any:
     return numpy_helper.to_array(value) if hasattr(value, "raw_data") else value
 
 
+def _not_read(what: str) -> TargetError:
+    return TargetError(
+        f"the graph has a node of a form that is not read: {what}.",
+        where="ONNX file",
+        remedy="Give the PyTorch module, or a torch.export file of it.",
+    )
+
+
 def _gemm(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
     x = x.t() if a.get("transA") else x
     w = w if a.get("transB") else w.t()
@@ -144,7 +152,7 @@ def _symmetric(pads: Sequence[int] | None, axes: int) -> tuple[list[int], bool]:
 
 def _padded(a: dict[str, Any], x: torch.Tensor, axes: int, value: float = 0.0) -> tuple[torch.Tensor, list[int]]:
     if a.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise NotImplementedError(f"auto_pad {a['auto_pad']}")
+        raise _not_read(f"auto_pad {a['auto_pad']}")
     low, alike = _symmetric(a.get("pads"), axes)
     if alike:
         return x, low
@@ -172,7 +180,7 @@ def _average_pool(a: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
     kernel = a["kernel_shape"]
     low, alike = _symmetric(a.get("pads"), len(kernel))
     if not alike or a.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise NotImplementedError("average pooling with pads that differ")
+        raise _not_read("AveragePool with pads that differ")
     function = F.avg_pool2d if len(kernel) == 2 else F.avg_pool1d
     strides = a.get("strides", [1] * len(kernel))
     return function(
@@ -224,7 +232,7 @@ def _sliced(a: dict[str, Any], x: torch.Tensor, starts: Any, ends: Any, axes: An
     strides = [1] * len(starts) if steps is None else steps.tolist()
     for axis, start, end, step in zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True):
         if step < 0:
-            raise NotImplementedError("Slice with a negative step")
+            raise _not_read("Slice with a negative step")
         x = x[(slice(None),) * axis + (slice(start, end, step),)]
     return x
 
@@ -235,7 +243,7 @@ def _gathered(a: dict[str, Any], x: torch.Tensor, indices: Any) -> torch.Tensor:
     if places.ndim == 0:
         return x.select(axis, int(places))
     if places.ndim > 1:
-        raise NotImplementedError("Gather with a table of indices")
+        raise _not_read("Gather with a table of indices")
     return x[(slice(None),) * axis + (torch.from_numpy(places),)]
 
 
