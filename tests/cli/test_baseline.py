@@ -7,10 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 from symcheck.api.baseline import Accepted, Baseline, read_baseline, with_baseline
-from symcheck.cli import main
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
 from symcheck.errors import OptionError
 
@@ -23,13 +22,6 @@ def entry(size, target="CartPole-v1", symmetry="no action map", name="transition
         f'[[accepted]]\ntarget = "{target}"\nsymmetry = "{symmetry}"\nproperty = "{name}"\nmax_residual = {size}\n'
         f'reason = "{reason}"\n'
     )
-
-
-def run(*words):
-    result = CliRunner().invoke(main.app, list(words))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
 
 
 @pytest.fixture

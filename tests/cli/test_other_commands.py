@@ -7,24 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from symcheck.cli.main import app
+from commands import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cartpole_networks.py"
-
-
-def run(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def properties(path: Path) -> dict[str, dict]:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 from symcheck.cli import main, settings
 from symcheck.errors import OptionError
@@ -16,13 +16,6 @@ HEAD = "[tool.symcheck]\nsamples = 300\n"
 ENV = '[[tool.symcheck.checks]]\nenv = "CartPole-v1"\nsymmetry = "cartpole/mirror"\n'
 NET = '[[tool.symcheck.checks]]\nnet = "nets.py:equivariant"\nsymmetry = "cartpole/mirror"\n'
 BAD_NET = '[[tool.symcheck.checks]]\nkind = "net"\ntarget = "nets.py:mlp"\nsymmetry = "cartpole/mirror"\n'
-
-
-def run(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(main.app, list(words))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
 
 
 @pytest.fixture

@@ -10,25 +10,10 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from symcheck.cli.main import app
+from commands import run
 
 WRONG_SIGN = 'name = "wrong sign"\ngroup = "cyclic(2)"\nobservation = [[-1, -1, 1, -1]]\naction = [[1, 0]]\n'
 NO_ACTION = 'name = "no action map"\ngroup = "cyclic(2)"\nobservation = [[-1, -1, -1, -1]]\naction = [[0, 1]]\n'
-
-
-def run(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.output
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def verdicts(path: Path) -> dict[str, str]:
