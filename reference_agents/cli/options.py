@@ -35,3 +35,10 @@ Scheduler = Annotated[
     typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one's.", show_default=False),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+EvaluationEvery = Annotated[
+    int | None,
+    typer.Option("--evaluation-every", help="Environment steps between evaluations; the preset's.", show_default=False),
+]
+EvaluationEpisodes = Annotated[
+    int | None, typer.Option("--evaluation-episodes", help="Of each evaluation; the preset's.", show_default=False)
+]

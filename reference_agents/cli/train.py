@@ -46,6 +46,8 @@ class Request:
     out: Path
     quiet: bool
     command: str
+    evaluation_every: int | None = None
+    evaluation_episodes: int | None = None
     resume: Path | None = None
     processes: int = 1
     executor: str = "local"
@@ -162,7 +164,11 @@ def build_job(request: Request) -> Job:
         raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
     if request.steps is not None and request.steps < 1:
         raise OptionError(f"expected a number of steps of 1 or more, got {request.steps}.", where="--steps")
-    settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(steps=request.steps)
+    settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(
+        steps=request.steps,
+        evaluation_every=request.evaluation_every,
+        evaluation_episodes=request.evaluation_episodes,
+    )
     rates: tuple[float, ...] = (network.learning_rate,)
     if request.learning_rates is not None:
         rates = _rates(request.learning_rates)
