@@ -92,9 +92,18 @@ def test_get_state_and_set_state_are_used_where_an_environment_has_both() -> Non
         ({"env_class": 3, "set": print}, "expected a class, got 3"),
         ({"env_class": int, "set": 3}, r"register_state_access\(set=\): expected a callable"),
         ({"env_class": int, "set": print, "get": 3}, r"register_state_access\(get=\)"),
-        ({"env_class": int, "set": print, "batched": True}, "not available yet"),
     ],
 )
 def test_a_registration_that_cannot_work_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         register_state_access(**given)
+
+
+def test_a_batched_registration_is_found_as_batched() -> None:
+    class Batch:
+        pass
+
+    register_state_access(Batch, set=lambda env, states: None, get=lambda env: np.zeros((2, 3)), batched=True)
+    access = find_state_access(Batch())
+    assert access is not None
+    assert access.batched

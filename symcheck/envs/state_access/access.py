@@ -24,6 +24,7 @@ class _Registration:
     set: Callable[[Any, Any], None]
     get: Callable[[Any], Any] | None
     sample: Callable[[np.random.Generator, int], Sequence[Any]] | None
+    batched: bool
 
 
 _REGISTERED: dict[type, _Registration] = {}
@@ -44,10 +45,11 @@ def register_state_access(
         set: `set(env, state)` puts the unwrapped environment into a state.
         get: `get(env)` reads the state; left out where the observation is the state, which is then what `set` gets.
         sample: `sample(rng, n)` proposes n states to test beside those that rollouts reach.
-        batched: for environments that exist only in batched form; not available yet.
+        batched: for environments that exist only in batched form: `set` and `get` act on the unwrapped vector
+            environment with whole batches, states[i] being that of slot i. `sample` proposes n single states.
 
     Raises:
-        OptionError: an argument of the wrong kind, or `batched=True`.
+        OptionError: an argument of the wrong kind.
 
     Example:
         >>> class Walk:
@@ -67,13 +69,7 @@ def register_state_access(
     for name, function in (("set", set), ("get", get), ("sample", sample)):
         if not callable(function) and (name == "set" or function is not None):
             raise OptionError(f"expected a callable, got {function!r}.", where=f"register_state_access({name}=)")
-    if batched:
-        raise OptionError(
-            "batched state access is not available yet.",
-            where="register_state_access(batched=)",
-            remedy="Register access for the single environment, or leave it out and be tested as a black box.",
-        )
-    _REGISTERED[env_class] = _Registration(set, get, sample)
+    _REGISTERED[env_class] = _Registration(set, get, sample, batched)
 
 
 def find_state_access(env: Any) -> StateAccess | None:
@@ -92,7 +88,13 @@ def _registered(env: Any) -> StateAccess | None:
     for base in type(env).__mro__:
         if base in _REGISTERED:
             entry = _REGISTERED[base]
-            return StateAccess(entry.set, f"registered for {base.__name__}", get=entry.get, sample=entry.sample)
+            return StateAccess(
+                entry.set,
+                f"registered for {base.__name__}",
+                get=entry.get,
+                sample=entry.sample,
+                batched=entry.batched,
+            )
     return None
 
 

@@ -25,6 +25,10 @@ class StateAccess:
         angles: state coordinates that live on a circle of 2 pi.
         box: a box of numbers is the set of states, so single coordinates may be edited (edges, shrinking).
         ended: whether a state is terminal, so that nothing may be claimed about steps from it.
+        batched: `set` and `get` act on whole batches of a vector environment, slot i holding row i.
+        inexact: what setting a state cannot restore, in words for the evidence; "" where it restores everything.
+        get_random: reads the state of the environment's random generators; None where they are NumPy's `np_random`.
+        set_random: puts it back.
     """
 
     set: Callable[[Any, Any], None]
@@ -37,3 +41,7 @@ class StateAccess:
     angles: tuple[int, ...] = ()
     box: bool = False
     ended: Callable[[Any], bool] = lambda state: False
+    batched: bool = False
+    inexact: str = ""
+    get_random: Callable[[Any], Any] | None = None
+    set_random: Callable[[Any, Any], None] | None = None
