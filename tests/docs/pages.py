@@ -1,0 +1,173 @@
+"""Pages whose blocks run: files are written, Python is executed and commands are typed, in the page's own order.
+
+A block says what it is by its language and by a comment above it:
+
+    <!-- file: NAME -->        the block is written to NAME, whatever its language
+    <!-- not run: REASON -->   the block is shown only
+
+`python` blocks of a page share their names. In `console` blocks the lines after `$ COMMAND` are its output; a line
+`[...]` stands for any lines, `$ echo $?` shows the exit code (0 where it is not shown), durations may differ.
+
+`python tests/docs/pages.py PAGE...` writes the output of every command into the page, for a look at the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(
+    r"(?:^<!-- (?P<note>file|not run): (?P<text>.*?) -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S
+)
+_DURATION = re.compile(r"\b\d[\d.,]* (?:ms|s|min)\b")
+ELISION = "[...]"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    language: str
+    body: str
+    line: int
+    file: str | None
+    runs: bool
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a console block, what the page says that it prints, and the exit code that it shows."""
+
+    words: str
+    shown: list[str]
+    code: int
+
+
+def blocks(text: str) -> list[Block]:
+    """Every fenced block of a page, in order."""
+    found = []
+    for match in _BLOCK.finditer(text):
+        note = match["note"]
+        found.append(
+            Block(
+                language=match["language"],
+                body=match["body"],
+                line=text.count("\n", 0, match.start()) + 1,
+                file=match["text"] if note == "file" else None,
+                runs=note != "not run",
+            )
+        )
+    return found
+
+
+def commands(body: str) -> Iterator[Command]:
+    """The commands of a console block; `$ echo $?` belongs to the command before it."""
+    parts = re.split(r"^\$ ", body, flags=re.M)[1:]
+    pairs = [part.partition("\n") for part in parts]
+    for position, (words, _, output) in enumerate(pairs):
+        if words == "echo $?":
+            continue
+        code = 0
+        if position + 1 < len(pairs) and pairs[position + 1][0] == "echo $?":
+            code = int(pairs[position + 1][2])
+        yield Command(re.sub(r"\s+#.*$", "", words), output.splitlines(), code)
+
+
+def typed(words: str, folder: Path) -> tuple[int, str]:
+    """The exit code of a command typed in a folder, and all that it printed."""
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+        "NO_COLOR": "1",
+        "PYTHONPATH": "",
+    }
+    done = subprocess.run(
+        ["bash", "-c", words],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode()
+
+
+def _plain(line: str) -> str:
+    return _DURATION.sub("<duration>", line.rstrip())
+
+
+def agrees(shown: list[str], printed: list[str]) -> str | None:
+    """None where a page shows what was printed; else the first line that it shows and that was not printed there."""
+    lines = iter(map(_plain, printed))
+    anywhere = False
+    for line in map(_plain, shown):
+        if line == ELISION:
+            anywhere = True
+            continue
+        if not (any(candidate == line for candidate in lines) if anywhere else next(lines, None) == line):
+            return line
+        anywhere = False
+    left_over = None if anywhere else next((line for line in lines if line), None)
+    return None if left_over is None else f"(the page leaves out: {left_over})"
+
+
+def run_page(page: Path, folder: Path) -> list[str]:
+    """Run a page's blocks in a folder; everything in which the page is not right, in its own words."""
+    wrong: list[str] = []
+    names: dict[str, object] = {"__name__": page.stem}
+    (folder / "examples").symlink_to(ROOT / "examples")
+    for block in blocks(page.read_text()):
+        where = f"{page.name}:{block.line}"
+        if block.file is not None:
+            target = folder / block.file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(block.body)
+        elif block.runs and block.language == "python":
+            with contextlib.chdir(folder), contextlib.redirect_stdout(None):
+                exec(compile(block.body, where, "exec"), names)
+        elif block.runs and block.language == "console":
+            for command in commands(block.body):
+                code, output = typed(command.words, folder)
+                if code != command.code:
+                    wrong.append(f"{where}: `{command.words}` ended with {code}, not {command.code}:\n{output}")
+                elif command.shown and (line := agrees(command.shown, output.splitlines())) is not None:
+                    wrong.append(f"{where}: `{command.words}` did not print {line!r} there, but:\n{output}")
+    return wrong
+
+
+def refreshed(page: Path, folder: Path) -> str:
+    """The page with the present output of every command that shows one (elided ones stay as they are)."""
+    text = page.read_text()
+    for block in blocks(text):
+        if block.file is not None:
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.file).write_text(block.body)
+        elif block.runs and block.language == "console":
+            body = block.body
+            for command in commands(block.body):
+                _, output = typed(command.words, folder)
+                if command.shown and ELISION not in command.shown:
+                    body = body.replace("\n".join(command.shown) + "\n", output, 1)
+            text = text.replace(block.body, body, 1)
+    return text
+
+
+def main() -> None:
+    """Refresh the pages that are named."""
+    for name in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "examples").symlink_to(ROOT / "examples")
+            page = Path(name)
+            page.write_text(refreshed(page, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
