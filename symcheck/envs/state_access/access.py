@@ -1,7 +1,7 @@
 """How an environment is put into a state, and how its state is read: the record, and where it is looked up.
 
 Four sources, the first that applies wins: what the user registered for the class (or a base of it), the environment's
-own `get_state`/`set_state`, what is built in (see `classic_control`), nothing. All of them act on the unwrapped
+own `get_state`/`set_state`, what is built in (one module a family), nothing. All of them act on the unwrapped
 environment; the wrapper stack that the user trains on is still what is stepped.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.envs.state_access import classic_control, mujoco
+from symcheck.envs.state_access import atari, box2d, classic_control, functional, minigrid, mujoco, toy_text
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import OptionError
 
@@ -27,6 +27,15 @@ class _Registration:
     batched: bool
 
 
+_FAMILIES: tuple[Callable[[Any], StateAccess | None], ...] = (
+    classic_control.built_in,
+    toy_text.built_in,
+    mujoco.built_in,
+    box2d.built_in,
+    minigrid.built_in,
+    atari.built_in,
+    functional.built_in,
+)
 _REGISTERED: dict[type, _Registration] = {}
 
 
@@ -81,7 +90,11 @@ def find_state_access(env: Any) -> StateAccess | None:
     Returns:
         What is registered, else the environment's own `get_state`/`set_state`, else what is built in, else None.
     """
-    return _registered(env) or _own_methods(env) or classic_control.built_in(env) or mujoco.built_in(env)
+    return _registered(env) or _own_methods(env) or _built_in(env)
+
+
+def _built_in(env: Any) -> StateAccess | None:
+    return next(filter(None, (family(env) for family in _FAMILIES)), None)
 
 
 def _registered(env: Any) -> StateAccess | None:

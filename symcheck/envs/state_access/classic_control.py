@@ -8,6 +8,7 @@ an environment up imports nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,13 @@ def built_in(env: Any) -> StateAccess | None:
 
 
 def _state_of(env: Any) -> Vector:
-    return np.array(env.state, dtype=np.float64)
+    """The state in the dtype that the environment computes in (float32 in MountainCarContinuous after a step)."""
+    return np.array(env.state) if isinstance(env.state, np.ndarray) else np.array(env.state, dtype=np.float64)
 
 
 def _set_vector(env: Any, state: Any) -> None:
-    env.state = np.array(state, dtype=np.float64)
+    single = getattr(state, "dtype", None) == np.float32
+    env.state = np.array(state, dtype=np.float32 if single else np.float64)
 
 
 def _box(low: Vector, high: Vector) -> Callable[[np.random.Generator, int], Vector]:
@@ -84,6 +87,16 @@ def _mountain_car(env: Any) -> StateAccess:
         box=True,
         ended=lambda state: bool(state[0] >= env.goal_position and state[1] >= env.goal_velocity),
     )
+
+
+def _continuous_mountain_car(env: Any) -> StateAccess:
+    access = _mountain_car(env)
+    box = access.sample
+
+    def sample(rng: np.random.Generator, n: int) -> npt.NDArray[np.float32]:
+        return np.asarray(box(rng, n), dtype=np.float32) if box is not None else np.zeros((0, 2), dtype=np.float32)
+
+    return replace(access, sample=sample)  # its states are float32 from the first step on
 
 
 def _pendulum(env: Any) -> StateAccess:
@@ -134,7 +147,7 @@ _PACKAGE = "gymnasium.envs.classic_control"
 _MAKERS: dict[str, Callable[[Any], StateAccess]] = {
     f"{_PACKAGE}.cartpole:CartPoleEnv": _cartpole,
     f"{_PACKAGE}.mountain_car:MountainCarEnv": _mountain_car,
-    f"{_PACKAGE}.continuous_mountain_car:Continuous_MountainCarEnv": _mountain_car,
+    f"{_PACKAGE}.continuous_mountain_car:Continuous_MountainCarEnv": _continuous_mountain_car,
     f"{_PACKAGE}.pendulum:PendulumEnv": _pendulum,
     f"{_PACKAGE}.acrobot:AcrobotEnv": _acrobot,
 }

@@ -1,5 +1,8 @@
 """Built-in state access for Gymnasium's MuJoCo environments: joint positions and velocities, one vector.
 
+Where a model has actuators with a state of their own, their activations follow, and so do moving mocap bodies
+(positions, then quaternions).
+
 The simulator's other data (warm starts, contact forces, the last control) is reset each time a state is set, on both
 sides alike; otherwise the same state would step differently depending on what was set before. The symmetry says how
 the vector (qpos, qvel) transforms: `Symmetry(..., state=[...])`.
@@ -27,16 +30,30 @@ def built_in(env: Any) -> StateAccess | None:
     """
     if not any(f"{base.__module__}:{base.__name__}" == _BASE for base in type(env).__mro__):
         return None
-    split = int(env.model.nq)
+    model = env.model
+    split, end = int(model.nq), int(model.nq + model.nv)
+    extra = (int(model.na), 3 * int(model.nmocap), 4 * int(model.nmocap))
 
     def set_state(target: Any, state: Any) -> None:
         import mujoco
 
         vector = np.array(state, dtype=np.float64)
         mujoco.mj_resetData(target.model, target.data)
-        target.set_state(vector[:split], vector[split:])
+        data, rest = target.data, vector[end:]
+        data.act[:] = rest[: extra[0]]
+        data.mocap_pos[:] = rest[extra[0] : extra[0] + extra[1]].reshape(-1, 3)
+        data.mocap_quat[:] = rest[extra[0] + extra[1] :].reshape(-1, 4)
+        target.set_state(vector[:split], vector[split:end])
 
     def get_state(target: Any) -> Any:
-        return np.concatenate([target.data.qpos, target.data.qvel])
+        data = target.data
+        if not any(extra):
+            return np.concatenate([data.qpos, data.qvel])
+        return np.concatenate([data.qpos, data.qvel, data.act, data.mocap_pos.ravel(), data.mocap_quat.ravel()])
 
-    return StateAccess(set_state, "built in for MuJoCo: qpos and qvel", get=get_state)
+    return StateAccess(
+        set_state,
+        "built in for MuJoCo: qpos and qvel",
+        get=get_state,
+        inexact="accelerations that the solver starts from, and the sub-step by which derived quantities lag",
+    )

@@ -1,0 +1,60 @@
+"""Built-in state access for the Arcade Learning Environment: the console's 128 bytes of RAM, and what lies outside.
+
+A state is the RAM, uint8 of shape (128,), which carries a clone of the whole machine (`CarriedState`). Setting restores
+the clone and then writes the bytes that differ from it, so that a state map changes what it names and the rest stays.
+Paddles, registers and the picture live outside the RAM: a map cannot reach them, and they are those of the state that
+the image was made from. A plain array of bytes, as a report holds it, is written over the machine as the first reset
+left it.
+
+The console's random numbers (sticky actions) are no part of the state: they go on, so that both sides draw their own.
+Which action was taken last, which a sticky action repeats, is part of no clone: after setting it is the last one taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcheck.envs.state_access.carried import CarriedState
+from symcheck.envs.state_access.record import StateAccess
+
+_CLASS = "ale_py.env:AtariEnv"
+
+
+def built_in(env: Any) -> StateAccess | None:
+    """The built-in access of an unwrapped Atari environment, or None for any other class.
+
+    Args:
+        env: the unwrapped environment.
+
+    Returns:
+        Access whose states are RAMs that carry the machine.
+    """
+    if not any(f"{base.__module__}:{base.__name__}" == _CLASS for base in type(env).__mro__):
+        return None
+    first: list[Any] = []  # the machine that plain arrays are written over
+
+    def get_state(target: Any) -> CarriedState:
+        if not first:
+            first.append(target.ale.cloneState(include_rng=False))
+        return CarriedState(target.ale.getRAM(), target.ale.cloneState(include_rng=False))
+
+    def set_state(target: Any, state: Any) -> None:
+        machine = getattr(state, "rest", None)
+        if machine is None:
+            machine = first[0] if first else target.ale.cloneState(include_rng=False)
+        target.ale.restoreState(machine)
+        wanted = np.asarray(state).astype(np.uint8)
+        for address in np.flatnonzero(target.ale.getRAM() != wanted).tolist():
+            target.ale.setRAM(address, int(wanted[address]))
+
+    return StateAccess(
+        set_state,
+        "built in for the Arcade Learning Environment: RAM, with the rest of the machine",
+        get=get_state,
+        inexact="paddles and registers lie outside the RAM and keep their values in an image; the action that a sticky "
+        "action repeats is that of the step before",
+        get_random=lambda target: target.ale.cloneState(include_rng=True),
+        set_random=lambda target, machine: target.ale.restoreState(machine),
+    )

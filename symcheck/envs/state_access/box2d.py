@@ -1,0 +1,312 @@
+"""Built-in state access for Gymnasium's Box2D walkers and landers: bodies, contact flags and terrain.
+
+Worlds of Box2D have no setter. A state is set by letting the environment's own `reset` build the world, with the random
+numbers given that the state asks for (`given_numbers`) and without the step that reset ends with; the bodies are then
+moved where the state has them. Every set begins with fresh bodies, so that nothing of the last state survives.
+
+States are float32 vectors of Box2D's own numbers: neighbouring floats are neighbouring states. Each body is written as
+x, y, angle, velocity in x, velocity in y, angular velocity.
+
+LunarLander, 33 numbers: 0-5 the lander, 6-11 legs[0], 12-17 legs[1]; 18 and 19 whether legs[0] and legs[1] touch the
+ground; 20 and 21 the indices of wind and turbulence; 22-32 the height of the ground at its eleven points, from left to
+right. The mirror about the middle sends x to 20 - x, negates angles, horizontal and angular velocities, exchanges the
+legs and reverses the ground.
+
+BipedalWalker, 38 numbers: 0-5 the hull, then legs[0] to legs[3] (upper and lower of one leg, then of the other); 30 and
+31 whether legs[1] and legs[3] touch the ground; 32-34 the pieces of ground that legs[1] touched as the last step began
+(-1 for none), 35-37 the same of legs[3]: a foot that leaves one piece is reported to be in the air although it stands
+on the next. The terrain is carried along unchanged. The exchange of the legs exchanges all of these.
+
+Not restored: the impulses that contacts and joints remember from the step before (the solver starts from them), and for
+how long a body has been at rest (a lander that sleeps ends the episode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.state_access.carried import CarriedState
+from symcheck.envs.state_access.given_numbers import GivenNumbers, replaced
+from symcheck.envs.state_access.record import StateAccess
+
+Numbers = npt.NDArray[np.float32]
+_INEXACT = "impulses remembered by contacts and joints, and time at rest, start at zero"
+_BODY = 6
+_PIECES = 3  # of ground under one foot
+_POINTS = 11  # of the lander's ground; the landing pad spans the five in the middle
+
+
+def built_in(env: Any) -> StateAccess | None:
+    """The built-in access of an unwrapped LunarLander or BipedalWalker, or None for any other class.
+
+    Args:
+        env: the unwrapped environment; subclasses count.
+
+    Returns:
+        Access whose states are the vectors described above.
+    """
+    for base in type(env).__mro__:
+        maker = _MAKERS.get(f"{base.__module__}:{base.__name__}")
+        if maker is not None:
+            return maker()
+    return None
+
+
+def _no_step(action: Any) -> tuple[None]:
+    return (None,)
+
+
+def read_bodies(bodies: Sequence[Any]) -> Numbers:
+    """Positions, angles and velocities of bodies, shape (6 * bodies,), in Box2D's units.
+
+    Args:
+        bodies: Box2D bodies.
+
+    Returns:
+        x, y, angle, velocity in x and y, angular velocity of each.
+    """
+    return np.array(
+        [
+            number
+            for body in bodies
+            for number in (*body.position, body.angle, *body.linearVelocity, body.angularVelocity)
+        ],
+        dtype=np.float32,
+    )
+
+
+def place_bodies(bodies: Sequence[Any], numbers: npt.NDArray[Any]) -> None:
+    """Put bodies where numbers of `read_bodies` have them, and wake them.
+
+    Args:
+        bodies: Box2D bodies.
+        numbers: shape (6 * bodies,).
+    """
+    for body, (x, y, angle, vx, vy, spin) in zip(bodies, numbers.reshape(-1, _BODY).tolist(), strict=True):
+        body.transform = ((x, y), angle)
+        body.linearVelocity = (vx, vy)
+        body.angularVelocity = spin
+        body.awake = True
+
+
+class _Met:
+    """A world whose bodies have met: its next step reports the contacts of the state that was set, once.
+
+    Box2D reports contacts at the beginning of a step, from the positions that the last step left. They are found here
+    in a step that takes no time, and reported when the environment steps: until then its flags are those of the state.
+
+    Args:
+        env: its bodies are placed; `env.world` becomes this object until the next step.
+        feet: the bodies with a flag `ground_contact`.
+        flags: what the state says of them.
+        met: which flag foot i will have, given whether it touches anything now.
+        before: the pieces of ground that the state says were touched.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        feet: Sequence[Any],
+        flags: Sequence[Any],
+        met: Callable[[int, bool], bool] = lambda i, now: now,
+        before: Sequence[float] = (),
+    ) -> None:
+        for foot in feet:
+            foot.ground_contact = False
+        env.world.Step(0.0, 0, 0)
+        found = [met(i, foot.ground_contact) for i, foot in enumerate(feet)], env.game_over
+        vars(self).update(world=env.world, env=env, feet=feet, found=found, before=before)
+        env.game_over = False
+        for foot, flag in zip(feet, flags, strict=True):
+            foot.ground_contact = bool(flag)
+        env.world = self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["world"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["world"], name, value)
+
+    def Step(self, *arguments: Any) -> None:  # noqa: N802 - Box2D's name
+        """Report the contacts, hand the world back and step it."""
+        flags, over = self.found
+        for foot, flag in zip(self.feet, flags, strict=True):
+            foot.ground_contact = flag
+        self.env.game_over = over
+        self.env.world = self.world
+        self.world.Step(*arguments)
+
+
+def _lander() -> StateAccess:
+    return StateAccess(
+        _set_lander, "built in for LunarLander: bodies, contacts and ground", get=_get_lander, inexact=_INEXACT
+    )
+
+
+def _get_lander(env: Any) -> Numbers:
+    bodies = read_bodies([env.lander, *env.legs])
+    flags = [leg.ground_contact for leg in env.legs]
+    wind = [getattr(env, "wind_idx", 0), getattr(env, "torque_idx", 0)]
+    ground = [env.sky_polys[0][0][1], *(polygon[1][1] for polygon in env.sky_polys)]
+    return np.concatenate([bodies, np.array([*flags, *wind, *ground], dtype=np.float32)])
+
+
+def _set_lander(env: Any, state: Any) -> None:
+    numbers = np.asarray(state, dtype=np.float64)
+    contacts, wind, ground = numbers[18:20] > 0.5, np.rint(numbers[20:22]), numbers[22:]
+    with replaced(env, {"_np_random": GivenNumbers(_raw_heights(ground, env)), "step": _no_step}):
+        env.reset()
+    place_bodies([env.lander, *env.legs], numbers[:18])
+    _Met(env, env.legs, contacts.tolist())
+    if env.enable_wind:
+        env.wind_idx, env.torque_idx = (int(index) for index in wind)
+    env.prev_shaping = _lander_shaping(env)
+
+
+def _raw_heights(ground: npt.NDArray[np.float64], env: Any) -> npt.NDArray[np.float64]:
+    """The twelve heights that reset averages, three neighbours at a time, into the eleven points of the ground."""
+    pad = 400 / 30.0 / 4  # reset overwrites the five heights in the middle with this, the height of the landing pad
+    middle = range(_POINTS // 2 - 2, _POINTS // 2 + 3)
+    heights = np.zeros(_POINTS + 1)
+    heights[list(middle)] = pad
+    free = [i for i in range(_POINTS + 1) if i not in middle]
+    average = np.zeros((_POINTS, _POINTS + 1))
+    for i in range(_POINTS):
+        average[i, [i - 1, i, i + 1]] = 0.33
+    heights[free] = np.linalg.lstsq(average[:, free], ground - average @ heights, rcond=None)[0]
+    return heights
+
+
+def _lander_shaping(env: Any) -> float:
+    """The potential that the next reward is measured from, as the environment computes it after a step."""
+    position, velocity = env.lander.position, env.lander.linearVelocity
+    half_width, half_height, frames = 600 / 30.0 / 2, 400 / 30.0 / 2, 50
+    x = (position.x - half_width) / half_width
+    y = (position.y - (env.helipad_y + 18 / 30.0)) / half_height
+    speed_x, speed_y = velocity.x * half_width / frames, velocity.y * half_height / frames
+    contacts = [float(leg.ground_contact) for leg in env.legs]
+    return float(
+        -100 * np.sqrt(x * x + y * y)
+        - 100 * np.sqrt(speed_x * speed_x + speed_y * speed_y)
+        - 100 * abs(env.lander.angle)
+        + 10 * contacts[0]
+        + 10 * contacts[1]
+    )
+
+
+@dataclass(frozen=True)
+class Terrain:
+    """The ground of one episode of BipedalWalker.
+
+    Attributes:
+        bodies: vertices and whether it is an edge, body by body in the order of creation.
+        profile: terrain_x and terrain_y, which only drawing uses.
+    """
+
+    bodies: tuple[tuple[tuple[tuple[float, float], ...], bool], ...]
+    profile: tuple[Any, Any]
+
+
+def _walker() -> StateAccess:
+    known: list[tuple[Any, Terrain]] = []  # the list of bodies that the environment holds, and what it is made of
+
+    def terrain_of(env: Any) -> Terrain:
+        if not known or known[0][0] is not env.terrain:
+            known[:] = [(env.terrain, _read_terrain(env))]
+        return known[0][1]
+
+    def get_state(env: Any) -> CarriedState:
+        feet = (env.legs[1], env.legs[3])
+        flags = [float(foot.ground_contact) for foot in feet]
+        if isinstance(env.world, _Met):  # set and not stepped yet: what the state said
+            pieces = env.world.before
+        else:
+            pieces = [piece for foot in feet for piece in _touched(env, foot)]
+        numbers = np.concatenate([read_bodies([env.hull, *env.legs]), np.array([*flags, *pieces], dtype=np.float32)])
+        return CarriedState(numbers, terrain_of(env))
+
+    def set_state(env: Any, state: Any) -> None:
+        numbers = np.asarray(state, dtype=np.float64)
+        terrain = getattr(state, "rest", None) or terrain_of(env)
+        _empty_world(env)
+        shadows = {
+            "_np_random": GivenNumbers(),
+            "step": _no_step,
+            "_generate_clouds": lambda: None,
+            "_generate_terrain": lambda hardcore: _build_terrain(env, terrain),
+        }
+        with replaced(env, shadows):
+            env.reset()
+        known[:] = [(env.terrain, terrain)]
+        place_bodies([env.hull, *env.legs], numbers[:30])
+        feet, flags = (env.legs[1], env.legs[3]), (numbers[30:32] > 0.5).tolist()
+        before = numbers[32:38].tolist()
+        touched = [set(pieces) - {-1.0} for pieces in (before[:_PIECES], before[_PIECES:])]
+
+        def met(i: int, now: bool) -> bool:
+            return _flag(bool(flags[i]), touched[i], set(_touched(env, feet[i])) - {-1.0})
+
+        _Met(env, feet, flags, met, before)
+        env.prev_shaping = 130 * env.hull.position[0] / 30.0 - 5.0 * abs(env.hull.angle)
+
+    return StateAccess(
+        set_state,
+        "built in for BipedalWalker: bodies and contacts, on the same terrain",
+        get=get_state,
+        inexact=_INEXACT,
+    )
+
+
+def _touched(env: Any, foot: Any) -> list[float]:
+    """Up to three pieces of ground that a foot touches, in the order in which reset made them; -1 for none."""
+    if not foot.contacts:
+        return [-1.0] * _PIECES
+    last = len(env.terrain) - 1
+    found = sorted(last - env.terrain.index(edge.other) for edge in foot.contacts if edge.contact.touching)
+    return [float(piece) for piece in (*found[:_PIECES], *[-1] * (_PIECES - len(found)))]
+
+
+def _flag(flag: bool, before: set[float], now: set[float]) -> bool:
+    """What the environment's contact listener leaves: the end of any contact counts last."""
+    return False if before - now else True if now - before else flag
+
+
+def _empty_world(env: Any) -> None:
+    """A new world: in one that bodies were taken out of, the same state steps differently."""
+    import Box2D
+
+    env._destroy()
+    env.world = Box2D.b2World()
+
+
+def _read_terrain(env: Any) -> Terrain:
+    bodies = []
+    for body in reversed(env.terrain):
+        shape = body.fixtures[0].shape
+        bodies.append((tuple((float(x), float(y)) for x, y in shape.vertices), type(shape).__name__ == "b2EdgeShape"))
+    return Terrain(tuple(bodies), (env.terrain_x, env.terrain_y))
+
+
+def _build_terrain(env: Any, terrain: Terrain) -> None:
+    env.terrain = []
+    for vertices, is_edge in terrain.bodies:
+        fixture = env.fd_edge if is_edge else env.fd_polygon
+        fixture.shape.vertices = list(vertices)
+        body = env.world.CreateStaticBody(fixtures=fixture)
+        body.color1 = body.color2 = (76, 204, 76)
+        env.terrain.append(body)
+    env.terrain_x, env.terrain_y = terrain.profile
+    env.terrain_poly = []
+    env.cloud_poly = []
+    env.terrain.reverse()
+
+
+_MAKERS: dict[str, Callable[[], StateAccess]] = {
+    "gymnasium.envs.box2d.lunar_lander:LunarLander": _lander,
+    "gymnasium.envs.box2d.bipedal_walker:BipedalWalker": _walker,
+}

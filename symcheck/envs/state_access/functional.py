@@ -1,0 +1,77 @@
+"""Built-in state access for functional environments, whose state is a value that they are given at each step.
+
+Two hosts keep that value in `env.state`: Gymnasium's `FunctionalJaxEnv`, and `symcheck.envs.functional.FunctionalEnv`,
+which makes an environment of any `FuncEnv`. States are NumPy arrays, or tuples of them where the value is a tuple; they
+are put back in the type that the environment uses itself. JAX's random key is no part of the state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcheck.envs.state_access.record import StateAccess
+
+_HOSTS = frozenset(("gymnasium.envs.functional_jax_env:FunctionalJaxEnv", "symcheck.envs.functional:FunctionalEnv"))
+
+
+def built_in(env: Any) -> StateAccess | None:
+    """The built-in access of an unwrapped functional environment, or None for any other class.
+
+    Args:
+        env: the unwrapped environment.
+
+    Returns:
+        Access whose states are arrays, or tuples of arrays.
+    """
+    if not any(f"{base.__module__}:{base.__name__}" in _HOSTS for base in type(env).__mro__):
+        return None
+    jax = hasattr(env, "rng")
+
+    def set_random(target: Any, key: Any) -> None:
+        target.rng = key
+
+    return StateAccess(
+        set_functional,
+        f"built in for functional environments: the state of {type(env.func_env).__name__}",
+        get=lambda target: as_arrays(target.state),
+        get_random=(lambda target: target.rng) if jax else None,
+        set_random=set_random if jax else None,
+    )
+
+
+def set_functional(env: Any, state: Any) -> None:
+    """Put a functional environment into a state, in the type of the state that it holds.
+
+    Args:
+        env: the unwrapped environment, reset before.
+        state: an array, or a tuple of them.
+    """
+    env.state = _like(state, env.state)
+
+
+def as_arrays(value: Any) -> Any:
+    """A state as a NumPy array, or a tuple of them where it is a tuple.
+
+    Example:
+        >>> as_arrays((1, [2.0, 3.0]))
+        (array(1), array([2., 3.]))
+    """
+    if isinstance(value, tuple):
+        return tuple(as_arrays(part) for part in value)
+    return np.array(value)
+
+
+def _like(value: Any, example: Any) -> Any:
+    """A value in the type, dtype and library of an example."""
+    if isinstance(example, tuple):
+        parts = [_like(part, kept) for part, kept in zip(value, example, strict=True)]
+        return type(example)(*parts) if hasattr(example, "_fields") else type(example)(parts)
+    if type(example).__module__.startswith("jax"):
+        import jax.numpy as jnp  # type: ignore[import-not-found,unused-ignore]
+
+        return jnp.asarray(np.asarray(value), dtype=example.dtype)
+    if isinstance(example, np.ndarray | np.generic):
+        return np.array(value, dtype=example.dtype).reshape(np.shape(example))
+    return type(example)(np.asarray(value).item()) if isinstance(example, int | float) else value

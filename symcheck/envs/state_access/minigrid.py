@@ -1,0 +1,188 @@
+"""Built-in state access for MiniGrid: the agent, what it carries, and the grid, as one vector of whole numbers.
+
+    0, 1    the agent's column and row
+    2       its direction: 0 right, 1 down, 2 left, 3 up
+    3       steps taken in the episode
+    4..8    what it carries: type, colour, state, and type and colour of what a box contains
+    9..     the same five numbers of every cell, in the order (column, row, number); nothing is (1, 0, 0, 0, 0)
+
+Types, colours and states are MiniGrid's own indices; 0 in the last two stands for an empty box. A quarter turn of the
+world permutes the cells, turns position and direction, and leaves the agent's view as it is.
+
+The rest of the episode is carried along unchanged: the mission, and where and what its target is. Objects keep their
+identity: a cell of an image gets the object that the state had under those numbers elsewhere.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.state_access.carried import CarriedState
+from symcheck.envs.state_access.record import StateAccess
+
+_CLASS = "minigrid.minigrid_env:MiniGridEnv"
+_HEAD, _CODE = 9, 5
+_NOTHING = (1, 0, 0, 0, 0)
+_MAPPED = frozenset(("grid", "agent_pos", "agent_dir", "carrying", "step_count"))
+# What stays as the environment made it; generators are no part of the state.
+_FIXED = frozenset(
+    ("_np_random", "_np_random_seed", "spec", "metadata", "actions", "action_space", "observation_space")
+    + ("mission_space", "width", "height", "max_steps", "reward_range", "render_mode", "render_size", "screen_size")
+    + ("window", "clock", "tile_size", "highlight", "agent_pov")
+)
+_PLAIN = (int, float, str, bytes, bool, type(None), np.generic)
+
+Code = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class World:
+    """What a state does not say in numbers.
+
+    Attributes:
+        size: width and height.
+        cells: the objects of the grid, row by row; None where there is nothing.
+        carrying: the object that the agent carries.
+        things: every object that may change, with its attributes.
+        episode: attributes of the environment that belong to the episode.
+        vector: the numbers that belong to this world.
+    """
+
+    size: tuple[int, int]
+    cells: tuple[Any, ...]
+    carrying: Any
+    things: tuple[tuple[Any, dict[str, Any]], ...]
+    episode: dict[str, Any]
+    vector: npt.NDArray[np.int64]
+
+
+def built_in(env: Any) -> StateAccess | None:
+    """The built-in access of an unwrapped MiniGrid environment, or None for any other class.
+
+    Args:
+        env: the unwrapped environment.
+
+    Returns:
+        Access whose states are the vectors described above, which carry the rest of their world.
+    """
+    if not any(f"{base.__module__}:{base.__name__}" == _CLASS for base in type(env).__mro__):
+        return None
+    return StateAccess(
+        _set_state,
+        "built in for MiniGrid: grid, agent, and what it carries",
+        get=_get_state,
+        inexact="the mission and positions that the task remembers are carried along unchanged",
+    )
+
+
+def _get_state(env: Any) -> CarriedState:
+    grid = env.grid
+    codes = [_code(cell) for cell in grid.grid]
+    columns = [codes[j * grid.width + i] for i in range(grid.width) for j in range(grid.height)]
+    head = [*env.agent_pos, env.agent_dir, env.step_count, *_code(env.carrying)]
+    vector = np.array([*head, *(number for code in columns for number in code)], dtype=np.int64)
+    carried = (env.carrying,) if env.carrying is not None else ()
+    things = {
+        id(thing): thing
+        for cell in (*grid.grid, *carried)
+        if cell is not None and cell.type not in ("wall", "floor", "lava")
+        for thing in (cell, cell.contains)
+        if thing is not None
+    }
+    world = World(
+        (grid.width, grid.height),
+        tuple(grid.grid),
+        env.carrying,
+        tuple((thing, dict(vars(thing))) for thing in things.values()),
+        _episode(env, things),
+        vector,
+    )
+    return CarriedState(vector, world)
+
+
+def _episode(env: Any, things: dict[int, Any]) -> dict[str, Any]:
+    """Attributes of an episode: plain values as they are, others copied, without copying the objects of the grid."""
+    kept: dict[int, Any] = {id(env): env, id(env.grid): env.grid}
+    found = {}
+    for name, value in vars(env).items():
+        if name in _MAPPED or name in _FIXED:
+            continue
+        if not isinstance(value, _PLAIN):
+            memo = {**kept, **things}
+            value = copy.deepcopy(value, memo)
+        found[name] = value
+    return found
+
+
+def _set_state(env: Any, state: Any) -> None:
+    world: World = state.rest if getattr(state, "rest", None) is not None else _get_state(env).rest
+    vector = np.rint(np.asarray(state)).astype(np.int64)
+    _restore(env, world)
+    if not np.array_equal(vector, world.vector):
+        _rearrange(env, world, vector)
+    env.agent_pos = (int(vector[0]), int(vector[1]))
+    env.agent_dir, env.step_count = int(vector[2]), int(vector[3])
+
+
+def _restore(env: Any, world: World) -> None:
+    from minigrid.core.grid import Grid
+
+    env.grid = Grid(*world.size)
+    env.grid.grid = list(world.cells)
+    env.carrying = world.carrying
+    for thing, attributes in world.things:
+        vars(thing).clear()
+        vars(thing).update(attributes)
+    things = {id(thing): thing for thing, _ in world.things}
+    kept: dict[int, Any] = {id(env): env, **things}
+    for name, value in world.episode.items():
+        plain = isinstance(value, _PLAIN)
+        setattr(env, name, value if plain else copy.deepcopy(value, dict(kept)))
+
+
+def _rearrange(env: Any, world: World, vector: npt.NDArray[np.int64]) -> None:
+    """Put objects where the numbers have them: those of the world first, new ones where it has none like that."""
+    width, height = world.size
+    waiting: dict[Code, list[Any]] = defaultdict(list)
+    for thing in (*reversed(world.cells), world.carrying):
+        if thing is not None:
+            waiting[_code(thing)].append(thing)
+    codes = vector[_HEAD:].reshape(width, height, _CODE)
+    for i in range(width):
+        for j in range(height):
+            thing = _taken(waiting, codes[i, j])
+            env.grid.set(i, j, thing)
+            if thing is not None and thing.cur_pos is not None:
+                thing.cur_pos = (i, j)
+    env.carrying = _taken(waiting, vector[4:_HEAD])
+
+
+def _taken(waiting: dict[Code, list[Any]], numbers: npt.NDArray[np.int64]) -> Any:
+    from minigrid.core.world_object import WorldObj
+
+    kind, colour, state, inner, inner_colour = (int(number) for number in numbers)
+    code: Code = (kind, colour, state, inner, inner_colour)
+    if code == _NOTHING:
+        return None
+    if waiting[code]:
+        return waiting[code].pop()
+    thing: Any = WorldObj.decode(kind, colour, state)
+    if thing is not None and inner:
+        thing.contains = WorldObj.decode(inner, inner_colour, 0)
+    return thing
+
+
+def _code(thing: Any) -> Code:
+    if thing is None:
+        return _NOTHING
+    kind, colour, state = (int(number) for number in thing.encode())
+    if thing.contains is None:
+        return (kind, colour, state, 0, 0)
+    inner, inner_colour, _ = thing.contains.encode()
+    return (kind, colour, state, int(inner), int(inner_colour))

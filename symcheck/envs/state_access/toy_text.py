@@ -1,0 +1,110 @@
+"""Built-in state access for Gymnasium's toy text: FrozenLake, CliffWalking, Taxi and Blackjack.
+
+The first three have their state as one number, which is also the observation. A fickle Taxi remembers besides whether
+its passenger will change the destination: its state is then (number, whether). Blackjack's state is both hands, as
+21 counts: 0-9 how many cards of value 1 to 10 the player holds, 10 the dealer's open card, 11-20 how many cards of each
+value the dealer holds. The order of a hand decides nothing but which of the dealer's cards is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.state_access.record import StateAccess
+
+_CARDS = 10
+
+
+def built_in(env: Any) -> StateAccess | None:
+    """The built-in access of an unwrapped toy text environment, or None for any other class.
+
+    Args:
+        env: the unwrapped environment; subclasses count.
+
+    Returns:
+        Access; `sample` is left out, because not every number is a state that an episode visits.
+    """
+    for base in type(env).__mro__:
+        maker = _MAKERS.get(f"{base.__module__}:{base.__name__}")
+        if maker is not None:
+            return maker(env)
+    return None
+
+
+def _numbered(env: Any) -> StateAccess:
+    def set_state(target: Any, state: Any) -> None:
+        target.s = int(state)
+        target.lastaction = None
+
+    return StateAccess(
+        set_state,
+        f"built in for {type(env).__name__.removesuffix('Env')}: the number of the state",
+        get=lambda target: np.int64(target.s),
+        observe=lambda state: int(state),
+        from_observation=lambda obs: np.int64(obs),
+        observation_is_state=True,
+    )
+
+
+def _taxi(env: Any) -> StateAccess:
+    if not getattr(env, "fickle_passenger", False):
+        return _numbered(env)
+
+    def set_state(target: Any, state: Any) -> None:
+        target.s, target.fickle_step = int(state[0]), bool(state[1])
+        target.lastaction = None
+
+    return StateAccess(
+        set_state,
+        "built in for Taxi: the number of the state, and whether the passenger will change the destination",
+        get=lambda target: np.array([target.s, target.fickle_step], dtype=np.int64),
+        observe=lambda state: int(state[0]),
+    )
+
+
+def _blackjack(env: Any) -> StateAccess:
+    def get_state(target: Any) -> npt.NDArray[np.int64]:
+        return np.array([*_counts(target.player), target.dealer[0], *_counts(target.dealer)], dtype=np.int64)
+
+    def set_state(target: Any, state: Any) -> None:
+        numbers = np.asarray(state, dtype=np.int64)
+        opened = int(numbers[_CARDS])
+        rest = numbers[_CARDS + 1 :].copy()
+        rest[opened - 1] -= 1
+        target.player = _cards(numbers[:_CARDS])
+        target.dealer = [opened, *_cards(rest)]
+
+    return StateAccess(
+        set_state,
+        "built in for Blackjack: both hands",
+        get=get_state,
+        observe=lambda state: _shown(np.asarray(state)),
+    )
+
+
+def _counts(hand: list[int]) -> list[int]:
+    return [sum(card == value for card in hand) for value in range(1, _CARDS + 1)]
+
+
+def _cards(counts: npt.NDArray[np.int64]) -> list[int]:
+    return [value + 1 for value, count in enumerate(counts) for _ in range(int(count))]
+
+
+def _shown(state: npt.NDArray[np.int64]) -> tuple[int, int, int]:
+    """The player's sum (an ace counts 11 where that does not exceed 21), the open card, whether an ace counts 11."""
+    total = int(np.arange(1, _CARDS + 1) @ state[:_CARDS])
+    usable = int(state[0] > 0 and total + 10 <= 21)
+    return total + 10 * usable, int(state[_CARDS]), usable
+
+
+_PACKAGE = "gymnasium.envs.toy_text"
+_MAKERS: dict[str, Callable[[Any], StateAccess]] = {
+    f"{_PACKAGE}.frozen_lake:FrozenLakeEnv": _numbered,
+    f"{_PACKAGE}.cliffwalking:CliffWalkingEnv": _numbered,
+    f"{_PACKAGE}.taxi:TaxiEnv": _taxi,
+    f"{_PACKAGE}.blackjack:BlackjackEnv": _blackjack,
+}
