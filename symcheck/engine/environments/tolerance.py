@@ -7,7 +7,8 @@ coordinate in one case is
 
 `epsilon` is the rounding unit of the coordinate's dtype, `scale` the larger of both values and of what is typical for
 the coordinate, `nudge` how far the outcome moves when the state moves by one unit in the last place (the conditioning
-of the step, measured), and `noise` what the same (s, a) differed by when it was stepped twice.
+of the step, measured; for rewards also how far it moves when the same action is given in float64), and `noise` what the
+same (s, a) differed by when it was stepped twice.
 
 A case within a unit in the last place of a jump (a wall, a threshold) is moved far by the nudge: it cannot be judged
 by rounding, and is not.
@@ -16,12 +17,14 @@ by rounding, and is not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs, Part
 from symcheck.engine.environments.stepper import stacked
+from symcheck.errors import SymcheckError
 
 # A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
 # symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the
@@ -48,22 +51,23 @@ class Tolerance:
         self._noise = noise
         self._typical: dict[Part, Vector] = {}
 
-    def of(self, comparison: Comparison, nudge: Vector | float = 0.0) -> Vector:
+    def of(self, comparison: Comparison, nudge: Vector | float = 0.0, *, scale: Vector | None = None) -> Vector:
         """Tolerance of every coordinate of every case, shape (n, dim), in the coordinates' units.
 
         Args:
             comparison: the two sides.
             nudge: measured movement of these cases, shape (n, dim); the run's typical nudge is used where larger.
+            scale: typical size of every coordinate, shape (dim,); None to take it from the comparison itself.
 
         Returns:
             Shape (n, dim); 0 for whole numbers, which are compared exactly.
         """
         epsilon = comparison.coordinates.epsilon
-        scale = np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))
-        scale = np.maximum(finite(scale), _typical_scale(scale))
+        typical = typical_scale(comparison) if scale is None else scale
+        size = np.maximum(finite(np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))), typical)
         moved = np.maximum(nudge, self._typical.get(comparison.part, np.zeros(comparison.coordinates.dim)))
         noise = self._noise.get(comparison.part, 0.0)
-        return np.where(epsilon > 0, SAFETY * (epsilon * scale + moved) + noise, np.asarray(nudge, dtype=float))
+        return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
     def learn(self, part: Part, measured: Measurement, rng: np.random.Generator) -> None:
         """Measure how far a nudge typically moves the outcome of these cases."""
@@ -106,7 +110,21 @@ class Tolerance:
                 )
                 scaled = np.maximum(*sides) / np.where(plain.coordinates.epsilon > 0, units, 1)
                 largest = np.maximum(largest, scaled)
-        return largest
+        return np.maximum(largest, self._of_narrow_actions(plain, cases)) if part == "reward" else largest
+
+    def _of_narrow_actions(self, plain: Comparison, cases: Sequence[Case]) -> Vector | float:
+        """What rounding to the actions' own dtype does: a cost sum(a^2) in float32 depends on the order of the sum."""
+        if not all(isinstance(case.action, np.ndarray) and case.action.dtype == np.float32 for case in cases):
+            return 0.0
+        wide = [
+            replace(c, action=c.action.astype(float), image_action=np.asarray(c.image_action, float)) for c in cases
+        ]
+        try:
+            other = self._pairs.comparison("reward", self._pairs.measure(wide))
+        except SymcheckError:  # an environment may insist on its actions' dtype
+            return 0.0
+        sides = ((plain.expected, other.expected), (plain.actual, other.actual))
+        return np.maximum(*(plain.coordinates.residual(one, two) for one, two in sides))
 
     def _nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
         stepper, placement = self._pairs.stepper, self._pairs.placement
@@ -122,5 +140,7 @@ class Tolerance:
         return Measurement(nudged_cases, stacked(left), stacked(right))
 
 
-def _typical_scale(scale: Vector) -> Vector:
-    return np.asarray(np.sqrt(np.mean(finite(scale) ** 2, axis=0)))
+def typical_scale(comparison: Comparison) -> Vector:
+    """The typical size of every coordinate: root mean square of the larger of both sides, shape (dim,)."""
+    larger = np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))
+    return np.asarray(np.sqrt(np.mean(finite(larger) ** 2, axis=0)))
