@@ -18,16 +18,19 @@ import numpy as np
 from symcheck.engine.environments.control import Control, identity_control
 from symcheck.engine.environments.distribution import DistributionEvidence
 from symcheck.engine.environments.evidence import Evidence, Workbench
-from symcheck.engine.environments.paired import PairedEvidence
+from symcheck.engine.environments.paired import BY_HAND, PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
 from symcheck.engine.environments.pool import Pool, gather
+from symcheck.engine.environments.screen import applicable
 from symcheck.engine.environments.stepper import Stepper
 from symcheck.engine.environments.tabular import TabularEvidence, table_of
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
+from symcheck.envs.models.model import BatchModel
+from symcheck.envs.models.recognise import find_model
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.errors import OptionError
 from symcheck.symmetry.symmetry import Symmetry
@@ -107,9 +110,20 @@ def prepare(
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 0]))
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
-    fitting = max(1, _MOST_NUMBERS // stepper.codec.coordinates.dim)
-    options = replace(options, samples=min(options.samples, fitting))
-    return Workbench(pairs, Pool(), options, emit, deadline, words, level=options.alpha)
+    bench = Workbench(pairs, Pool(), options, emit, deadline, words, level=options.alpha)
+    bench.model = _model(bench)
+    if bench.model is None:  # every pair is kept
+        fitting = max(1, _MOST_NUMBERS // stepper.codec.coordinates.dim)
+        bench.options = replace(options, samples=min(options.samples, fitting))
+    return bench
+
+
+def _model(bench: Workbench) -> BatchModel | None:
+    """The environment's batched form, where it has one and the symmetry acts on arrays."""
+    access = bench.pairs.stepper.access
+    if access is None or not access.source.startswith("built in") or bench.options.method not in ("auto", "paired"):
+        return None
+    return find_model(bench.pairs.stepper.env) if applicable(bench) else None
 
 
 def choose_method(bench: Workbench) -> Chosen:
@@ -127,7 +141,11 @@ def choose_method(bench: Workbench) -> Chosen:
     """
     rng = np.random.default_rng([bench.options.seed, 1])
     bench.pool = gather(
-        bench.pairs.stepper, bench.pairs.placement, bench.options.samples, rng, lambda: bench.in_time(_GATHERING)
+        bench.pairs.stepper,
+        bench.pairs.placement,
+        bench.options.samples if bench.model is None else min(bench.options.samples, BY_HAND),
+        rng,
+        lambda: bench.in_time(_GATHERING),
     )
     return _chosen(bench, rng)
 
@@ -171,7 +189,7 @@ def _paired(bench: Workbench, control: Control) -> Chosen:
     bench.caution = control.caution
     bench.noise = control.noise
     reason = f"paired: the state can be set ({source}) and steps repeat ({control.text})"
-    return Chosen(bench, PairedEvidence(bench), reason)
+    return Chosen(bench, PairedEvidence(bench, model=bench.model), reason)
 
 
 def _distribution(bench: Workbench, control: Control) -> Chosen:

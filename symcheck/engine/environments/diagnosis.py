@@ -395,9 +395,7 @@ def flattened_order(pairs: Pairs) -> str:
 
 def _share(evidence: PairedEvidence, part: Part) -> str:
     """How often the claim breaks, in words."""
-    comparison = evidence.pairs.comparison(part, evidence.measured)
-    over = (~(comparison.residual() <= evidence.tolerance.of(comparison))).any(axis=1)
-    share = float(over.mean())
+    share = evidence.share(part)
     if share > 0.999:
         return "it breaks everywhere: in all states and for all actions tested"
     return f"it breaks in {100 * share:.3g}% of the pairs tested"

@@ -15,6 +15,7 @@ from symcheck.engine.events import Emit, Progress
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
+from symcheck.envs.models.model import BatchModel
 
 UNITS: dict[Part, str] = {
     "observation": "max norm over observation coordinates",
@@ -57,6 +58,7 @@ class Workbench:
         diagnose: whether likely causes are looked for.
         noise: largest difference between repeated steps, per part.
         interrupted: the user interrupted while evidence was gathered; what was gathered is judged.
+        model: the environment's batched form, not believed yet; None where it has none.
     """
 
     pairs: Pairs
@@ -70,6 +72,7 @@ class Workbench:
     diagnose: bool = True
     noise: dict[Part, float] = field(default_factory=dict)
     interrupted: bool = False
+    model: BatchModel | None = None
 
     def rng(self, stream: str) -> np.random.Generator:
         """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""

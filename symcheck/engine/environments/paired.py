@@ -22,11 +22,16 @@ from symcheck.engine.environments.minimise import minimise, simplest
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Part, joined
 from symcheck.engine.environments.placement import Situation
 from symcheck.engine.environments.pool import draw_actions
+from symcheck.engine.environments.screen import Screen, Screened, Tally, agrees
 from symcheck.engine.environments.tolerance import Tolerance
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
+from symcheck.engine.options import DEFAULT_SAMPLES
 from symcheck.engine.results import Counterexample, PropertyResult, Verdict
 from symcheck.engine.statistics import largest_fraction
+from symcheck.envs.models.model import BatchModel
 
+BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
+_MANY = 100_000  # pairs in all where it has one, unless fewer than the default are asked for
 _BATCH = 500
 _SMALL_BATCH = 50  # where there is a time budget to keep
 _STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second looks, starts and counterexamples
@@ -53,19 +58,57 @@ class PairedEvidence:
         bench: the environment, the pool and the options.
         repeats: how often a violation must repeat on both sides. Where outcomes are random after all, with probability
             p on both sides alike, a false violation repeats with probability at most 4^-repeats.
+        model: the environment's batched form, believed only where it agrees bit for bit with what is stepped here.
     """
 
     method = "paired"
 
-    def __init__(self, bench: Workbench, *, repeats: int = 3) -> None:
+    def __init__(self, bench: Workbench, *, repeats: int = 3, model: BatchModel | None = None) -> None:
         self.bench = bench
+        self._model = model
         self.repeats = repeats
         self.pairs = bench.pairs
 
     @functools.cached_property
     def measured(self) -> Measurement:
-        """Both sides of every case; stepped once, when a property first asks."""
-        cases = self._cases()
+        """Both sides of every case that the environment stepped: drawn, suspicious to the screen, and at edges."""
+        parts = [self.drawn]
+        if self.screened is not None and self.screened.suspects is not None:
+            parts.append(self.screened.suspects)
+        if self.bench.in_time(_STEPPING) and not self.bench.interrupted:
+            rng = self.bench.rng("edges")
+            edges = threshold_cases(self.pairs, self.drawn, rng, lambda: self.bench.in_time(_SEARCHING))
+            parts += [self.pairs.measure(edges)] if edges else []
+        return joined(parts) or self.drawn
+
+    @functools.cached_property
+    def drawn(self) -> Measurement:
+        """Pairs drawn from the pool and stepped by the environment itself, one state at a time."""
+        count, rng = self.bench.options.samples, self.bench.rng("cases")
+        if self._model is None:
+            return self._stepped(self._cases(count, rng))
+        some = self._stepped(self._cases(min(count, BY_HAND), rng))
+        if agrees(self._model, some):
+            return some
+        self._model = None  # it is none of this environment
+        rest = count - len(some.cases)
+        return joined([some, self._stepped(self._cases(rest, rng))]) or some if rest > 0 else some
+
+    @functools.cached_property
+    def screened(self) -> Screened | None:
+        """What a batched form of the environment showed on many more pairs; None where there is none to be believed."""
+        few = len(self.drawn.cases)  # decides whether the batched form is believed
+        asked = self.bench.options.samples
+        count = max(asked, _MANY) - few if asked >= DEFAULT_SAMPLES else asked - few
+        if self._model is None or count <= 0 or self.bench.interrupted:
+            return None
+        screen = Screen(self.bench, self._model, self.tolerance, self.drawn)
+        found = screen.run(count, lambda: self.bench.in_time(_STEPPING))
+        if found.suspects is not None and not agrees(self._model, found.suspects):
+            return None  # where it matters the batched form is another environment
+        return found if found.checked else None
+
+    def _stepped(self, cases: list[Case]) -> Measurement:
         report = self.bench.progress("stepping both sides")
         parts: list[Measurement] = []
         try:
@@ -79,19 +122,9 @@ class PairedEvidence:
             if not parts:
                 raise
             self.bench.interrupted, self.bench.diagnose = True, False  # judge what there is, and be quick
-        whole = joined(parts)
-        if whole is None:
-            whole = self.pairs.measure(cases[:1])
-        if self.bench.in_time(_STEPPING) and not self.bench.interrupted:
-            rng = self.bench.rng("edges")
-            edges = threshold_cases(self.pairs, whole, rng, lambda: self.bench.in_time(_SEARCHING))
-            if edges:
-                whole = joined([whole, self.pairs.measure(edges)]) or whole
-        return whole
+        return joined(parts) or self.pairs.measure(cases[:1])
 
-    def _cases(self) -> list[Case]:
-        rng = self.bench.rng("cases")
-        count = self.bench.options.samples
+    def _cases(self, count: int, rng: np.random.Generator) -> list[Case]:
         situations = self.bench.pool.situations
         picked = rng.integers(0, len(situations), size=count)
         letters = rng.integers(0, len(self.bench.words), size=count)
@@ -100,12 +133,51 @@ class PairedEvidence:
         return self.pairs.cases(words, [situations[i] for i in picked], actions)
 
     @functools.cached_property
+    def _from_screen(self) -> npt.NDArray[np.bool_]:
+        """Which rows of `measured` are cases that the screen found suspicious, rather than drawn ones or edges."""
+        rows = np.zeros(len(self.measured.cases), dtype=np.bool_)
+        if self.screened is not None and self.screened.suspects is not None:
+            rows[len(self.drawn.cases) : len(self.drawn.cases) + len(self.screened.suspects.cases)] = True
+        return rows
+
+    @property
+    def checked(self) -> int:
+        """Pairs that were stepped, each counted once."""
+        return int((~self._from_screen).sum()) + (0 if self.screened is None else self.screened.checked)
+
+    @property
+    def region(self) -> str:
+        """Where the pairs were drawn, in words."""
+        return self.bench.pool.region() if self.screened is None else self.screened.region
+
+    def share(self, part: Part) -> float:
+        """The fraction of all pairs that exceed their tolerance."""
+        comparison = self.pairs.comparison(part, self.measured)
+        over = np.asarray((~(comparison.residual() <= self.tolerance.of(comparison))).any(axis=1))
+        return (int(over[~self._from_screen].sum()) + self._tally(part).suspicious) / self.checked
+
+    def _tally(self, part: Part) -> Tally:
+        return Tally() if self.screened is None else self.screened.tallies.get(part, Tally())
+
+    def _not_asked(self, part: Part) -> int:
+        """Pairs that the screen found suspicious and the environment was not asked about: there were too many."""
+        tally = self._tally(part)
+        return tally.suspicious - len(tally.kept)
+
+    def _with_screened(self, part: Part, residual: Vector, limits: Vector) -> tuple[Vector, Vector]:
+        """The residuals with one row more: the largest that the screen saw and found within tolerance."""
+        tally = self._tally(part)
+        if tally.largest.shape != residual.shape[1:]:
+            return residual, limits
+        return np.concatenate([residual, tally.largest[None]]), np.concatenate([limits, tally.limits[None]])
+
+    @functools.cached_property
     def tolerance(self) -> Tolerance:
         """Tolerances, with the run's typical conditioning measured."""
         tolerance = Tolerance(self.pairs, self.bench.noise)
         parts: tuple[Part, ...] = ("reward", "transition")
         for part in parts:
-            tolerance.learn(part, self.measured, self.bench.rng(f"nudge {part}"))
+            tolerance.learn(part, self.drawn, self.bench.rng(f"nudge {part}"))
         return tolerance
 
     def judge(self, name: str, part: Part) -> PropertyResult:
@@ -170,32 +242,37 @@ class PairedEvidence:
     def _summary(
         self, name: str, part: Part, comparison: Comparison, residual: Vector, limits: Vector, looked: _Looked
     ) -> PropertyResult:
-        violations = len(looked.confirmed) + len(looked.unseen)
+        violations = len(looked.confirmed) + len(looked.unseen) + self._not_asked(part)
         judged = np.ones(len(residual), dtype=bool)
         judged[looked.rounding] = False
         if not judged.any():
             judged[:] = True
-        counted, compared = residual[judged], limits[judged]
+        counted, compared = self._with_screened(part, residual[judged], limits[judged])
         row, column = np.unravel_index(int(np.argmax(counted)), counted.shape)
         return PropertyResult(
             name,
             "passed",
             self.method,
-            checked=len(residual),
+            checked=self.checked,
             violations=violations,
             max_residual=float(counted[row, column]),
             tolerance=float(compared[row, column]),
             unit=UNITS[part],
-            detail=self._detail(part, len(residual), looked),
+            detail=self._detail(part, looked),
             per_coordinate=_per_coordinate(comparison, counted, compared),
         )
 
-    def _detail(self, part: Part, checked: int, looked: _Looked) -> str:
-        steps = self.measured.left
-        ends = int(steps.terminated.sum())
-        text = f"{checked} pairs drawn from {self.bench.pool.region()}"
+    def _detail(self, part: Part, looked: _Looked) -> str:
+        screened = self.screened
+        ends = int(self.measured.left.terminated[~self._from_screen].sum())
+        text = f"{self.checked} pairs drawn from {self.region}"
         if part == "termination":
-            text += f"; {ends} of them end the episode"
+            text += f"; {ends + (screened.ends if screened else 0)} of them end the episode"
+        if screened is not None:
+            text += (
+                f"; {screened.checked} of them stepped by {screened.source}, whose numbers were, bit for bit, those of "
+                f"the environment on {2 * len(self.drawn.cases)} steps of this run"
+            )
         if looked.rounding:
             text += (
                 f"; {len(looked.rounding)} differ by no more than one unit in the last place of the state can do there"
@@ -289,7 +366,7 @@ class PairedEvidence:
                 "some pairs gave another outcome when they were stepped again: the environment is random now and then. "
                 "Decide with --method distribution",
             )
-        if looked.unseen:
+        if looked.unseen or self._not_asked(part):
             return _undecided(
                 result, "too many pairs sit within one unit in the last place of a jump to be judged; sample elsewhere"
             )
@@ -301,12 +378,14 @@ class PairedEvidence:
         if self.bench.caution:
             return self._second_opinion(result, part)
         alpha = self.bench.options.alpha
-        value = largest_fraction(0, result.checked, alpha)
+        # Edges are sought and not drawn: they do not count here.
+        drawn = len(self.drawn.cases) if self.screened is None else self.screened.checked
+        value = largest_fraction(0, drawn, alpha)
         bound = {
             "kind": "violation_fraction",
             "value": value,
             "confidence": 1 - alpha,
-            "region": self.bench.pool.region(),
+            "region": self.region,
         }
         return _with(result, bound=bound)
 

@@ -123,15 +123,24 @@ class Pairs:
                 continue
             observations = np.stack([situation.obs for situation in picked])
             moved = self.bound.action_batch(word, np.stack(chosen), observations)
-            self._check_actions(chosen, moved)
+            self.check_actions(chosen, moved)
             for i, situation, action, image, image_action in zip(rows, picked, chosen, images, moved, strict=True):
                 made[i] = Case(word, situation, action, image, _cast(image_action, action))
         return [case for case in made if case is not None]
 
     def _check_action(self, action: Any, image: Any) -> None:
-        self._check_actions([action], [image])
+        self.check_actions([action], [image])
 
-    def _check_actions(self, actions: Sequence[Any], images: Any) -> None:
+    def check_actions(self, actions: Any, images: Any) -> None:
+        """Refuse an action map that leaves the action space.
+
+        Args:
+            actions: the originals, for the message.
+            images: their images, a list or stacked.
+
+        Raises:
+            SpecError: naming the first action whose image is none.
+        """
         bounds = self._action_codec.coordinates
         flat = self._action_codec.flatten_batch(images)
         # A rounding unit of float32 over the bound is rounding of the map, not an action outside the space.

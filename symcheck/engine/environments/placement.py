@@ -12,7 +12,7 @@ Observations are rounded to their dtype before L is applied: what the agent sees
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -126,6 +126,28 @@ class Placement:
             moved = self._bound.state_batch(word, states)
             seen = self._bound.observation_batch(word, np.stack([situation.obs for situation in situations]))
         return [Situation(state, obs, "image") for state, obs in zip(moved, seen, strict=True)]
+
+    def image_batch(
+        self, word: Word, states: Vector, observations: Any, showing: Callable[[Any], Vector] | None
+    ) -> tuple[Vector, Any]:
+        """Images of stacked situations, by the same rule as `image`; maps must be data.
+
+        Args:
+            word: the element.
+            states: shape (n, dim), float64.
+            observations: what they show, shape (n, *shape).
+            showing: the states that show observations, stacked; None where the observation is the state.
+
+        Returns:
+            (states, observations) of the images, shapes as given.
+        """
+        if self.kind == "map" or self._bound.has_state:
+            return self._bound.state_batch(word, states), self._bound.observation_batch(word, observations)
+        if self._double:
+            moved = self._bound.observation_batch(word, states)
+            return moved, moved.astype(observations.dtype)
+        seen = self._bound.observation_batch(word, observations)
+        return (seen.astype(np.float64) if showing is None else showing(seen)), seen
 
     def state_images(self, word: Word, states: Vector) -> Vector:
         """L_g on internal next states, shape (n, dim), in float64; only where `exact_state`."""

@@ -133,7 +133,7 @@ def _propose(
 ) -> None:
     sample = placement.access.sample
     proposed = list(sample(rng, count)) if sample is not None else []
-    states = _edged(np.asarray(proposed), rng) if placement.access.box else proposed
+    states = edged(np.asarray(proposed), rng) if placement.access.box else proposed
     origin = "box" if placement.access.box else "sample"
     for state in states:
         if placement.access.ended(state):
@@ -148,8 +148,16 @@ def _propose(
             pool.situations.append(situation)
 
 
-def _edged(states: Vector, rng: np.random.Generator) -> Vector:
-    """Box states, every fourth with some coordinates moved to an extreme of the box or to zero."""
+def edged(states: Vector, rng: np.random.Generator) -> Vector:
+    """Box states, every fourth with some coordinates moved to an extreme of the box or to zero.
+
+    Args:
+        states: drawn from the box, shape (n, dim).
+        rng: picks coordinates and edges.
+
+    Returns:
+        Shape (n, dim).
+    """
     low, high = states.min(axis=0), states.max(axis=0)
     choices = np.stack([np.broadcast_to(edge, states.shape) for edge in (low, high, np.clip(0.0, low, high))])
     picked = np.take_along_axis(choices, rng.integers(0, 3, size=(1, *states.shape)), axis=0)[0]

@@ -90,6 +90,11 @@ class Stepper:
         _freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
 
+    @property
+    def time_limit(self) -> int | None:
+        """Steps after which a TimeLimit wrapper cuts episodes short; None where there is none."""
+        return min((int(clock._max_episode_steps) for clock in self._clocks), default=None)
+
     def reset(self, *, seed: int | None = None) -> Any:
         """Reset and return the observation (a copy).
 

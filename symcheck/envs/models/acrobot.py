@@ -1,0 +1,106 @@
+"""Batched acrobot: two links, a torque at the joint between them, one fourth-order Runge-Kutta step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.models.model import BatchModel, Transitions, Vector
+
+_G = 9.8  # no parameter of the environment
+_TURN = 2 * np.pi
+
+
+def build(env: Any) -> BatchModel | None:
+    """The batched form of an `AcrobotEnv`, None where it adds noise to its torque.
+
+    Args:
+        env: the unwrapped environment; masses, lengths, torques, limits and the variant are read from it.
+
+    Returns:
+        The form; states are (angle 1, angle 2, angular velocity 1, angular velocity 2).
+
+    Source: R. S. Sutton and A. G. Barto, Reinforcement Learning (1998), section 11.3.
+    """
+    if env.torque_noise_max > 0:
+        return None
+    torques = np.asarray(env.AVAIL_TORQUE, dtype=np.float64)
+    dt, fast_1, fast_2 = env.dt, env.MAX_VEL_1, env.MAX_VEL_2
+    derivative = _derivative(env)
+
+    def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+        following = _runge_kutta(derivative, states.T, torques[np.asarray(actions, dtype=np.int64)], dt)
+        angles = [_wrapped(following[j]) for j in range(2)]
+        spins = [np.clip(following[2], -fast_1, fast_1), np.clip(following[3], -fast_2, fast_2)]
+        states = np.stack([*angles, *spins], axis=1)
+        ends = ended(states)
+        return Transitions(states, observe(states), np.where(ends, 0.0, -1.0), ends)
+
+    return BatchModel("the batched form of AcrobotEnv", step, observe, ended, state_showing)
+
+
+def observe(states: Vector) -> npt.NDArray[np.float32]:
+    """What states show: cosines and sines of both angles, and both speeds, in float32."""
+    one, two = states[:, 0], states[:, 1]
+    shown = [np.cos(one), np.sin(one), np.cos(two), np.sin(two), states[:, 2], states[:, 3]]
+    return np.stack(shown, axis=1).astype(np.float32)
+
+
+def state_showing(observations: npt.NDArray[Any]) -> Vector:
+    """The states that show observations, in float64."""
+    wide = observations.astype(np.float64)
+    angles = [np.arctan2(wide[:, 1], wide[:, 0]), np.arctan2(wide[:, 3], wide[:, 2])]
+    return np.stack([*angles, wide[:, 4], wide[:, 5]], axis=1)
+
+
+def ended(states: Vector) -> npt.NDArray[np.bool_]:
+    """Whether the tip is a link's length above the base."""
+    return np.asarray(-np.cos(states[:, 0]) - np.cos(states[:, 1] + states[:, 0]) > 1.0)
+
+
+def _derivative(env: Any) -> Callable[[Vector, Vector], Vector]:
+    m_1, m_2, moment = env.LINK_MASS_1, env.LINK_MASS_2, env.LINK_MOI
+    l_1, c_1, c_2 = env.LINK_LENGTH_1, env.LINK_COM_POS_1, env.LINK_COM_POS_2
+    nips = env.book_or_nips == "nips"
+
+    def derivative(state: Vector, torque: Vector) -> Vector:
+        one, two, spin_1, spin_2 = state
+        cosine, sine = np.cos(two), np.sin(two)
+        d_1 = m_1 * c_1**2 + m_2 * (l_1**2 + c_2**2 + 2 * l_1 * c_2 * cosine) + moment + moment
+        d_2 = m_2 * (c_2**2 + l_1 * c_2 * cosine) + moment
+        phi_2 = m_2 * c_2 * _G * np.cos(one + two - np.pi / 2.0)
+        phi_1 = (
+            -m_2 * l_1 * c_2 * np.float_power(spin_2, 2.0) * sine
+            - 2 * m_2 * l_1 * c_2 * spin_2 * spin_1 * sine
+            + (m_1 * c_1 + m_2 * l_1) * _G * np.cos(one - np.pi / 2)
+            + phi_2
+        )
+        numerator = torque + d_2 / d_1 * phi_1
+        if not nips:
+            numerator = numerator - m_2 * l_1 * c_2 * np.float_power(spin_1, 2.0) * sine
+        faster_2 = (numerator - phi_2) / (m_2 * c_2**2 + moment - np.float_power(d_2, 2.0) / d_1)
+        faster_1 = -(d_2 * faster_2 + phi_1) / d_1
+        return np.stack([spin_1, spin_2, faster_1, faster_2])
+
+    return derivative
+
+
+def _runge_kutta(derivative: Callable[[Vector, Vector], Vector], state: Vector, torque: Vector, dt: float) -> Vector:
+    half = dt / 2.0
+    k_1 = derivative(state, torque)
+    k_2 = derivative(state + half * k_1, torque)
+    k_3 = derivative(state + half * k_2, torque)
+    k_4 = derivative(state + dt * k_3, torque)
+    return np.asarray(state + dt / 6.0 * (k_1 + 2 * k_2 + 2 * k_3 + k_4))
+
+
+def _wrapped(angles: Vector) -> Vector:
+    """Angles in [-pi, pi], by whole turns taken off one at a time, as rounding wants it."""
+    while (angles > np.pi).any():
+        angles = np.where(angles > np.pi, angles - _TURN, angles)
+    while (angles < -np.pi).any():
+        angles = np.where(angles < -np.pi, angles + _TURN, angles)
+    return angles

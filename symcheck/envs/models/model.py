@@ -1,0 +1,61 @@
+"""The record of one environment's batched form.
+
+A batched form is believed by nobody: the engine steps the environment itself first and compares, bit for bit, and
+every violation that a batch shows is stepped again by the environment before it is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float64]
+
+
+class Transitions(NamedTuple):
+    """What stepping n states at once gives.
+
+    Attributes:
+        states: next internal states, shape (n, dim), float64.
+        observations: next observations, shape (n, *shape), in the environment's dtype.
+        rewards: shape (n,), float64.
+        terminated: shape (n,), bool.
+    """
+
+    states: Vector
+    observations: npt.NDArray[Any]
+    rewards: Vector
+    terminated: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class BatchModel:
+    """The batched form of one environment instance, with that instance's parameters.
+
+    Attributes:
+        source: what it is, in words for reports.
+        step: (states of shape (n, dim), stacked actions) to the transitions.
+        observe: states of shape (n, dim) to the observations that they show.
+        ended: states to whether they are terminal already, shape (n,); nothing is claimed about steps from those.
+        state_showing: observations to the states that show them, float64; None where the observation is the state.
+    """
+
+    source: str
+    step: Callable[[Vector, npt.NDArray[Any]], Transitions]
+    observe: Callable[[Vector], npt.NDArray[Any]]
+    ended: Callable[[Vector], npt.NDArray[np.bool_]]
+    state_showing: Callable[[npt.NDArray[Any]], Vector] | None = None
+
+
+def never(states: Vector) -> npt.NDArray[np.bool_]:
+    """No state is terminal.
+
+    Example:
+        >>> never(np.zeros((2, 1))).tolist()
+        [False, False]
+    """
+    return np.zeros(len(states), dtype=np.bool_)

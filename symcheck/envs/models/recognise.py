@@ -1,0 +1,119 @@
+"""Which environments have a batched form: those whose code is known word for word, behind wrappers that change nothing.
+
+A subclass, a wrapper that alters anything, a method replaced on the instance or in the class, or another release of
+Gymnasium with other code has none, and is stepped one state at a time: what is verified is always the user's.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+from symcheck.envs.models import acrobot, cartpole, mountain_car, pendulum
+from symcheck.envs.models.model import BatchModel
+
+_TRANSPARENT = frozenset(
+    f"gymnasium.wrappers.common:{name}"
+    for name in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
+)
+_PACKAGE = "gymnasium.envs.classic_control"
+
+
+@dataclass(frozen=True)
+class _Known:
+    """One class whose code was transcribed.
+
+    Attributes:
+        build: an instance to its batched form, or None where its parameters ask for what the form does not do.
+        code: names of the functions that a step runs, methods of the class or functions of its module.
+        digest: of their source text.
+    """
+
+    build: Callable[[Any], BatchModel | None]
+    code: tuple[str, ...]
+    digest: str
+
+
+_KNOWN: dict[str, _Known] = {
+    f"{_PACKAGE}.cartpole:CartPoleEnv": _Known(cartpole.build, ("step",), "36d99482f4772b6c"),
+    f"{_PACKAGE}.pendulum:PendulumEnv": _Known(
+        pendulum.build, ("step", "_get_obs", "angle_normalize"), "f11954e188602c13"
+    ),
+    f"{_PACKAGE}.mountain_car:MountainCarEnv": _Known(mountain_car.build, ("step",), "d542dda464772e84"),
+    f"{_PACKAGE}.continuous_mountain_car:Continuous_MountainCarEnv": _Known(
+        mountain_car.build_continuous, ("step",), "405213fb980f17ab"
+    ),
+    f"{_PACKAGE}.acrobot:AcrobotEnv": _Known(
+        acrobot.build, ("step", "_get_ob", "_terminal", "_dsdt", "wrap", "bound", "rk4"), "857a2fcd6de22ae5"
+    ),
+}
+
+
+def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
+    """The batched form of an environment, or None where it has none.
+
+    Args:
+        env: with the user's wrappers.
+
+    Returns:
+        The form, with the instance's own parameters. It holds for the whole stack: every wrapper is one that leaves
+        observations, actions, rewards and ends as they are.
+
+    Example:
+        >>> find_model(gym.make("CartPole-v1")).source
+        'the batched form of CartPoleEnv'
+        >>> find_model(gym.wrappers.ClipReward(gym.make("CartPole-v1"), -1, 0)) is None
+        True
+    """
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if _name(layer) not in _TRANSPARENT or "step" in vars(layer):
+            return None
+        layer = layer.env
+    known = _KNOWN.get(_name(layer))
+    if known is None or layer.render_mode is not None:
+        return None
+    if any(name in vars(layer) for name in known.code) or code_digest(type(layer), known.code) != known.digest:
+        return None
+    return known.build(layer)
+
+
+def _name(layer: Any) -> str:
+    return f"{type(layer).__module__}:{type(layer).__qualname__}"
+
+
+def code_digest(env_class: type, names: tuple[str, ...]) -> str:
+    """A digest of the source text of functions; "" where the source cannot be read.
+
+    Args:
+        env_class: methods are looked up here, functions in its module.
+        names: of the functions.
+
+    Returns:
+        The first 16 hexadecimal digits of a SHA-256.
+
+    Example:
+        >>> code_digest(int, ("step",))
+        ''
+    """
+    module = sys.modules[env_class.__module__]
+    functions = [getattr(env_class, name, None) or getattr(module, name, None) for name in names]
+    if not all(inspect.isfunction(function) for function in functions):
+        return ""
+    return _digest(tuple(functions))
+
+
+@functools.lru_cache(maxsize=32)
+def _digest(functions: tuple[Any, ...]) -> str:
+    try:
+        text = "\n".join(inspect.getsource(function) for function in functions)
+    except (OSError, TypeError):
+        return ""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
