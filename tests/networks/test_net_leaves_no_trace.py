@@ -54,3 +54,19 @@ def test_the_same_seed_gives_the_same_result() -> None:
     first.pop("duration_s")
     second.pop("duration_s")
     assert first == second
+
+
+def test_an_agent_that_keeps_the_results_of_its_last_step_is_verified() -> None:
+    class Remembers(nn.Sequential):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.last = super().forward(x)
+            return self.last
+
+    torch.manual_seed(0)
+    net = Remembers(nn.Linear(4, 2, bias=False))
+    with torch.no_grad():
+        net[0].weight[1] = -net[0].weight[0]
+    net(torch.randn(3, 4))  # what stays is no leaf of the graph, and torch does not copy it
+    kept = net.last
+    assert run_net(net, mirror(), options=NetOptions()).verdict == "proved"
+    assert net.last is kept

@@ -123,6 +123,19 @@ def float64_default() -> Iterator[None]:
         torch.set_default_dtype(found)
 
 
+class _CopyResultsDetached(TorchFunctionMode):
+    """Deep copies of tensors that hang in a graph are detached copies of their values.
+
+    Agents keep results of their last step among their attributes (the distribution of a policy, for one); torch refuses
+    to copy those, and nothing that a forward pass computes anew depends on their history.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.__deepcopy__ and not args[0].is_leaf:
+            return args[0].detach().clone()
+        return func(*args, **(kwargs or {}))
+
+
 def copied(net: nn.Module, *, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
     """A deep copy on a device, its floating parameters and buffers in a dtype if one is given.
 
@@ -130,7 +143,7 @@ def copied(net: nn.Module, *, device: torch.device, dtype: torch.dtype | None = 
         TargetError: the network cannot be copied.
     """
     try:
-        with warnings.catch_warnings():  # torch's own copying warns of its own internals
+        with warnings.catch_warnings(), _CopyResultsDetached():  # torch's own copying warns of its own internals
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
             return copy.deepcopy(net).to(device=device, dtype=dtype)
