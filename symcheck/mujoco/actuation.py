@@ -1,0 +1,209 @@
+"""The images of tendons and actuators: through what they pull on, in the order of the actuators, not of the joints.
+
+An actuator's image drives the image of its joint (or tendon, or site); its control carries the sign of the joint's
+coordinate, times the signs of both gears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symcheck.mujoco.elements import name_of, title
+from symcheck.mujoco.names import are_mirrored
+
+if TYPE_CHECKING:
+    from symcheck.mujoco.pairing import Indices, Pairing
+
+_JOINT, _IN_PARENT, _TENDON, _SITE, _BODY = 0, 1, 3, 4, 5  # mjtTrn
+_FREE, _BALL = 0, 1  # mjtJoint
+_WRAP_JOINT, _WRAP_SITE = 1, 3  # mjtWrap
+
+
+def pair_tendons(model: Any, pairing: Pairing) -> None:
+    """Fill in the images of tendons.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        pairing: with its bodies and joints paired; tendons, their signs and what is unpaired are set.
+    """
+    pairing.tendons = np.full(model.ntendon, -1)
+    pairing.tendon_signs = np.ones(model.ntendon, dtype=np.int64)
+    for tendon in range(model.ntendon):
+        wanted = _path_image(model, pairing, tendon)
+        for other in _by_name(model, "tendon", tendon, range(model.ntendon)):
+            if wanted is not None and (sign := _same_path(wanted, _path(model, other))):
+                pairing.tendons[tendon], pairing.tendon_signs[tendon] = other, sign
+                break
+        else:
+            if wanted is not None:  # otherwise what it runs over is reported itself
+                pairing.unpaired.append(
+                    f"{title(model, 'tendon', tendon)}: no tendon runs over the images of its joints or sites"
+                )
+
+
+def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) -> list[int]:
+    """Candidates, those whose name says that they are the mirror image first."""
+    name = name_of(model, section, index)
+    return sorted(candidates, key=lambda other: not are_mirrored(name, name_of(model, section, other)))
+
+
+def _path(model: Any, tendon: int) -> dict[tuple[int, int], float]:
+    """What a tendon runs over: {(kind, element): coefficient}; coefficients count for joints alone."""
+    first = int(model.tendon_adr[tendon])
+    steps = range(first, first + int(model.tendon_num[tendon]))
+    kinds = [(int(model.wrap_type[i]), int(model.wrap_objid[i]), float(model.wrap_prm[i])) for i in steps]
+    return {(kind, element): number if kind == _WRAP_JOINT else 1.0 for kind, element, number in kinds}
+
+
+def _path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int], float] | None:
+    image = {}
+    for (kind, element), coefficient in _path(model, tendon).items():
+        if kind == _WRAP_JOINT:
+            other, sign = int(pairing.joints[element]), int(pairing.joint_signs[element])
+        elif kind == _WRAP_SITE:
+            other, sign = site_image(model, pairing, element), 1
+        elif element >= 0 and element < model.ngeom:
+            other, sign = int(pairing.geoms[element]), 1
+        else:
+            other, sign = element, 1
+        if other < 0:
+            return None
+        image[kind, other] = sign * coefficient
+    return image
+
+
+def _same_path(wanted: dict[tuple[int, int], float], path: dict[tuple[int, int], float]) -> int:
+    """+1 or -1 where two paths run over the same elements with coefficients of equal or opposite signs, else 0."""
+    if set(wanted) != set(path):
+        return 0
+    signs = {int(np.sign(wanted[key] * path[key])) for key in wanted}
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def site_image(model: Any, pairing: Pairing, site: int) -> int:
+    """The site nearest to the image of a site, on the image of its body; -1 where that body has none.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        pairing: with its bodies paired.
+        site: its number.
+
+    Returns:
+        The number of the image.
+    """
+    body = int(pairing.bodies[model.site_bodyid[site]])
+    there = [i for i in range(model.nsite) if model.site_bodyid[i] == body]
+    if not there:
+        return -1
+    moved = pairing.isometry.point(pairing.reference.site_position[site])
+    distances = [float(np.linalg.norm(moved - pairing.reference.site_position[i])) for i in there]
+    return there[int(np.argmin(distances))]
+
+
+def pair_actuators(model: Any, pairing: Pairing) -> None:
+    """Fill in the images of actuators and the signs of their controls.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        pairing: with bodies, joints and tendons paired; actuators, their signs and what is unpaired are set.
+    """
+    pairing.actuators = np.full(model.nu, -1)
+    pairing.actuator_signs = np.ones(model.nu, dtype=np.int64)
+    taken: set[int] = set()
+    for actuator in range(model.nu):
+        candidates = [i for i in range(model.nu) if i not in taken and _drives_image(model, pairing, actuator, i)]
+        candidates = sorted(candidates, key=lambda other: _unlike(model, actuator, other))
+        found = _first_with_sign(model, pairing, actuator, candidates)
+        if found is None:
+            if _target_image(model, pairing, actuator) >= 0:  # otherwise the target is reported itself
+                pairing.unpaired.append(
+                    f"{title(model, 'actuator', actuator)}: no actuator drives the image of its target"
+                )
+            continue
+        pairing.actuators[actuator], pairing.actuator_signs[actuator] = found
+        taken.add(found[0])
+
+
+def _first_with_sign(model: Any, pairing: Pairing, actuator: int, candidates: list[int]) -> tuple[int, int] | None:
+    for other in candidates:
+        if sign := _control_sign(model, pairing, actuator, other):
+            return other, sign
+    return None
+
+
+def _drives_image(model: Any, pairing: Pairing, actuator: int, other: int) -> bool:
+    if model.actuator_trntype[actuator] != model.actuator_trntype[other]:
+        return False
+    return _target_image(model, pairing, actuator) == int(model.actuator_trnid[other, 0])
+
+
+def _target_image(model: Any, pairing: Pairing, actuator: int) -> int:
+    """The image of what an actuator drives; -1 where that has none."""
+    kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
+    images: dict[int, Indices] = {
+        _JOINT: pairing.joints,
+        _IN_PARENT: pairing.joints,
+        _TENDON: pairing.tendons,
+        _BODY: pairing.bodies,
+    }
+    return int(images[kind][target]) if kind in images else site_image(model, pairing, target)
+
+
+def _unlike(model: Any, actuator: int, other: int) -> tuple[float, bool]:
+    """How little two actuators on the same joint resemble each other: a motor and a spring are no pair."""
+    kinds = ("actuator_gaintype", "actuator_biastype", "actuator_dyntype")
+    differing = sum(int(getattr(model, kind)[actuator] != getattr(model, kind)[other]) for kind in kinds)
+    numbers = ("actuator_gainprm", "actuator_biasprm")
+    gaps = sum(float(np.abs(getattr(model, key)[actuator] - getattr(model, key)[other]).sum()) for key in numbers)
+    named = are_mirrored(name_of(model, "actuator", actuator), name_of(model, "actuator", other))
+    return differing * 1e9 + gaps, not named
+
+
+def _control_sign(model: Any, pairing: Pairing, actuator: int, other: int) -> int:
+    """The sign of the image control: 0 where forces point in different directions."""
+    kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
+    gear, image_gear = model.actuator_gear[actuator], model.actuator_gear[other]
+    if kind in (_JOINT, _IN_PARENT) and int(model.jnt_type[target]) in (_FREE, _BALL):
+        return _wrench_sign(*_joint_wrench(model, pairing, target, gear), _in_world(model, pairing, other, image_gear))
+    if kind in (_JOINT, _IN_PARENT):
+        return int(pairing.joint_signs[target] * np.sign(gear[0]) * np.sign(image_gear[0]))
+    if kind == _TENDON:
+        return int(pairing.tendon_signs[target] * np.sign(gear[0]) * np.sign(image_gear[0]))
+    if kind == _SITE:
+        isometry = pairing.isometry
+        force, torque = _site_wrench(model, pairing, actuator)
+        return _wrench_sign(isometry.polar(force), isometry.axial(torque), _site_wrench(model, pairing, other))
+    return 1
+
+
+def _joint_wrench(model: Any, pairing: Pairing, joint: int, gear: Any) -> tuple[Any, Any]:
+    force, torque = _world_wrench(model, pairing, joint, gear)
+    return pairing.isometry.polar(force), pairing.isometry.axial(torque)
+
+
+def _in_world(model: Any, pairing: Pairing, actuator: int, gear: Any) -> tuple[Any, Any]:
+    return _world_wrench(model, pairing, int(model.actuator_trnid[actuator, 0]), gear)
+
+
+def _world_wrench(model: Any, pairing: Pairing, joint: int, gear: Any) -> tuple[Any, Any]:
+    turned = pairing.reference.body_rotation[int(model.jnt_bodyid[joint])]
+    if int(model.jnt_type[joint]) == _BALL:
+        return np.zeros(3), turned @ gear[:3]
+    return np.array(gear[:3]), turned @ gear[3:]
+
+
+def _site_wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Any, Any]:
+    turned = pairing.reference.site_rotation[int(model.actuator_trnid[actuator, 0])]
+    gear = model.actuator_gear[actuator]
+    return turned @ gear[:3], turned @ gear[3:]
+
+
+def _wrench_sign(force: Any, torque: Any, other: tuple[Any, Any]) -> int:
+    one, two = np.concatenate([force, torque]), np.concatenate(other)
+    product = float(one @ two)
+    lengths = float(np.linalg.norm(one) * np.linalg.norm(two))
+    # Parallel up to the same 0.9 as joint axes; what remains is reported as a difference.
+    return int(np.sign(product)) if lengths and abs(product) > 0.9 * lengths else 0

@@ -1,0 +1,321 @@
+"""Comparing every element of a model with its image, number by number: a static check that needs no simulation.
+
+An isometry is a symmetry of the dynamics when the pairing carries every number that the simulator reads to the number
+of the counterpart: masses and inertias as tensors, ranges with the sign of their coordinate, positions and axes by M.
+Whatever differs is a finding, with both elements, both values, and by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.mujoco.elements import title
+from symcheck.mujoco.isometry import ROUNDING, Array
+from symcheck.mujoco.pairing import Pairing
+
+_PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
+_JOINT_NUMBERS = (
+    ("stiffness", "jnt_stiffness"),
+    ("stiffness polynomial", "jnt_stiffnesspoly"),
+    ("margin", "jnt_margin"),
+    ("solref of the limit", "jnt_solref"),
+    ("solimp of the limit", "jnt_solimp"),
+    ("limited", "jnt_limited"),
+    ("gravity compensation", "jnt_actgravcomp"),
+)
+_DOF_NUMBERS = (
+    ("damping", "dof_damping"),
+    ("damping polynomial", "dof_dampingpoly"),
+    ("armature", "dof_armature"),
+    ("friction loss", "dof_frictionloss"),
+    ("solref of the friction", "dof_solref"),
+    ("solimp of the friction", "dof_solimp"),
+)
+_GEOM_NUMBERS = (
+    ("friction", "geom_friction"),
+    ("contype", "geom_contype"),
+    ("conaffinity", "geom_conaffinity"),
+    ("condim", "geom_condim"),
+    ("priority", "geom_priority"),
+    ("margin", "geom_margin"),
+    ("gap", "geom_gap"),
+    ("solref", "geom_solref"),
+    ("solimp", "geom_solimp"),
+    ("solmix", "geom_solmix"),
+    ("fluid coefficients", "geom_fluid"),
+)
+_TENDON_NUMBERS = (
+    ("stiffness", "tendon_stiffness"),
+    ("damping", "tendon_damping"),
+    ("friction loss", "tendon_frictionloss"),
+    ("armature", "tendon_armature"),
+    ("limited", "tendon_limited"),
+    ("margin", "tendon_margin"),
+)
+_ACTUATOR_NUMBERS = (
+    ("gain", "actuator_gainprm"),
+    ("dynamics", "actuator_dynprm"),
+    ("gain type", "actuator_gaintype"),
+    ("bias type", "actuator_biastype"),
+    ("dynamics type", "actuator_dyntype"),
+    ("control limited", "actuator_ctrllimited"),
+    ("force limited", "actuator_forcelimited"),
+    ("activation limited", "actuator_actlimited"),
+    ("armature", "actuator_armature"),
+    ("damping", "actuator_damping"),
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number of a model that its image does not share.
+
+    Attributes:
+        element: for instance "geom 'right_foot'".
+        counterpart: its image; equal to `element` for what lies on the mirror plane.
+        quantity: what differs: "friction", "range", "inertia", ...
+        expected: the image of the element's value: what the counterpart would have to have.
+        actual: what the counterpart has.
+    """
+
+    element: str
+    counterpart: str
+    quantity: str
+    expected: tuple[float, ...]
+    actual: tuple[float, ...]
+
+    @property
+    def size(self) -> float:
+        """The largest difference of a component."""
+        return float(np.abs(np.subtract(self.expected, self.actual)).max())
+
+    @property
+    def relative(self) -> float:
+        """`size` over the largest component; 0 where all are 0."""
+        scale = max(map(abs, (*self.expected, *self.actual)))
+        return self.size / scale if scale else 0.0
+
+    def __str__(self) -> str:
+        actual, expected = _numbers(self.actual), _numbers(self.expected)
+        if self.element == self.counterpart:
+            return f"{self.quantity} of {self.element}: {actual} is not its own image, which is {expected}"
+        return f"{self.quantity} of {self.counterpart}: {actual}, where the image of {self.element} has {expected}"
+
+
+def compare(model: Any, pairing: Pairing) -> list[Difference]:
+    """Compare every paired element with its image.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        pairing: of its elements.
+
+    Returns:
+        What differs, by kind of element; each pair of a reflection once. Differences that rounding explains (1e-9 of
+        the larger value) are left out.
+    """
+    checks: tuple[Callable[[Any, Pairing], Iterator[Difference]], ...] = (_world, _bodies, _joints, _geoms, _tendons)
+    return [found for check in (*checks, _actuators) for found in check(model, pairing)]
+
+
+def _difference(element: str, counterpart: str, quantity: str, expected: Any, actual: Any) -> Iterator[Difference]:
+    one, two = np.atleast_1d(expected).astype(float).ravel(), np.atleast_1d(actual).astype(float).ravel()
+    scale = max(1.0, float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
+    if quantity in ("inertia", "mass") or quantity.startswith("armature"):
+        scale = max(float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
+    if one.size and not np.abs(one - two).max() <= ROUNDING * scale:
+        yield Difference(element, counterpart, quantity, tuple(one.tolist()), tuple(two.tolist()))
+
+
+def _pairs(images: Any, pairing: Pairing) -> Iterator[tuple[int, int]]:
+    """Elements and their images; of a reflection's pairs the one that comes first."""
+    for i, image in enumerate(images):
+        if image >= 0 and (pairing.isometry.order != 2 or i <= image or images[image] != i):
+            yield i, int(image)
+
+
+def _table(
+    model: Any, section: str, i: int, j: int, numbers: tuple[tuple[str, str], ...], row: tuple[int, int] | None = None
+) -> Iterator[Difference]:
+    """Numbers that must simply be equal."""
+    one, two = row or (i, j)
+    for quantity, key in numbers:
+        values = getattr(model, key, None)
+        if values is not None:
+            yield from _difference(
+                title(model, section, i), title(model, section, j), quantity, values[one], values[two]
+            )
+
+
+def _world(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    for quantity in ("gravity", "wind"):
+        value = np.array(getattr(model.opt, quantity))
+        yield from _difference("the world", "the world", quantity, pairing.isometry.polar(value), value)
+
+
+def _bodies(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    reference, isometry = pairing.reference, pairing.isometry
+    for i, j in _pairs(pairing.bodies, pairing):
+        if i == 0:
+            continue
+        one, other = title(model, "body", i), title(model, "body", j)
+        yield from _difference(one, other, "mass", model.body_mass[i], model.body_mass[j])
+        yield from _difference(one, other, "gravcomp", model.body_gravcomp[i], model.body_gravcomp[j])
+        if not (model.body_mass[i] or model.body_mass[j]):
+            continue
+        moved = isometry.point(reference.centre[i])
+        yield from _difference(one, other, "centre of mass", moved, reference.centre[j])
+        turned = isometry.matrix @ reference.inertia[i] @ isometry.matrix.T
+        yield from _difference(one, other, "inertia", _upper(turned), _upper(reference.inertia[j]))
+
+
+def _upper(tensor: Array) -> Array:
+    return tensor[(0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
+
+
+def _joints(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    for i, j in _pairs(pairing.joints, pairing):
+        one, other = title(model, "joint", i), title(model, "joint", j)
+        yield from _table(model, "joint", i, j, _JOINT_NUMBERS)
+        dofs = int(model.jnt_dofadr[i]), int(model.jnt_dofadr[j])
+        yield from _table(model, "joint", i, j, _DOF_NUMBERS, dofs)
+        if model.jnt_type[i] in (0, 1):
+            yield from _difference(one, other, "range", model.jnt_range[i], model.jnt_range[j])
+            continue
+        yield from _axes(model, pairing, i, j, one, other)
+        yield from _coordinates(model, pairing, i, j, one, other)
+
+
+def _axes(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:
+    reference, isometry = pairing.reference, pairing.isometry
+    sign = pairing.joint_signs[i]
+    slide = model.jnt_type[i] == 2
+    axis = isometry.polar(reference.axis[i]) if slide else isometry.axial(reference.axis[i])
+    yield from _difference(one, other, "axis", sign * axis, reference.axis[j])
+    if slide:
+        return
+    # An anchor may lie anywhere on its axis: only the distance from it counts.
+    offset = isometry.point(reference.anchor[i]) - reference.anchor[j]
+    beside = offset - (offset @ reference.axis[j]) * reference.axis[j]
+    yield from _difference(one, other, "anchor", reference.anchor[j] + beside, reference.anchor[j])
+
+
+def _coordinates(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:
+    """Numbers that live on the joint's coordinate and change with its sign: range, rest position of its spring."""
+    sign = float(pairing.joint_signs[i])
+    start, there = int(model.jnt_qposadr[i]), int(model.jnt_qposadr[j])
+    shift = pairing.reference.qpos[there] - sign * pairing.reference.qpos[start]
+    if model.jnt_limited[i] and model.jnt_limited[j]:
+        moved = np.sort(sign * model.jnt_range[i] + shift)
+        yield from _difference(one, other, "range", moved, model.jnt_range[j])
+    if model.jnt_stiffness[i] or model.jnt_stiffness[j]:
+        rest = sign * model.qpos_spring[start] + shift
+        yield from _difference(one, other, "rest position of the spring", rest, model.qpos_spring[there])
+    if model.jnt_actfrclimited[i] or model.jnt_actfrclimited[j]:
+        forces = np.sort(sign * model.jnt_actfrcrange[i])
+        yield from _difference(one, other, "range of the actuator force", forces, model.jnt_actfrcrange[j])
+
+
+def _geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    yield from _lone_geoms(model, pairing)
+    for i, j in _pairs(pairing.geoms, pairing):
+        one, other = title(model, "geom", i), title(model, "geom", j)
+        if touches(model, i) or touches(model, j):
+            yield from _table(model, "geom", i, j, _GEOM_NUMBERS)
+        if touches(model, i) or touches(model, j) or _shapes_a_body(model, pairing, i):
+            yield from _shape(model, pairing, i, j, one, other)
+
+
+def touches(model: Any, geom: int) -> bool:
+    """Whether a geom can collide with anything at all, by its contype and conaffinity or an explicit pair."""
+    if geom in model.pair_geom1 or geom in model.pair_geom2:
+        return True
+    contype, conaffinity = int(model.geom_contype[geom]), int(model.geom_conaffinity[geom])
+    others = [k for k in range(model.ngeom) if model.geom_bodyid[k] != model.geom_bodyid[geom]]
+    return any(contype & int(model.geom_conaffinity[k]) or conaffinity & int(model.geom_contype[k]) for k in others)
+
+
+def _shapes_a_body(model: Any, pairing: Pairing, geom: int) -> bool:
+    """Whether the inertia of the geom's body differs from its image's, so that the geom may be why."""
+    body = int(model.geom_bodyid[geom])
+    return body > 0 and any(
+        found.element == title(model, "body", body) or found.counterpart == title(model, "body", body)
+        for found in _bodies(model, pairing)
+    )
+
+
+def _lone_geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    for geom, image in enumerate(pairing.geoms):
+        if image < 0 and pairing.bodies[model.geom_bodyid[geom]] >= 0 and touches(model, geom):
+            body = title(model, "body", int(pairing.bodies[model.geom_bodyid[geom]]))
+            moved = pairing.isometry.point(pairing.reference.geom_position[geom])
+            missing = f"position of a geom like {title(model, 'geom', geom)} (there is none)"
+            yield Difference(title(model, "geom", geom), body, missing, tuple(moved.tolist()), (float("nan"),) * 3)
+
+
+def _shape(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:
+    reference, isometry = pairing.reference, pairing.isometry
+    kind = int(model.geom_type[i])
+    moved = isometry.point(reference.geom_position[i])
+    there = reference.geom_position[j]
+    normal = reference.geom_rotation[j][:, 2]
+    if kind == _PLANE:  # endless: its distance along the normal is all there is to its position
+        yield from _difference(one, other, "height", (moved - there) @ normal, 0.0)
+        yield from _difference(one, other, "normal", isometry.polar(reference.geom_rotation[i][:, 2]), normal)
+        return
+    yield from _difference(one, other, "position", moved, there)
+    if kind not in (_MESH, _HFIELD):
+        yield from _difference(one, other, "size", model.geom_size[i], model.geom_size[j])
+    turned, image = isometry.matrix @ reference.geom_rotation[i], reference.geom_rotation[j]
+    if kind in (_CAPSULE, _CYLINDER):
+        axis = turned[:, 2] * (1 if turned[:, 2] @ normal >= 0 else -1)
+        yield from _difference(one, other, "axis", axis, normal)
+    if kind in (_BOX, _ELLIPSOID) and not _same_box(turned, image, model.geom_size[i]):
+        yield from _difference(one, other, "orientation", turned, image)
+
+
+def _same_box(turned: Array, image: Array, size: Array) -> bool:
+    """Whether two boxes of one size coincide: every axis of one is an axis, of equal length, of the other."""
+    cosines = np.abs(turned.T @ image) > 1 - ROUNDING
+    equal = np.abs(size[:, None] - size[None, :]) <= ROUNDING
+    return bool((cosines & equal).any(axis=1).all())
+
+
+def _tendons(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    for i, j in _pairs(pairing.tendons, pairing):
+        yield from _table(model, "tendon", i, j, _TENDON_NUMBERS)
+        if model.tendon_limited[i] and model.tendon_limited[j]:
+            moved = np.sort(float(pairing.tendon_signs[i]) * model.tendon_range[i])
+            one, other = title(model, "tendon", i), title(model, "tendon", j)
+            yield from _difference(one, other, "range", moved, model.tendon_range[j])
+
+
+def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    for i, j in _pairs(pairing.actuators, pairing):
+        one, other = title(model, "actuator", i), title(model, "actuator", j)
+        sign = float(pairing.actuator_signs[i])
+        yield from _table(model, "actuator", i, j, _ACTUATOR_NUMBERS)
+        bias = np.array(model.actuator_biasprm[i])
+        bias[0] *= sign  # the constant force; the other terms multiply length and velocity, which carry the sign
+        yield from _difference(one, other, "bias", bias, model.actuator_biasprm[j])
+        if model.actuator_trntype[i] in (0, 1, 3):
+            yield from _difference(one, other, "gear", abs(model.actuator_gear[i, 0]), abs(model.actuator_gear[j, 0]))
+        for quantity, limited, key in _RANGES:
+            if getattr(model, limited)[i] and getattr(model, limited)[j]:
+                moved = np.sort(sign * getattr(model, key)[i])
+                yield from _difference(one, other, quantity, moved, getattr(model, key)[j])
+
+
+_RANGES = (
+    ("control range", "actuator_ctrllimited", "actuator_ctrlrange"),
+    ("force range", "actuator_forcelimited", "actuator_forcerange"),
+    ("activation range", "actuator_actlimited", "actuator_actrange"),
+)
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    shown = [f"{value + 0.0:.9g}" for value in values]
+    return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"

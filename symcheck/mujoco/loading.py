@@ -1,0 +1,97 @@
+"""A MuJoCo model from whatever a user holds: a file, XML text, a compiled model, an environment or its id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from symcheck.envs.targets import resolve_environment
+from symcheck.errors import MissingExtraError, TargetError
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A compiled model and where it came from.
+
+    Attributes:
+        model: a `mujoco.MjModel`.
+        label: how reports call it.
+        env: the environment that it was taken from, unwrapped; None where it was not.
+    """
+
+    model: Any
+    label: str
+    env: Any = None
+
+
+def load_model(source: Any) -> LoadedModel:
+    """Load a model.
+
+    Args:
+        source: the path of an MJCF file, MJCF text, a `mujoco.MjModel`, a `mujoco.MjSpec`, a Gymnasium environment with
+            a `model`, a factory of one, or the id of one.
+
+    Returns:
+        The compiled model.
+
+    Raises:
+        MissingExtraError: MuJoCo is not installed.
+        TargetError: there is no such file, it does not compile, or what was given holds no model.
+
+    Example:
+        >>> load_model("<mujoco><worldbody/></mujoco>").model.nbody
+        1
+    """
+    mujoco = _mujoco()
+    if isinstance(source, mujoco.MjModel):
+        return LoadedModel(source, "model")
+    if isinstance(source, mujoco.MjSpec):
+        return LoadedModel(_compiled(source.compile, "the MjSpec"), "model")
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return LoadedModel(_compiled(lambda: mujoco.MjModel.from_xml_string(source), "the MJCF text"), "model")
+    if isinstance(source, Path) or (isinstance(source, str) and source.endswith((".xml", ".mjcf", ".mjb"))):
+        return LoadedModel(_from_file(mujoco, Path(source)), str(source))
+    return _from_environment(mujoco, source)
+
+
+def _mujoco() -> Any:
+    try:
+        import mujoco
+    except ImportError as error:
+        raise MissingExtraError("mujoco", needed_for="reading a MuJoCo model") from error
+    return mujoco
+
+
+def _compiled(build: Any, what: str) -> Any:
+    try:
+        return build()
+    except (ValueError, RuntimeError) as error:
+        raise TargetError(f"{what} does not compile: {error}", where="model") from error
+
+
+def _from_file(mujoco: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise TargetError(f"there is no file {path}.", where="model", remedy="Give the path of an MJCF file.")
+    load = mujoco.MjModel.from_binary_path if path.suffix == ".mjb" else mujoco.MjModel.from_xml_path
+    return _compiled(lambda: load(str(path)), str(path))
+
+
+def _from_environment(mujoco: Any, source: Any) -> LoadedModel:
+    if isinstance(source, gym.Env):
+        env, label = source, source.spec.id if source.spec is not None else type(source.unwrapped).__name__
+    elif isinstance(source, str) or callable(source):
+        target = resolve_environment(source, where="model")
+        env, label = target.make(), target.label
+    else:
+        raise TargetError(
+            f"expected the path of an MJCF file, MJCF text, a mujoco.MjModel or an environment, got {source!r} "
+            f"({type(source).__name__}).",
+            where="model",
+        )
+    base: Any = env.unwrapped
+    if not isinstance(getattr(base, "model", None), mujoco.MjModel):
+        raise TargetError(f"{label} holds no MuJoCo model (its attribute `model` is none).", where="model")
+    return LoadedModel(base.model, label, base)

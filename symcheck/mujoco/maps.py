@@ -1,0 +1,201 @@
+"""The affine maps that a pairing makes of joint coordinates, controls and what environments observe.
+
+With N = R'^T M R, the isometry seen from a body of orientation R whose image has orientation R' in the reference
+configuration: a hinge or slide q goes to +-q (about its reference value); a ball's quaternion keeps its scalar and maps
+its vector part by det(M) N; a free body's position goes by M, its orientation R -> M R N^T; velocities likewise,
+angular ones in the body's own frame by det(M) N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.mujoco.isometry import Array, quaternion_map, quaternion_of, whole
+from symcheck.mujoco.pairing import Pairing
+
+_FREE, _BALL, _SLIDE, _HINGE = range(4)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """x -> matrix x + offset.
+
+    Attributes:
+        matrix: shape (n, n).
+        offset: shape (n,), 0 almost always.
+    """
+
+    matrix: Array
+    offset: Array
+
+    @property
+    def dim(self) -> int:
+        """Length of the vectors."""
+        return len(self.offset)
+
+    def entry(self) -> Any:
+        """The map as an entry of a `Symmetry`: signed images wherever it is a signed permutation."""
+        if self.offset.any():
+            return {"matrix": self.matrix, "offset": self.offset}
+        return self.matrix
+
+    def power(self, exponent: int) -> Affine:
+        """The map applied `exponent` times."""
+        matrix, offset = np.eye(self.dim), np.zeros(self.dim)
+        for _ in range(exponent):
+            matrix, offset = self.matrix @ matrix, self.matrix @ offset + self.offset
+        return Affine(matrix, offset)
+
+
+def linear(matrix: Array) -> Affine:
+    """A map without offset."""
+    return Affine(whole(matrix), np.zeros(len(matrix)))
+
+
+def stacked(maps: Sequence[Affine]) -> Affine:
+    """Maps side by side, each on its own part of one vector.
+
+    Example:
+        >>> stacked([linear(np.eye(1)), linear(-np.eye(2))]).matrix.diagonal().tolist()
+        [1.0, -1.0, -1.0]
+    """
+    size = sum(one.dim for one in maps)
+    matrix, offset, start = np.zeros((size, size)), np.zeros(size), 0
+    for one in maps:
+        part = slice(start, start + one.dim)
+        matrix[part, part], offset[part] = one.matrix, one.offset
+        start += one.dim
+    return Affine(matrix, offset)
+
+
+def local(pairing: Pairing, body: int) -> Array:
+    """N = R'^T M R of a body, shape (3, 3)."""
+    turned = pairing.reference.body_rotation
+    return whole(turned[int(pairing.bodies[body])].T @ pairing.isometry.matrix @ turned[body])
+
+
+def _placed(size: int, blocks: Sequence[tuple[int, int, Array, Array]]) -> Affine:
+    """A map made of blocks (first row, first column, matrix, offset)."""
+    matrix, offset = np.zeros((size, size)), np.zeros(size)
+    for row, column, block, shift in blocks:
+        matrix[row : row + len(block), column : column + len(block)] = block
+        offset[row : row + len(block)] = shift
+    return Affine(matrix, offset)
+
+
+def positions(model: Any, pairing: Pairing) -> Affine:
+    """The map of joint positions, `qpos`, shape (nq, nq)."""
+    blocks = []
+    for joint, image in enumerate(pairing.joints):
+        start, there = int(model.jnt_qposadr[joint]), int(model.jnt_qposadr[image])
+        kind = int(model.jnt_type[joint])
+        if kind == _FREE:
+            blocks += _free_position(model, pairing, joint, there, start)
+        elif kind == _BALL:
+            block = np.eye(4)
+            block[1:, 1:] = _axial(pairing, int(model.jnt_bodyid[joint]))
+            blocks.append((there, start, block, np.zeros(4)))
+        else:
+            sign = float(pairing.joint_signs[joint])
+            shift = float(pairing.reference.qpos[there] - sign * pairing.reference.qpos[start])
+            blocks.append((there, start, np.array([[sign]]), whole(np.array([shift]))))
+    return _placed(int(model.nq), blocks)
+
+
+def _free_position(
+    model: Any, pairing: Pairing, joint: int, row: int, column: int
+) -> list[tuple[int, int, Array, Array]]:
+    isometry, body = pairing.isometry, int(model.jnt_bodyid[joint])
+    shift = whole(isometry.point(np.zeros(3)))
+    left = quaternion_of(isometry.determinant * isometry.matrix)
+    right = quaternion_of(isometry.determinant * local(pairing, body))
+    block = whole(quaternion_map(left, right))
+    here, there = model.qpos0[column + 3 : column + 7], model.qpos0[row + 3 : row + 7]
+    if there @ block @ here < 0:  # q and -q are one orientation: keep the image of the reference what it is
+        block = -block + 0.0
+    return [(row, column, isometry.matrix, shift), (row + 3, column + 3, block, np.zeros(4))]
+
+
+def _axial(pairing: Pairing, body: int) -> Array:
+    return pairing.isometry.determinant * local(pairing, body) + 0.0
+
+
+def velocities(model: Any, pairing: Pairing) -> Affine:
+    """The map of joint velocities, `qvel`, and of forces in joint coordinates, shape (nv, nv)."""
+    blocks = []
+    for joint, image in enumerate(pairing.joints):
+        start, there = int(model.jnt_dofadr[joint]), int(model.jnt_dofadr[image])
+        kind, body = int(model.jnt_type[joint]), int(model.jnt_bodyid[joint])
+        if kind == _FREE:
+            blocks.append((there, start, pairing.isometry.matrix, np.zeros(3)))
+            blocks.append((there + 3, start + 3, _axial(pairing, body), np.zeros(3)))
+        elif kind == _BALL:
+            blocks.append((there, start, _axial(pairing, body), np.zeros(3)))
+        else:
+            blocks.append((there, start, np.array([[float(pairing.joint_signs[joint])]]), np.zeros(1)))
+    return _placed(int(model.nv), blocks)
+
+
+def state(model: Any, pairing: Pairing) -> Affine:
+    """The map of (qpos, qvel), shape (nq + nv, nq + nv)."""
+    return stacked([positions(model, pairing), velocities(model, pairing)])
+
+
+def controls(model: Any, pairing: Pairing) -> Affine:
+    """The map of `ctrl`, in the order of the actuators, shape (nu, nu)."""
+    signs = pairing.actuator_signs
+    blocks = [(int(image), i, np.array([[float(signs[i])]]), np.zeros(1)) for i, image in enumerate(pairing.actuators)]
+    return _placed(int(model.nu), blocks)
+
+
+def per_body(model: Any, pairing: Pairing, block: Array) -> Affine:
+    """The map of an array with one row per body (world included), each row mapped by `block`."""
+    width = len(block)
+    rows = [(int(image) * width, i * width, block, np.zeros(width)) for i, image in enumerate(pairing.bodies)]
+    return _placed(width * len(pairing.bodies), rows)
+
+
+def spatial_block(pairing: Pairing) -> Array:
+    """The map of a spatial vector as MuJoCo stores it, rotational part first: det(M) M, then M; shape (6, 6)."""
+    matrix = pairing.isometry.matrix
+    return stacked([linear(pairing.isometry.determinant * matrix), linear(matrix)]).matrix
+
+
+def inertia_block(pairing: Pairing) -> Array:
+    """The map of a row of `cinert`: Ixx, Iyy, Izz, Ixy, Ixz, Iyz, mass times offset (3), mass; shape (10, 10)."""
+    matrix = pairing.isometry.matrix
+    pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+    tensor = np.zeros((6, 6))
+    for column, (i, j) in enumerate(pairs):
+        unit = np.zeros((3, 3))
+        unit[i, j] = unit[j, i] = 1.0
+        image = matrix @ unit @ matrix.T
+        tensor[:, column] = [image[k, m] for k, m in pairs]
+    return stacked([linear(tensor), linear(matrix), linear(np.eye(1))]).matrix
+
+
+def checked_part(whole_map: Affine, rows: slice, name: str, fail: Callable[[str], Exception]) -> Affine:
+    """The map of a part of a vector, which must not depend on the rest.
+
+    Args:
+        whole_map: of the whole vector.
+        rows: which components.
+        name: what they are called.
+        fail: makes the error.
+
+    Returns:
+        The map of the part.
+
+    Raises:
+        Exception: what `fail` makes, where the images of these components lie outside them.
+    """
+    kept = np.arange(whole_map.dim)[rows]
+    rest = np.setdiff1d(np.arange(whole_map.dim), kept)
+    leaving = [int(j) for j in kept if whole_map.matrix[np.ix_(rest, [j])].any()]
+    if leaving:
+        raise fail(f"{name} is not mapped to itself: components {leaving} of the whole have their images outside it")
+    return Affine(whole_map.matrix[np.ix_(kept, kept)], whole_map.offset[kept])

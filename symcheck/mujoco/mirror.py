@@ -1,0 +1,351 @@
+"""Deriving the mirror of a robot from its model: what its state, its observation and its actions do in the mirror.
+
+`mirror` and `turn` return an ordinary `Symmetry`, ready for `verify_env`, that also knows how it was derived: which
+elements are each other's images and which of their numbers differ. The derivation simulates nothing: if `differences`
+is empty, the model itself is symmetric, and if it is not, it names the elements and both values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcheck.errors import RepresentationError, SpecError
+from symcheck.groups import catalog
+from symcheck.mujoco import maps
+from symcheck.mujoco.comparison import Difference, compare
+from symcheck.mujoco.elements import title
+from symcheck.mujoco.isometry import ROUNDING, Isometry, reflection, rotation
+from symcheck.mujoco.loading import LoadedModel, load_model
+from symcheck.mujoco.maps import Affine
+from symcheck.mujoco.observations import (
+    ObservedBlock,
+    gymnasium_blocks,
+    observed_blocks,
+    position_labels,
+    velocity_labels,
+)
+from symcheck.mujoco.pairing import Pairing, pair_elements
+from symcheck.mujoco.reference import Reference, reference_of
+from symcheck.symmetry.symmetry import Symmetry
+
+
+class RobotSymmetry(Symmetry):
+    """A symmetry derived from a model, with what the derivation found.
+
+    Built by `mirror` and `turn`.
+
+    Attributes:
+        isometry: the reflection or turn.
+        pairs: {element: its image}, in words, for bodies, joints and actuators.
+        differences: numbers of the model that break the symmetry; empty where the model is symmetric.
+        blocks_observed: the names of the observation's blocks, or () where the user gave the observation as entries.
+        labels: a name for every component of the observation, where it was derived; else ().
+    """
+
+    isometry: Isometry
+    pairs: Mapping[str, str]
+    differences: tuple[Difference, ...]
+    blocks_observed: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def model_is_symmetric(self) -> bool:
+        """Whether no number of the model breaks the symmetry."""
+        return not self.differences
+
+    def findings(self) -> str:
+        """The differences as text, one a line; one line where there is none."""
+        if not self.differences:
+            return f"No number of the model breaks the {self.isometry.name}."
+        return "\n".join(map(str, self.differences))
+
+
+def mirror(
+    model: Any,
+    plane: str | Sequence[float] = "xz",
+    *,
+    through: Sequence[float] = (0.0, 0.0, 0.0),
+    observation: Any = None,
+    pairs: Mapping[str, str] | None = None,
+    initial: bool = True,
+    name: str | None = None,
+) -> RobotSymmetry:
+    """The mirror symmetry of a robot, derived from its MuJoCo model.
+
+    Positions go to their mirror images; hinges (with axial axes) and slides keep their coordinate or change
+    its sign, as the axes of the pair demand; a free body's orientation R becomes M R N. Left and right are paired by
+    where they are in the reference configuration, and by name where they coincide. Joint order and actuator order are
+    told apart: the action map follows what each actuator drives.
+
+    Args:
+        model: the path of an MJCF file, MJCF text, a `mujoco.MjModel`, an environment with one, or its Gymnasium id.
+        plane: "xz" (left and right), "yz" (front and back), "xy", or the plane's normal vector, in world axes.
+        through: a point of the plane, in metres.
+        observation: what the environment shows: a list of blocks as in `symcheck.mujoco.observations`
+            (`["qpos[2:]", "qvel", "cfrc_ext[1:]"]`), or entries as `Symmetry` takes them. Left out: the layout of
+            Gymnasium's own environments (v5), else (qpos, qvel).
+        pairs: names of bodies that are each other's images, where geometry and names do not tell.
+        initial: whether the start distribution is claimed to be symmetric.
+        name: how reports call the symmetry.
+
+    Returns:
+        The symmetry, with its pairs and the differences of the model.
+
+    Raises:
+        SpecError: an unknown plane; elements without counterpart, all of them named; a block that does not exist.
+        TargetError: the model cannot be loaded.
+        MissingExtraError: MuJoCo is not installed.
+
+    Example:
+        >>> found = mirror("InvertedPendulum-v5", "yz")
+        >>> found.action[0].sign.tolist(), found.model_is_symmetric
+        ([-1], False)
+        >>> print(found.differences[0])
+        centre of mass of body 'pole': (0.0005, 0, 0.3) is not its own image, which is (-0.0005, 0, 0.3)
+
+    Source: derived in docs/robots.md. Cost: one forward kinematics.
+    """
+    return derive(load_model(model), reflection(plane, through), observation, pairs or {}, initial, name)
+
+
+def turn(
+    model: Any,
+    order: int = 2,
+    axis: str = "z",
+    *,
+    through: Sequence[float] = (0.0, 0.0, 0.0),
+    observation: Any = None,
+    pairs: Mapping[str, str] | None = None,
+    initial: bool = True,
+    name: str | None = None,
+) -> RobotSymmetry:
+    """The symmetry of a robot under turns by 1/order of a full turn, derived as `mirror` derives reflections.
+
+    Args:
+        model: as for `mirror`.
+        order: 2 for half a turn, 4 for a quarter (an ant), 6 for a hexapod.
+        axis: "x", "y" or "z".
+        through: a point of the axis, in metres.
+        observation: as for `mirror`.
+        pairs: names of bodies and of their images under one step of the turn.
+        initial: whether the start distribution is claimed to be symmetric.
+        name: how reports call the symmetry.
+
+    Returns:
+        The symmetry, under the cyclic group of that order.
+
+    Raises:
+        SpecError: elements without counterpart, all of them named.
+        TargetError: the model cannot be loaded.
+        MissingExtraError: MuJoCo is not installed.
+
+    Example:
+        >>> turn("Ant-v5", 4).group.name
+        'C4'
+    """
+    return derive(load_model(model), rotation(axis, order, through), observation, pairs or {}, initial, name)
+
+
+def derive(
+    loaded: LoadedModel,
+    isometry: Isometry,
+    observation: Any,
+    pairs: Mapping[str, str],
+    initial: bool,
+    name: str | None,
+) -> RobotSymmetry:
+    """The symmetry of a loaded model under an isometry; see `mirror`.
+
+    Raises:
+        SpecError: as for `mirror`.
+    """
+    model = loaded.model
+    _refuse_unusable(model)
+    pairing = _paired(model, isometry, pairs)
+    _refuse_unpaired(loaded, pairing)
+    blocks = _blocks(loaded, pairing, observation)
+    entries = [maps.stacked([block.map for block in blocks]).entry()] if blocks else observation
+    called = name or f"{loaded.label} {isometry.name}"
+    try:
+        symmetry = RobotSymmetry(
+            called,
+            catalog.cyclic(isometry.order),
+            entries,
+            [maps.controls(model, pairing).entry()],
+            state=[maps.state(model, pairing).entry()],
+            initial=initial,
+        )
+    except RepresentationError as error:
+        raise SpecError(
+            f"the images of the {isometry.name} do not close: applied {isometry.order} times it does not return "
+            f"everything to its place ({error.problem})",
+            where=loaded.label,
+            remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
+        ) from error
+    symmetry.isometry = isometry
+    symmetry.pairs = _named_pairs(model, pairing)
+    symmetry.differences = tuple(compare(model, pairing))
+    symmetry.blocks_observed = tuple(block.name for block in blocks)
+    symmetry.labels = tuple(label for block in blocks for label in block.labels)
+    return symmetry
+
+
+def _paired(model: Any, isometry: Isometry, pairs: Mapping[str, str]) -> Pairing:
+    """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more."""
+    found = pair_elements(model, isometry, reference_of(model, isometry), pairs)
+    if not found.unpaired:
+        return found
+    slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), pairs)
+    return slid if len(slid.unpaired) < len(found.unpaired) else found
+
+
+def _refuse_unusable(model: Any) -> None:
+    if not model.njnt:
+        raise SpecError("expected a model with joints, got one without: nothing in it moves.", where="model")
+    wide = [
+        title(model, "actuator", i)
+        for i in range(model.nu)
+        if int(getattr(model, "actuator_ctrlnum", [1] * model.nu)[i]) != 1
+    ]
+    if wide:
+        raise SpecError(f"actuators with several controls are not mirrored yet: {', '.join(wide)}.", where="model")
+
+
+def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
+    if not pairing.unpaired:
+        return
+    count = len(pairing.unpaired)
+    shown = "\n".join(f"  {text}" for text in pairing.unpaired)
+    raise SpecError(
+        f"{count} {'element has' if count == 1 else 'elements have'} no counterpart in the {pairing.isometry.name}:\n"
+        f"{shown}.",
+        where=loaded.label,
+        remedy=_yaw_remedy(loaded.model, pairing.reference)
+        or "Say which bodies are each other's images with pairs={...}, or try another plane.",
+    )
+
+
+def _yaw_remedy(model: Any, reference: Reference) -> str:
+    """What to do where a free body is turned about the vertical in the reference configuration; else ""."""
+    for joint in range(model.njnt):
+        if model.jnt_type[joint] != 0:
+            continue
+        body = int(model.jnt_bodyid[joint])
+        forward, sideways = reference.body_rotation[body][:2, 0], reference.body_rotation[body][:, 1]
+        yaw = float(np.degrees(np.arctan2(forward[1], forward[0])))
+        if abs(yaw) > ROUNDING:
+            normal = ", ".join(f"{value + 0.0:.6g}" for value in sideways)
+            return (
+                f"The free {title(model, 'body', body)} is turned by {yaw:.6g} degrees about the vertical in the "
+                f"reference configuration: its own left and right are mirrored by plane=({normal}), "
+                "or set its quat to the identity."
+            )
+    return ""
+
+
+def _blocks(loaded: LoadedModel, pairing: Pairing, observation: Any) -> list[ObservedBlock]:
+    written = observation
+    if observation is None:
+        written = _default_layout(loaded)
+    elif isinstance(observation, str):
+        written = [observation]
+    if not isinstance(written, list | tuple) or not written or not all(isinstance(item, str) for item in written):
+        return []
+    blocks = observed_blocks(loaded.model, pairing, written)
+    _check_size(loaded, blocks, given=observation is not None)
+    return blocks
+
+
+def _default_layout(loaded: LoadedModel) -> Sequence[str]:
+    if loaded.env is None:
+        return ("qpos", "qvel")
+    found = gymnasium_blocks(loaded.env)
+    if found is None:
+        raise SpecError(
+            f"how {type(loaded.env).__name__} lays out its observation is not known.",
+            where="observation",
+            remedy='Give its blocks, for instance observation=["qpos[2:]", "qvel"], or its entries.',
+        )
+    return found
+
+
+def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: bool) -> None:
+    space = getattr(loaded.env, "observation_space", None)
+    if space is None or getattr(space, "shape", None) is None:
+        return
+    size, covered = int(np.prod(space.shape)), sum(block.map.dim for block in blocks)
+    if size == covered:
+        return
+    parts = ", ".join(f"{block.name} ({block.map.dim})" for block in blocks)
+    rest = f"columns {covered} to {size - 1} are left over" if covered < size else f"{covered - size} are too many"
+    raise SpecError(
+        f"the blocks {parts} make {covered} numbers, but {loaded.label} shows {size}: {rest}.",
+        where="observation",
+        remedy="Correct the blocks." if given else "Give the blocks of this environment with observation=[...].",
+    )
+
+
+def _named_pairs(model: Any, pairing: Pairing) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for section, images, signs in (
+        ("body", pairing.bodies, None),
+        ("joint", pairing.joints, pairing.joint_signs),
+        ("actuator", pairing.actuators, pairing.actuator_signs),
+    ):
+        for i, image in enumerate(images):
+            sign = "-" if signs is not None and signs[i] < 0 else ""
+            found[title(model, section, i)] = sign + title(model, section, int(image))
+    return found
+
+
+def mirrors(model: Any, **options: Any) -> dict[str, RobotSymmetry | str]:
+    """Every coordinate plane tried: the mirror symmetry, or why there is none.
+
+    Args:
+        model: as for `mirror`.
+        options: further arguments of `mirror`.
+
+    Returns:
+        {"xz": ..., "yz": ..., "xy": ...}: a symmetry, whose differences say how far it holds, or the reason.
+
+    Raises:
+        TargetError: the model cannot be loaded.
+        MissingExtraError: MuJoCo is not installed.
+
+    Example:
+        >>> {plane: isinstance(found, str) for plane, found in mirrors("Ant-v5").items()}
+        {'xz': False, 'yz': False, 'xy': False}
+    """
+    loaded = load_model(model)
+    found: dict[str, RobotSymmetry | str] = {}
+    for plane in ("xz", "yz", "xy"):
+        arguments = {"observation": None, "pairs": {}, "initial": True, "name": None, **options}
+        through = arguments.pop("through", (0.0, 0.0, 0.0))
+        try:
+            found[plane] = derive(loaded, reflection(plane, through), **arguments)
+        except SpecError as error:
+            found[plane] = str(error)
+    return found
+
+
+def state_labels(model: Any) -> tuple[str, ...]:
+    """A name for every component of the state (qpos, qvel) of a model.
+
+    Args:
+        model: as for `mirror`.
+
+    Returns:
+        Joint names, with x, y, z, qw, ... where a joint has several.
+
+    Raises:
+        TargetError: the model cannot be loaded.
+        MissingExtraError: MuJoCo is not installed.
+    """
+    found = load_model(model).model
+    return (*position_labels(found), *(f"{label} (velocity)" for label in velocity_labels(found)))
+
+
+__all__ = ["Affine", "Difference", "RobotSymmetry", "mirror", "mirrors", "state_labels", "turn"]

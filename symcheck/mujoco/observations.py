@@ -1,0 +1,284 @@
+"""What environments show of a model, written as blocks: "qpos[2:]", "qvel", "cfrc_ext[1:]", "sin(qpos[1:])".
+
+| block | is | transforms as |
+|---|---|---|
+| `qpos`, `qvel`, `qfrc_actuator`, `qfrc_constraint` | joint coordinates and forces | joints |
+| `cos(qpos)`, `sin(qpos)` | of hinge angles | joints, the cosine without sign |
+| `cinert`, `cvel`, `cfrc_ext` | one row per body, world included | bodies |
+| `ctrl` | controls, or the last action | actuators |
+| `joint_positions`, `joint_velocities` | of the joints that are not free | joints |
+| `point(a, b)` | world positions of the frames (or centres) of the bodies named | bodies |
+| `vector`, `axial` | a velocity or force, an angular velocity or torque, along world axes | M, det(M) M |
+| `base_vector`, `base_axial` | the same in the frame of the free body; gravity too | N, det(M) N |
+| `command` | forward, sideways and turning speed asked for, in the frame of the free body | N, det(M) N |
+| `constant(n)` | n numbers that stay | - |
+
+A slice `[a:b]` after any of them takes a part, in rows of the array (of bodies for `cinert`, `cvel`, `cfrc_ext`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.errors import SpecError, suggestion
+from symcheck.mujoco import maps
+from symcheck.mujoco.elements import name_of, title
+from symcheck.mujoco.isometry import whole
+from symcheck.mujoco.maps import Affine
+from symcheck.mujoco.pairing import Pairing
+
+_BLOCK = re.compile(
+    r"(?P<function>sin|cos)?(?P<open>\()?(?P<name>[a-z_]+)(?:\((?P<of>[^()]*)\))?(?P<part>\[[-\d:]*\])?\)?"
+)
+_SLICE = re.compile(r"\[(-?\d*):(-?\d*)\]")
+NAMES = (
+    "qpos",
+    "qvel",
+    "qfrc_actuator",
+    "qfrc_constraint",
+    "cinert",
+    "cvel",
+    "cfrc_ext",
+    "ctrl",
+    "joint_positions",
+    "joint_velocities",
+    "point",
+    "vector",
+    "axial",
+    "base_vector",
+    "base_axial",
+    "command",
+    "constant",
+)
+_ROWS = {"cinert": 10, "cvel": 6, "cfrc_ext": 6}
+
+
+@dataclass(frozen=True)
+class ObservedBlock:
+    """One block of an observation.
+
+    Attributes:
+        name: as it was written.
+        map: how it transforms.
+        labels: the names of its components, as many as there are.
+    """
+
+    name: str
+    map: Affine
+    labels: tuple[str, ...]
+
+
+def observed_blocks(model: Any, pairing: Pairing, written: Sequence[str]) -> list[ObservedBlock]:
+    """The maps of the blocks of an observation.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        pairing: of its elements.
+        written: blocks, as listed at the top of this module.
+
+    Returns:
+        The blocks, in order.
+
+    Raises:
+        SpecError: a block that is not known, or a part of one that is not mapped to itself.
+    """
+    return [_block(model, pairing, text, f"observation[{i}]") for i, text in enumerate(written)]
+
+
+def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock:
+    found = _BLOCK.fullmatch(text.replace(" ", "")) if isinstance(text, str) else None
+    if found is None or found["name"] not in NAMES:
+        given = found["name"] if found else str(text)
+        raise SpecError(
+            f"expected a block of the observation, got {text!r}.", where=where, remedy=suggestion(given, NAMES)
+        )
+    name = found["name"]
+    full, labels = _whole(model, pairing, name, found["of"] or "", where)
+    if found["function"]:
+        if name not in ("qpos", "joint_positions"):
+            raise SpecError(f"expected an angle inside {found['function']}, got {name!r}.", where=where)
+        full = _of_angles(full, found["function"])
+        labels = tuple(f"{found['function']}({label})" for label in labels)
+    part = _part(found["part"], where)
+    width = _ROWS.get(name, 1)
+    rows = len(labels) // width
+    first, last, _ = part.indices(rows)
+    span = slice(first * width, last * width)
+    kept = maps.checked_part(full, span, text, lambda problem: SpecError(f"{problem}.", where=where))
+    return ObservedBlock(text, kept, tuple(labels[span]))
+
+
+def _part(text: str | None, where: str) -> slice:
+    if not text:
+        return slice(None)
+    found = _SLICE.fullmatch(text)
+    if found is None:
+        raise SpecError(f"expected a slice such as [2:] or [:7], got {text}.", where=where)
+    first, last = (int(bound) if bound else None for bound in found.groups())
+    return slice(first, last)
+
+
+def _of_angles(angles: Affine, function: str) -> Affine:
+    """cos(q) loses the sign, sin(q) keeps it."""
+    matrix = np.abs(angles.matrix) if function == "cos" else angles.matrix
+    return Affine(matrix, np.zeros(angles.dim))
+
+
+def _whole(model: Any, pairing: Pairing, name: str, of: str, where: str) -> tuple[Affine, tuple[str, ...]]:
+    match name:
+        case "qpos":
+            return maps.positions(model, pairing), position_labels(model)
+        case "qvel" | "qfrc_actuator" | "qfrc_constraint":
+            return maps.velocities(model, pairing), velocity_labels(model)
+        case "joint_positions":
+            return _without_free(model, maps.positions(model, pairing), position_labels(model), 7)
+        case "joint_velocities":
+            return _without_free(model, maps.velocities(model, pairing), velocity_labels(model), 6)
+        case "ctrl":
+            return maps.controls(model, pairing), tuple(title(model, "actuator", i) for i in range(model.nu))
+        case "cinert":
+            return _rows(model, pairing, maps.inertia_block(pairing), _INERTIA)
+        case "cvel" | "cfrc_ext":
+            return _rows(model, pairing, maps.spatial_block(pairing), _SPATIAL)
+        case "point":
+            return _points(model, pairing, of, where)
+        case "constant":
+            return _constant(of, where)
+    return _vector(model, pairing, name, where)
+
+
+_INERTIA = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz", "mx", "my", "mz", "m")
+_SPATIAL = ("rx", "ry", "rz", "x", "y", "z")
+
+
+def _rows(model: Any, pairing: Pairing, block: Any, names: tuple[str, ...]) -> tuple[Affine, tuple[str, ...]]:
+    labels = tuple(f"{_short(model, 'body', i)} {name}" for i in range(model.nbody) for name in names)
+    return maps.per_body(model, pairing, block), labels
+
+
+def _vector(model: Any, pairing: Pairing, name: str, where: str) -> tuple[Affine, tuple[str, ...]]:
+    isometry = pairing.isometry
+    if name in ("vector", "axial"):
+        matrix = isometry.matrix if name == "vector" else isometry.determinant * isometry.matrix
+        return maps.linear(matrix), ("x", "y", "z")
+    local = maps.local(pairing, _base(model, where))
+    if name == "base_vector":
+        return maps.linear(local), ("x", "y", "z")
+    if name == "base_axial":
+        return maps.linear(isometry.determinant * local), ("x", "y", "z")
+    planar = maps.stacked([maps.linear(local[:2, :2]), maps.linear(isometry.determinant * local[2:, 2:])])
+    return planar, ("forward", "sideways", "turning")
+
+
+def _base(model: Any, where: str) -> int:
+    free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == 0]
+    if not free:
+        raise SpecError("asks for the frame of the free body, but no body is free.", where=where)
+    return free[0]
+
+
+def _points(model: Any, pairing: Pairing, of: str, where: str) -> tuple[Affine, tuple[str, ...]]:
+    names = [name for name in of.split(",") if name]
+    known = {name_of(model, "body", i): i for i in range(model.nbody)}
+    missing = [name for name in names if name not in known]
+    if missing or not names:
+        what = f"names bodies that are not there: {', '.join(missing)}" if missing else "names no body"
+        raise SpecError(f"{what}.", where=where, remedy="Write point(body, other_body).")
+    bodies = [known[name] for name in names]
+    images = [int(pairing.bodies[body]) for body in bodies]
+    outside = [title(model, "body", image) for image in images if image not in bodies]
+    if outside:
+        raise SpecError(f"leaves out the images {', '.join(outside)}.", where=where)
+    matrix, size = np.zeros((3 * len(bodies), 3 * len(bodies))), len(bodies)
+    for i, image in enumerate(images):
+        j = bodies.index(image)
+        matrix[3 * j : 3 * j + 3, 3 * i : 3 * i + 3] = pairing.isometry.matrix
+    offset = np.tile(whole(pairing.isometry.point(np.zeros(3))), size)
+    return Affine(matrix, offset), tuple(f"{name} {axis}" for name in names for axis in "xyz")
+
+
+def _constant(of: str, where: str) -> tuple[Affine, tuple[str, ...]]:
+    if not of.isdigit():
+        raise SpecError(f"expected constant(n) with a whole number, got {of!r}.", where=where)
+    return maps.linear(np.eye(int(of))), tuple(map(str, range(int(of))))
+
+
+def _without_free(model: Any, full: Affine, labels: tuple[str, ...], width: int) -> tuple[Affine, tuple[str, ...]]:
+    """The coordinates of all joints but free ones, which come first in every file that has one."""
+    adr = model.jnt_qposadr if width == 7 else model.jnt_dofadr
+    free = {int(adr[j]) + k for j in range(model.njnt) if model.jnt_type[j] == 0 for k in range(width)}
+    kept = [i for i in range(full.dim) if i not in free]
+    return Affine(full.matrix[np.ix_(kept, kept)], full.offset[kept]), tuple(labels[i] for i in kept)
+
+
+def position_labels(model: Any) -> tuple[str, ...]:
+    """A name for every entry of `qpos`: the joint's, with x, y, z, qw, qx, qy, qz where it has several."""
+    return _joint_labels(model, {0: ("x", "y", "z", "qw", "qx", "qy", "qz"), 1: ("qw", "qx", "qy", "qz")})
+
+
+def velocity_labels(model: Any) -> tuple[str, ...]:
+    """A name for every entry of `qvel`: the joint's, with x, y, z, wx, wy, wz where it has several."""
+    return _joint_labels(model, {0: ("x", "y", "z", "wx", "wy", "wz"), 1: ("wx", "wy", "wz")})
+
+
+def _joint_labels(model: Any, parts: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
+    found: list[str] = []
+    for joint in range(model.njnt):
+        name = _short(model, "joint", joint)
+        several = parts.get(int(model.jnt_type[joint]))
+        found += [f"{name} {part}" for part in several] if several else [name]
+    return tuple(found)
+
+
+def _short(model: Any, section: str, index: int) -> str:
+    return name_of(model, section, index) or f"{section} {index}"
+
+
+def gymnasium_blocks(env: Any) -> tuple[str, ...] | None:
+    """The blocks of the observations of Gymnasium's own MuJoCo environments; None for others.
+
+    Args:
+        env: an unwrapped environment.
+
+    Returns:
+        The blocks, from `observation_structure` where the environment has one.
+    """
+    own = _OWN_LAYOUTS.get(type(env).__name__.removesuffix("Env"))
+    if own is not None:
+        return own
+    structure = getattr(env, "observation_structure", None)
+    if not isinstance(structure, dict) or not set(structure) <= _STRUCTURE:
+        return None
+    skipped = int(structure.get("skipped_qpos", 0))
+    parts = {
+        "qpos": f"qpos[{skipped}:]" if skipped else "qpos",
+        "qvel": "qvel",
+        "cinert": "cinert[1:]",
+        "cvel": "cvel[1:]",
+        "qfrc_actuator": "qfrc_actuator[6:]",
+        "cfrc_ext": "cfrc_ext[1:]",
+    }
+    return tuple(block for key, block in parts.items() if structure.get(key))
+
+
+_STRUCTURE = {
+    "skipped_qpos",
+    "qpos",
+    "qvel",
+    "cinert",
+    "cvel",
+    "qfrc_actuator",
+    "cfrc_ext",
+    "ten_length",
+    "ten_velocity",
+}
+_OWN_LAYOUTS: dict[str, tuple[str, ...]] = {
+    "InvertedDoublePendulum": ("qpos[:1]", "sin(qpos[1:])", "cos(qpos[1:])", "qvel", "qfrc_constraint[:1]"),
+    "Reacher": ("cos(qpos[:2])", "sin(qpos[:2])", "qpos[2:]", "qvel[:2]", "vector[:2]"),
+    "Pusher": ("qpos[:7]", "qvel[:7]", "point(tips_arm)", "point(object)", "point(goal)"),
+}

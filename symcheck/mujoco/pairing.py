@@ -1,0 +1,267 @@
+"""Which element is the image of which: bodies down the tree first, then what hangs on them.
+
+Geometry decides, names break ties: in the reference configuration an image must lie where the isometry puts it. Where
+several bodies lie there (the legs of a planar walker coincide), the one whose name says left for right is taken. What
+finds no counterpart is reported, all of it at once, with the nearest candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+
+from symcheck.errors import SpecError
+from symcheck.mujoco.actuation import pair_actuators, pair_tendons
+from symcheck.mujoco.elements import name_of, title
+from symcheck.mujoco.isometry import ROUNDING, Array, Isometry
+from symcheck.mujoco.names import are_mirrored, mirrored_names
+from symcheck.mujoco.reference import Reference
+
+Indices = npt.NDArray[np.int64]
+_NEAR = (
+    0.05  # of the model's extent: how far an image may miss its counterpart and still be it (a finding says by what)
+)
+_BONUS = 0.02  # of the extent: what a matching name is worth
+_PARALLEL = 0.9  # cosine between the axes of a pair; below, they are no pair
+
+
+@dataclass
+class Pairing:
+    """The image of every element under an isometry; -1 where there is none.
+
+    Attributes:
+        isometry: which one.
+        reference: where everything is.
+        bodies: (nbody,).
+        joints: (njnt,).
+        joint_signs: for hinges and slides: the sign with which the coordinate is mapped, (njnt,); 0 for free and ball.
+        geoms: (ngeom,).
+        tendons: (ntendon,).
+        tendon_signs: (ntendon,).
+        actuators: (nu,).
+        actuator_signs: (nu,).
+        unpaired: what has no counterpart, in words.
+    """
+
+    isometry: Isometry
+    reference: Reference
+    bodies: Indices
+    joints: Indices
+    joint_signs: Indices
+    geoms: Indices
+    tendons: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    tendon_signs: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    actuators: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    actuator_signs: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    unpaired: list[str] = field(default_factory=list)
+
+
+def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: Mapping[str, str]) -> Pairing:
+    """Find the image of every body, joint, geom, tendon and actuator.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        isometry: a reflection or a turn.
+        reference: `reference_of(model, isometry)`.
+        given: names of bodies that are each other's images, where the user knows better.
+
+    Returns:
+        The pairing, with what could not be paired.
+
+    Raises:
+        SpecError: `given` names bodies that are not there.
+    """
+    bodies = _Bodies(model, isometry, reference, _given(model, given, isometry))
+    bodies.match(0, 0)
+    pairing = Pairing(
+        isometry,
+        reference,
+        bodies.image,
+        np.full(model.njnt, -1),
+        np.zeros(model.njnt, dtype=np.int64),
+        np.full(model.ngeom, -1),
+        unpaired=bodies.unpaired,
+    )
+    for body, image in enumerate(pairing.bodies):
+        if image >= 0:
+            _pair_joints(model, pairing, body, int(image))
+            _pair_geoms(model, pairing, body, int(image))
+    pair_tendons(model, pairing)
+    pair_actuators(model, pairing)
+    return pairing
+
+
+def _given(model: Any, given: Mapping[str, str], isometry: Isometry) -> dict[int, int]:
+    known = {name_of(model, "body", i): i for i in range(model.nbody)}
+    missing = [name for pair in given.items() for name in pair if name not in known]
+    if missing:
+        raise SpecError(f"names bodies that the model does not have: {', '.join(missing)}.", where="pairs")
+    found = {known[one]: known[other] for one, other in given.items()}
+    if isometry.order == 2:
+        found.update({other: one for one, other in list(found.items())})
+    return found
+
+
+class _Bodies:
+    """Matches bodies down the tree: children of a body to children of its image."""
+
+    def __init__(self, model: Any, isometry: Isometry, reference: Reference, given: Mapping[int, int]) -> None:
+        self._model = model
+        self._isometry = isometry
+        self._given = given
+        self._reference = reference
+        self._moved = isometry.point(reference.body_position), isometry.point(reference.centre)
+        self.image = np.full(model.nbody, -1)
+        self.image[0] = 0
+        self.unpaired: list[str] = []
+
+    def match(self, body: int, image: int) -> None:
+        """Match the children of `body` to those of `image`, and theirs."""
+        sources, targets = self._children(body), self._children(image)
+        if not sources:
+            return
+        cost = np.array([[self._cost(one, other) for other in targets] for one in sources]).reshape(len(sources), -1)
+        matched = self._greedy(cost) if body == image and self._isometry.order == 2 else _assigned(cost)
+        for i, one in enumerate(sources):
+            j = matched.get(i)
+            if j is None or not np.isfinite(cost[i, j]):
+                self.unpaired.append(self._why(one, targets))
+                continue
+            self.image[one] = targets[j]
+        for one in sources:
+            if self.image[one] >= 0:
+                self.match(one, int(self.image[one]))
+
+    def _children(self, body: int) -> list[int]:
+        return [i for i in range(1, self._model.nbody) if self._model.body_parentid[i] == body]
+
+    def distance(self, one: int, other: int) -> float:
+        """How far the image of a body is from another body, in metres: the larger of frames and centres of mass."""
+        reference = self._reference
+        frames = np.linalg.norm(self._moved[0][one] - reference.body_position[other])
+        centres = np.linalg.norm(self._moved[1][one] - reference.centre[other])
+        return float(max(frames, centres))
+
+    def _cost(self, one: int, other: int) -> float:
+        model = self._model
+        if one in self._given or other in self._given.values():
+            return -1.0 if self._given.get(one) == other else np.inf
+        if model.body_jntnum[one] != model.body_jntnum[other]:
+            return float(np.inf)
+        if not all(model.jnt_type[i] == model.jnt_type[j] for i, j in zip(*self._joints(one, other), strict=True)):
+            return float(np.inf)
+        distance = self.distance(one, other)
+        if distance > _NEAR * self._reference.extent:
+            return float(np.inf)
+        heavier = max(float(model.body_mass[one]), float(model.body_mass[other]), 1e-12)
+        unlike = abs(float(model.body_mass[one] - model.body_mass[other])) / heavier
+        named = self._isometry.order == 2 and are_mirrored(name_of(model, "body", one), name_of(model, "body", other))
+        return distance + _BONUS * self._reference.extent * (0.25 * unlike - named)
+
+    def _joints(self, one: int, other: int) -> tuple[range, range]:
+        model = self._model
+        first, second = int(model.body_jntadr[one]), int(model.body_jntadr[other])
+        count = int(model.body_jntnum[one])
+        return range(first, first + count), range(second, second + count)
+
+    @staticmethod
+    def _greedy(cost: Array) -> dict[int, int]:
+        """An involution: the nearest pair (or body that is its own image) first, both taken out."""
+        cost = np.maximum(cost, cost.T)
+        found: dict[int, int] = {}
+        for flat in np.argsort(cost, axis=None, kind="stable"):
+            i, j = (int(k) for k in np.unravel_index(flat, cost.shape))
+            if i not in found and j not in found and np.isfinite(cost[i, j]):
+                found[i], found[j] = j, i
+        return found
+
+    def _why(self, one: int, targets: list[int]) -> str:
+        model, what = self._model, title(self._model, "body", one)
+        wanted = mirrored_names(name_of(model, "body", one))
+        named = [i for i in range(model.nbody) if name_of(model, "body", i) in wanted]
+        near = named or sorted(targets, key=lambda other: self.distance(one, other))
+        if not near:
+            return f"{what}: no body hangs where its image would"
+        other = near[0]
+        if other == one:
+            own = self.distance(one, one)
+            return f"{what}: no counterpart; it is not its own image either, which lies {own:.3g} m beside it"
+        text = f"{what}: the nearest is {title(model, 'body', other)}, {self.distance(one, other):.3g} m from its image"
+        if model.body_jntnum[one] != model.body_jntnum[other]:
+            text += f" and with {model.body_jntnum[other]} joints instead of {model.body_jntnum[one]}"
+        return text
+
+
+def _assigned(cost: Array) -> dict[int, int]:
+    """The assignment of least total cost; rows without any finite cost are left out."""
+    if not cost.size:
+        return {}
+    bounded = np.where(np.isfinite(cost), cost, 1e6)
+    rows, columns = linear_sum_assignment(bounded)
+    return {int(i): int(j) for i, j in zip(rows, columns, strict=True) if np.isfinite(cost[i, j])}
+
+
+def _pair_joints(model: Any, pairing: Pairing, body: int, image: int) -> None:
+    first, second = int(model.body_jntadr[body]), int(model.body_jntadr[image])
+    if model.body_jntnum[body] != model.body_jntnum[image]:
+        pairing.unpaired.append(f"the joints of {title(model, 'body', body)}: {title(model, 'body', image)} has others")
+        return
+    for step in range(int(model.body_jntnum[body])):
+        joint, other = first + step, second + step
+        if model.jnt_type[joint] != model.jnt_type[other]:
+            pairing.unpaired.append(
+                f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} is of another type"
+            )
+            continue
+        if model.jnt_type[joint] in (0, 1):  # free, ball
+            pairing.joints[joint] = other
+            continue
+        cosine = _cosine(model, pairing, joint, other)
+        if abs(cosine) < _PARALLEL:
+            pairing.unpaired.append(
+                f"{title(model, 'joint', joint)}: {title(model, 'joint', other)} turns about another axis "
+                f"(or the joints of the two bodies come in another order)"
+            )
+            continue
+        pairing.joints[joint] = other
+        pairing.joint_signs[joint] = 1 if cosine > 0 else -1
+
+
+def _cosine(model: Any, pairing: Pairing, joint: int, other: int) -> float:
+    axes, isometry = pairing.reference.axis, pairing.isometry
+    slide = model.jnt_type[joint] == 2  # mjJNT_SLIDE
+    moved = isometry.polar(axes[joint]) if slide else isometry.axial(axes[joint])
+    return float(moved @ axes[other])
+
+
+def _pair_geoms(model: Any, pairing: Pairing, body: int, image: int) -> None:
+    one = range(int(model.body_geomadr[body]), int(model.body_geomadr[body] + model.body_geomnum[body]))
+    other = range(int(model.body_geomadr[image]), int(model.body_geomadr[image] + model.body_geomnum[image]))
+    if not len(one) or not len(other):
+        return
+    cost = np.array([[_geom_cost(model, pairing, i, j) for j in other] for i in one])
+    matched = _Bodies._greedy(cost) if body == image and pairing.isometry.order == 2 else _assigned(cost)
+    for i, j in matched.items():
+        pairing.geoms[one[i]] = other[j]
+
+
+def _geom_cost(model: Any, pairing: Pairing, i: int, j: int) -> float:
+    if model.geom_type[i] != model.geom_type[j]:
+        return float(np.inf)
+    reference = pairing.reference
+    moved = pairing.isometry.point(reference.geom_position[i])
+    offset = moved - reference.geom_position[j]
+    if model.geom_type[i] == 0:  # planes are endless: only the distance along the normal counts
+        offset = offset @ reference.geom_rotation[j][:, 2]
+    distance = float(np.linalg.norm(offset))
+    if distance > 2 * _NEAR * reference.extent:
+        return float(np.inf)
+    unlike = float(np.abs(model.geom_size[i] - model.geom_size[j]).max())
+    visible = model.geom_contype[i] == model.geom_contype[j] and model.geom_conaffinity[i] == model.geom_conaffinity[j]
+    named = are_mirrored(name_of(model, "geom", i), name_of(model, "geom", j))
+    return distance + unlike + (0.0 if visible else reference.extent) - (10 * ROUNDING if named else 0.0)

@@ -1,0 +1,113 @@
+"""Where everything is in the reference configuration: the model's `qpos0`, with what may stand anywhere moved home.
+
+A mechanism is its own mirror image when its bodies, joint axes and anchors are, in one configuration: every other one
+follows from the joints. Where a free body stands says nothing about its shape, so free bodies are put where the
+isometry leaves points alone; their orientation stays as the file has it. The same can be done with bodies that slide
+along world axes (targets, planar robots).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.mujoco.isometry import Array, Isometry, whole
+
+
+@dataclass(frozen=True)
+class Reference:
+    """World poses in the reference configuration, in metres, kilograms and radians.
+
+    Attributes:
+        qpos: the joint positions, (nq,).
+        body_position: of the body frames, (nbody, 3).
+        body_rotation: (nbody, 3, 3).
+        centre: centres of mass of the bodies, (nbody, 3).
+        inertia: inertia tensors about the centres of mass, along world axes, (nbody, 3, 3).
+        axis: joint axes, (njnt, 3).
+        anchor: joint anchors, (njnt, 3).
+        geom_position: (ngeom, 3).
+        geom_rotation: (ngeom, 3, 3).
+        site_position: (nsite, 3).
+        site_rotation: (nsite, 3, 3).
+        extent: the size of the model, in metres.
+    """
+
+    qpos: Array
+    body_position: Array
+    body_rotation: Array
+    centre: Array
+    inertia: Array
+    axis: Array
+    anchor: Array
+    geom_position: Array
+    geom_rotation: Array
+    site_position: Array
+    site_rotation: Array
+    extent: float
+
+
+def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) -> Reference:
+    """Evaluate the kinematics in the reference configuration.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        isometry: free bodies are put at its fixed point.
+        slide_home: whether bodies that hang from the world by slides are slid to where they are their own images.
+
+    Returns:
+        The poses.
+    """
+    import mujoco
+
+    data = mujoco.MjData(model)
+    data.qpos[:] = model.qpos0
+    for joint in range(model.njnt):
+        if model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_FREE):
+            start = model.jnt_qposadr[joint]
+            data.qpos[start : start + 3] = isometry.through
+    mujoco.mj_kinematics(model, data)
+    if slide_home:
+        _slide(model, data, isometry)
+        mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    turned = data.ximat.reshape(-1, 3, 3).copy()
+    inertia = turned @ (model.body_inertia[:, :, None] * np.swapaxes(turned, 1, 2))
+    return Reference(
+        data.qpos.copy(),
+        data.xpos.copy(),
+        data.xmat.reshape(-1, 3, 3).copy(),
+        data.xipos.copy(),
+        inertia,
+        data.xaxis.copy(),
+        data.xanchor.copy(),
+        data.geom_xpos.copy(),
+        data.geom_xmat.reshape(-1, 3, 3).copy(),
+        data.site_xpos.copy(),
+        data.site_xmat.reshape(-1, 3, 3).copy(),
+        _extent(model, data),
+    )
+
+
+def _slide(model: Any, data: Any, isometry: Isometry) -> None:
+    """Slide the bodies that hang from the world to where the isometry leaves them, as far as their slides reach."""
+    moving = isometry.matrix - np.eye(3)
+    for body in range(1, model.nbody):
+        if model.body_parentid[body] != 0:
+            continue
+        joints = range(int(model.body_jntadr[body]), int(model.body_jntadr[body] + model.body_jntnum[body]))
+        slides = [j for j in joints if model.jnt_type[j] == 2]  # mjJNT_SLIDE
+        if slides:
+            axes = data.xaxis[slides].T
+            missing = moving @ (data.xpos[body] - isometry.through)
+            steps = np.linalg.lstsq(moving @ axes, -missing, rcond=None)[0]
+            data.qpos[model.jnt_qposadr[slides]] += whole(steps)
+
+
+def _extent(model: Any, data: Any) -> float:
+    points = np.concatenate([data.xpos[1:], data.xipos[1:]])
+    spread = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+    radius = float(model.geom_rbound.max()) if model.ngeom else 0.0  # planes have radius 0
+    return max(spread, radius, 1e-6)

@@ -1,0 +1,118 @@
+"""Models that cannot be mirrored: one message that names every element at fault and says what to do."""
+
+import math
+
+import pytest
+
+pytest.importorskip("mujoco")
+
+from robots import TWO_ARMS, quadruped
+
+from symcheck.errors import SpecError, TargetError
+from symcheck.mujoco import mirror, turn
+
+
+def test_an_unknown_plane_is_refused():
+    with pytest.raises(
+        SpecError, match="plane: expected a plane, 'xz', 'yz' or 'xy', or its normal vector, got 'left'"
+    ):
+        mirror(quadruped(), "left")
+    with pytest.raises(SpecError, match="normal vector of three numbers"):
+        mirror(quadruped(), (0, 0, 0))
+
+
+def test_every_unpaired_body_is_named_with_the_nearest_and_its_distance():
+    moved = quadruped().replace('<body name="FL_hip" pos="0.2 0.08 0">', '<body name="FL_hip" pos="0.1 0.08 0">')
+    with pytest.raises(SpecError) as error:
+        mirror(moved)
+    text = str(error.value)
+    assert "2 elements have no counterpart in the mirror in the xz plane" in text
+    assert "body 'FR_hip': the nearest is body 'FL_hip', 0.1 m from its image" in text
+    assert "body 'FL_hip': the nearest is body 'FR_hip', 0.1 m from its image" in text
+    assert "pairs={...}" in text
+
+
+def test_the_user_may_say_which_bodies_are_a_pair():
+    moved = quadruped().replace('<body name="FL_hip" pos="0.2 0.08 0">', '<body name="FL_hip" pos="0.15 0.08 0">')
+    given = {"FR_hip": "FL_hip", "FR_calf": "FL_calf"}
+    found = mirror(moved, pairs=given)
+    assert "centre of mass of body 'FL_hip'" in found.findings()
+    with pytest.raises(SpecError, match="bodies that the model does not have: nobody"):
+        mirror(moved, pairs={"FR_hip": "nobody"})
+
+
+def test_a_model_without_names_is_described_by_what_its_elements_belong_to():
+    nameless = (
+        "<mujoco><worldbody><body><joint/><geom size='0.1'/>"
+        "<body pos='0 0.3 0'><joint/><geom size='0.1'/></body></body></worldbody></mujoco>"
+    )
+    with pytest.raises(SpecError, match=r"body 2 \(unnamed, child of body 1 \(unnamed, child of body 'world'\)\)"):
+        mirror(nameless)
+
+
+def test_a_yawed_free_body_is_told_which_plane_is_its_own():
+    turned = quadruped(trunk=f'quat="{math.cos(math.pi / 12)} 0 0 {math.sin(math.pi / 12)}"')
+    with pytest.raises(SpecError, match="'trunk' is turned by 30 degrees about the vertical") as error:
+        mirror(turned)
+    assert "plane=(-0.5, 0.866025, 0)" in str(error.value)
+    assert mirror(turned, (-0.5, 0.8660254037844386, 0)).model_is_symmetric
+
+
+def test_a_joint_about_another_axis_is_no_pair():
+    wrong = quadruped().replace(
+        '<joint name="FL_calf_joint" axis="0 1 0" range="-2.5 0.5"',
+        '<joint name="FL_calf_joint" axis="0 0 1" range="-2.5 0.5"',
+    )
+    with pytest.raises(SpecError, match="joint 'FR_calf_joint': joint 'FL_calf_joint' turns about another axis"):
+        mirror(wrong)
+
+
+def test_an_actuator_without_counterpart_is_named():
+    missing = quadruped().replace('<motor name="RL_hip" joint="RL_hip_joint" gear="3" ctrlrange="-1 1"/>', "")
+    with pytest.raises(SpecError, match="actuator 'RR_hip': no actuator drives the image of its target"):
+        mirror(missing)
+
+
+def test_turns_need_a_sensible_order_and_axis():
+    with pytest.raises(SpecError, match="order: expected a whole number"):
+        turn(quadruped(), 1)
+    with pytest.raises(SpecError, match="axis: expected an axis"):
+        turn(quadruped(), 2, "w")
+    with pytest.raises(SpecError, match="no counterpart in the turn by 1/3 about z"):
+        turn(quadruped(), 3)
+
+
+def test_what_holds_no_model_is_refused():
+    with pytest.raises(TargetError, match=r"there is no file nowhere\.xml"):
+        mirror("nowhere.xml")
+    with pytest.raises(TargetError, match="does not compile"):
+        mirror("<mujoco><worldbody><nonsense/></worldbody></mujoco>")
+    with pytest.raises(TargetError, match="CartPole-v1 holds no MuJoCo model"):
+        mirror("CartPole-v1")
+    with pytest.raises(TargetError, match="expected the path of an MJCF file"):
+        mirror(3)
+    with pytest.raises(SpecError, match="expected a model with joints"):
+        mirror("<mujoco><worldbody/></mujoco>")
+
+
+def test_blocks_of_the_observation_are_checked():
+    with pytest.raises(SpecError, match=r"observation\[1\]: expected a block of the observation, got 'speed'"):
+        mirror(quadruped(), observation=["qpos", "speed"])
+    with pytest.raises(SpecError, match="columns 27 to 104 are left over"):
+        mirror("Ant-v5", observation=["qpos[2:]", "qvel"])
+    with pytest.raises(SpecError, match=r"qpos\[:8\] is not mapped to itself: components \[7\]"):
+        mirror(quadruped(), observation=["qpos[:8]"])
+    with pytest.raises(SpecError, match="expected an angle inside cos"):
+        mirror(quadruped(), observation=["cos(qvel)"])
+    with pytest.raises(SpecError, match="no body is free"):
+        mirror(TWO_ARMS, through=(0, 0.5, 0), observation=["base_vector"])
+    with pytest.raises(SpecError, match="leaves out the images body 'FR_calf'"):
+        mirror(quadruped(), observation=["point(FL_calf)"])
+
+
+def test_a_robots_usual_observation_is_written_as_blocks():
+    blocks = ["base_vector", "base_axial", "base_vector", "command", "joint_positions", "joint_velocities", "ctrl"]
+    found = mirror(quadruped(), observation=blocks)
+    assert found.observation[0].sign[:12].tolist() == [1, -1, 1, -1, 1, -1, 1, -1, 1, 1, -1, -1]
+    assert found.observation[0].dim == 12 + 8 + 8 + 8
+    assert found.labels[12:14] == ("FR_hip_joint", "FR_calf_joint")
