@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from symcheck import errors, groups, intertwiners, nn, representations, testing
+    from symcheck import errors, groups, intertwiners, mdp, mujoco, nn, representations, testing, wrappers
     from symcheck.api.report import Report
     from symcheck.api.verify_env import verify_env
     from symcheck.api.verify_net import verify_net
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("errors", "groups", "intertwiners", "nn", "representations", "testing")
+_MODULES = ("errors", "groups", "intertwiners", "mdp", "mujoco", "nn", "representations", "testing", "wrappers")
 _ATTRIBUTES = {
     "Report": "symcheck.api.report",
     "Symmetry": "symcheck.symmetry.symmetry",
@@ -40,12 +40,15 @@ __all__ = [
     "groups",
     "intertwiner_basis",
     "intertwiners",
+    "mdp",
+    "mujoco",
     "nn",
     "register_state_access",
     "representations",
     "testing",
     "verify_env",
     "verify_net",
+    "wrappers",
 ]
 
 
