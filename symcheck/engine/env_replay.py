@@ -134,8 +134,8 @@ def from_json(space: spaces.Space[Any], value: Any) -> Any:
     """A value of a space from its JSON form; "NaN" and "Infinity" are numbers again.
 
     Args:
-        space: Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple.
-        value: lists, mappings and numbers.
+        space: any of Gymnasium's spaces.
+        value: lists, mappings, texts and numbers; a graph is [nodes, edges, links].
 
     Returns:
         A value in the space's own types.
@@ -146,14 +146,42 @@ def from_json(space: spaces.Space[Any], value: Any) -> Any:
     Example:
         >>> from_json(spaces.Box(-1, 1, (2,)), [0.5, "NaN"])
         array([0.5, nan], dtype=float32)
+        >>> from_json(spaces.OneOf([spaces.Discrete(2), spaces.Text(3)]), [1, "ab"])
+        (np.int64(1), 'ab')
     """
     if isinstance(space, spaces.Dict):
         return {key: from_json(child, value[str(key)]) for key, child in space.spaces.items()}
     if isinstance(space, spaces.Tuple):
         return tuple(from_json(child, item) for child, item in zip(space.spaces, value, strict=True))
+    if isinstance(space, spaces.Sequence):
+        return _sequence(space, value)
+    if isinstance(space, spaces.Graph):
+        nodes, edges, links = value
+        pairs = None if links is None else np.array(links, dtype=np.int32).reshape(-1, 2)
+        return spaces.GraphInstance(_features(space.node_space, nodes), _features(space.edge_space, edges), pairs)
+    if isinstance(space, spaces.OneOf):
+        return np.int64(value[0]), from_json(space.spaces[int(value[0])], value[1])
     if isinstance(space, spaces.Discrete):
         return np.int64(value)
+    if isinstance(value, str):
+        return value
     return np.array(_numbers(value), dtype=space.dtype).reshape(space.shape or ())
+
+
+def _sequence(space: spaces.Sequence, value: Any) -> Any:
+    """A sequence, stacked where the space stacks; structured elements arrive stacked as well, part by part."""
+    if not space.stack:
+        return tuple(from_json(space.feature_space, item) for item in value)
+    if isinstance(space.feature_space, spaces.Dict):
+        parts = space.feature_space.spaces.items()
+        return {key: _sequence(spaces.Sequence(child, stack=True), value[str(key)]) for key, child in parts}
+    return _features(space.feature_space, value)
+
+
+def _features(space: spaces.Space[Any] | None, values: Any) -> Any:
+    if space is None or values is None:
+        return None
+    return np.array(_numbers(values), dtype=space.dtype).reshape(-1, *(space.shape or ()))
 
 
 def _numbers(value: Any) -> Any:

@@ -260,6 +260,8 @@ def _copied(value: Any) -> Any:
         return value.copy()
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple, as graphs are
+        return type(value)(*(_copied(item) for item in value))
     if isinstance(value, Sequence) and not isinstance(value, str):
         return type(value)(_copied(item) for item in value)  # type: ignore[call-arg]
     return value

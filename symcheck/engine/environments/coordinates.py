@@ -2,11 +2,17 @@
 
 Residuals are differences of such vectors. Three conventions live here and nowhere else: NaN matches NaN, infinities
 match themselves, and a coordinate whose bounds are -pi and pi is an angle, so that it is compared on the circle.
+
+Values without a fixed size get one. A text is its first characters as code points, its length, and a checksum of the
+rest; a sequence is its length, its first elements, and one weighted sum over the others; a graph is its nodes, edges
+and links as sequences. Places that a value leaves empty hold a number within the bounds: lengths tell them apart.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,11 +20,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
+from gymnasium.vector.utils import iterate
 
 from symcheck.errors import TargetError
 
 Vector = npt.NDArray[np.float64]
 _FULL_TURN = 2 * math.pi
+_CHARACTERS = 64  # of a text that are compared one by one
+_ELEMENTS = 16  # of a sequence, and nodes and edges of a graph
 
 
 @dataclass(frozen=True)
@@ -174,7 +183,8 @@ class SpaceCodec:
     """Flattens the values of one space.
 
     Args:
-        space: any of Box, Discrete, MultiDiscrete, MultiBinary, Dict, Tuple, nested at will.
+        space: any of Gymnasium's spaces (Box, Discrete, MultiDiscrete, MultiBinary, Text, Sequence, Graph, OneOf, Dict,
+            Tuple), nested at will, or a space of strings.
         name: what its values are called, "observation" or "action".
 
     Raises:
@@ -213,7 +223,82 @@ def _leaves(space: spaces.Space[Any], value: Any) -> list[Vector]:
         return [leaf for key, child in space.spaces.items() for leaf in _leaves(child, value[key])]
     if isinstance(space, spaces.Tuple):
         return [leaf for child, item in zip(space.spaces, value, strict=True) for leaf in _leaves(child, item)]
+    if isinstance(space, spaces.Sequence):
+        return _sequence_leaves(space.feature_space, elements(space, value))
+    if isinstance(space, spaces.Graph):
+        return _graph_leaves(space, value)
+    if isinstance(space, spaces.OneOf):
+        return _one_of_leaves(space, value)
+    if isinstance(value, str):
+        return [_text_vector(value)]
     return [np.asarray(value, dtype=np.float64)]
+
+
+def elements(space: spaces.Sequence, value: Any) -> list[Any]:
+    """The elements of a sequence, whether its space stacks them or not.
+
+    Example:
+        >>> elements(spaces.Sequence(spaces.Discrete(9), stack=True), np.array([3, 4]))
+        [3, 4]
+    """
+    items = iterate(space.stacked_feature_space, value) if space.stack else value
+    return [item.item() if isinstance(item, np.ndarray | np.generic) and item.ndim == 0 else item for item in items]
+
+
+def _sequence_leaves(child: spaces.Space[Any], items: Sequence[Any]) -> list[Vector]:
+    """Length, the first elements, and the sum of all others weighted by their place: any that moves is seen."""
+    empty = _empty(child)
+    flat = [np.concatenate([leaf.reshape(-1) for leaf in _leaves(child, item)]) for item in items]
+    first = [*flat[:_ELEMENTS], *[empty] * (_ELEMENTS - len(flat))]
+    rest = sum(((k + 1) * finite(one) for k, one in enumerate(flat[_ELEMENTS:])), np.zeros_like(empty))
+    return [np.array([float(len(flat))]), *first, rest]
+
+
+def _graph_leaves(space: spaces.Graph, value: Any) -> list[Vector]:
+    leaves = _sequence_leaves(space.node_space, list(value.nodes))
+    if space.edge_space is not None:
+        leaves += _sequence_leaves(space.edge_space, [] if value.edges is None else list(value.edges))
+    return leaves + _sequence_leaves(_LINK, [] if value.edge_links is None else list(value.edge_links))
+
+
+def _one_of_leaves(space: Any, value: Any) -> list[Vector]:
+    chosen, inner = value
+    leaves: list[Vector] = [np.array([float(chosen)])]
+    for k, child in enumerate(space.spaces):
+        leaves += _leaves(child, inner) if k == int(chosen) else [_empty(child)]
+    return leaves
+
+
+def _text_vector(text: str) -> Vector:
+    codes = [float(ord(character)) for character in text[:_CHARACTERS]]
+    codes += [-1.0] * (_CHARACTERS - len(codes))
+    return np.array([float(len(text)), *codes, float(zlib.crc32(text[_CHARACTERS:].encode()))])
+
+
+def _empty(space: spaces.Space[Any]) -> Vector:
+    """What stands where there is no value of a space: its lower bounds, or zeros."""
+    known = _EMPTIES.get(id(space))
+    if known is None or known[0] is not space:
+        coordinates = _coordinates(space, "")
+        empty = np.where(np.isfinite(coordinates.low), coordinates.low, np.clip(0.0, coordinates.low, coordinates.high))
+        if len(_EMPTIES) > 100:
+            _EMPTIES.clear()
+        known = _EMPTIES[id(space)] = (space, empty)
+    return known[1]
+
+
+_EMPTIES: dict[int, tuple[spaces.Space[Any], Vector]] = {}  # spaces are not hashable; the entry keeps the id taken
+
+
+def _is_text(space: spaces.Space[Any]) -> bool:
+    """Whether values are strings: Text, and spaces of other packages whose samples are (MiniGrid's missions)."""
+    if isinstance(space, spaces.Text):
+        return True
+    known = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+    return not isinstance(space, known) and isinstance(space.sample(), str)
+
+
+_LINK = spaces.Box(0, 2**31 - 1, (2,), np.int64)
 
 
 def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
@@ -224,10 +309,7 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
         parts = [_coordinates(child, f"{name}[{key!r}]") for key, child in children.items()]
         if not parts:
             raise TargetError(f"the {name} space has no parts: {space}.", where=f"{name} space")
-        joined = parts[0]
-        for part in parts[1:]:
-            joined = joined.joined(part)
-        return joined
+        return _joined(parts)
     if isinstance(space, spaces.Box):
         return _box_coordinates(space, name)
     if isinstance(space, spaces.Discrete):
@@ -237,11 +319,41 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
         size = int(np.prod(space.shape))
         tops = np.ones(size) if isinstance(space, spaces.MultiBinary) else np.ravel(space.nvec).astype(np.float64) - 1
         return replace(_named(space.shape, name, np.zeros(size)), low=np.zeros(size), high=tops)
+    if isinstance(space, spaces.Sequence):
+        return _sequence_coordinates(space.feature_space, name)
+    if isinstance(space, spaces.Graph):
+        parts = [_sequence_coordinates(space.node_space, f"{name} node")]
+        if space.edge_space is not None:
+            parts.append(_sequence_coordinates(space.edge_space, f"{name} edge"))
+        return _joined([*parts, _sequence_coordinates(_LINK, f"{name} link")])
+    if isinstance(space, spaces.OneOf):
+        which = replace(_count(f"{name} (which)"), high=np.array([len(space.spaces) - 1.0]))
+        return _joined([which, *(_coordinates(child, f"{name}[{k}]") for k, child in enumerate(space.spaces))])
+    if _is_text(space):
+        characters = _named((_CHARACTERS,), name, np.zeros(_CHARACTERS))
+        characters = replace(characters, low=np.full(_CHARACTERS, -1.0))
+        return _joined([_count(f"{name} (length)"), characters, _count(f"{name} (rest)")])
     raise TargetError(
-        f"{type(space).__name__} spaces cannot be compared yet: {space}.",
+        f"{type(space).__name__} spaces cannot be compared: {space}.",
         where=f"{name} space",
-        remedy="Wrap the environment so that it shows Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple values.",
+        remedy="Wrap the environment so that it shows values of Gymnasium's own spaces.",
     )
+
+
+def _sequence_coordinates(child: spaces.Space[Any], name: str) -> Coordinates:
+    blocks = [_coordinates(child, f"{name}[{k}]") for k in range(_ELEMENTS)]
+    rest = _coordinates(child, f"{name}[{_ELEMENTS}:]")
+    infinite = np.full(rest.dim, np.inf)  # weighted sums have no bounds, and are no angles
+    rest = replace(rest, low=-infinite, high=infinite, period=np.zeros(rest.dim))
+    return _joined([_count(f"{name} (length)"), *blocks, rest])
+
+
+def _count(name: str) -> Coordinates:
+    return replace(scalar_coordinate(name, epsilon=0.0), low=np.zeros(1))
+
+
+def _joined(parts: Sequence[Coordinates]) -> Coordinates:
+    return functools.reduce(Coordinates.joined, parts)
 
 
 def _box_coordinates(space: spaces.Box, name: str) -> Coordinates:

@@ -31,11 +31,8 @@ _HEAD, _CODE = 9, 5
 _NOTHING = (1, 0, 0, 0, 0)
 _MAPPED = frozenset(("grid", "agent_pos", "agent_dir", "carrying", "step_count"))
 # What stays as the environment made it; generators are no part of the state.
-_FIXED = frozenset(
-    ("_np_random", "_np_random_seed", "spec", "metadata", "actions", "action_space", "observation_space")
-    + ("mission_space", "width", "height", "max_steps", "reward_range", "render_mode", "render_size", "screen_size")
-    + ("window", "clock", "tile_size", "highlight", "agent_pov")
-)
+_FIXED = frozenset(("_np_random", "_np_random_seed", "spec", "metadata", "actions", "action_space", "observation_space"))
+_DRAWN = frozenset(("window", "clock", "render_mode", "render_size", "screen_size", "tile_size", "highlight", "agent_pov"))
 _PLAIN = (int, float, str, bytes, bool, type(None), np.generic)
 
 Code = tuple[int, int, int, int, int]
@@ -111,7 +108,7 @@ def _episode(env: Any, things: dict[int, Any]) -> dict[str, Any]:
     kept: dict[int, Any] = {id(env): env, id(env.grid): env.grid}
     found = {}
     for name, value in vars(env).items():
-        if name in _MAPPED or name in _FIXED:
+        if name in _MAPPED | _FIXED | _DRAWN:
             continue
         if not isinstance(value, _PLAIN):
             memo = {**kept, **things}
