@@ -7,7 +7,6 @@ gymnasium nor hypothesis.
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -66,5 +65,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if "gymnasium" in sys.modules:  # so that gymnasium.make("symcheck:symcheck/PredatorPrey-v0") finds the grid world
-    importlib.import_module("symcheck.envs.predator_prey").register()
+importlib.import_module("symcheck.envs.registration").register_with_gymnasium()

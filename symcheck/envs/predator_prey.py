@@ -110,13 +110,3 @@ class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
         """The image in grey, eight screen pixels for each of its own, shape (168, 168, 3)."""
         grey = np.kron(draw(self._displacement)[0] * np.uint8(255), np.ones((8, 8), dtype=np.uint8))
         return np.repeat(grey[..., None], 3, axis=-1)
-
-
-def register() -> None:
-    """Register `symcheck/PredatorPrey-v0` with Gymnasium, once."""
-    if "symcheck/PredatorPrey-v0" not in gym.registry:
-        gym.register(
-            "symcheck/PredatorPrey-v0",
-            entry_point="symcheck.envs.predator_prey:PredatorPreyEnv",
-            max_episode_steps=EPISODE_LIMIT,
-        )

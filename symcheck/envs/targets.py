@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from symcheck.envs import predator_prey
+from symcheck.envs import registration
 from symcheck.errors import TargetError, suggestion
 from symcheck.loading import is_reference, load_attribute
 
@@ -78,8 +78,7 @@ def _named(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
 
 
 def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget:
-    if env_id.startswith("symcheck/"):
-        predator_prey.register()
+    registration.register()
 
     def make() -> gym.Env[Any, Any]:
         with warnings.catch_warnings():

@@ -1,0 +1,64 @@
+"""Our environments in Gymnasium's registry, whichever of the two packages is imported first.
+
+Gymnasium has no entry point for packages of environments, and `import symcheck` must not import Gymnasium. So where
+Gymnasium is not there yet, its own import is followed by our registration.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+# id: how it is made; the modules named are imported when an environment is
+ENVIRONMENTS: dict[str, dict[str, Any]] = {
+    "symcheck/PredatorPrey-v0": {
+        "entry_point": "symcheck.envs.predator_prey:PredatorPreyEnv",
+        "max_episode_steps": 100,
+    },
+}
+
+
+def register() -> None:
+    """Put every environment of ours into Gymnasium's registry, once; an id that is there already is left alone."""
+    import gymnasium
+
+    for env_id, options in ENVIRONMENTS.items():
+        if env_id not in gymnasium.registry:
+            gymnasium.register(env_id, **options)
+
+
+def register_with_gymnasium() -> None:
+    """Register now where Gymnasium is imported, else as soon as it is."""
+    if "gymnasium" in sys.modules:
+        register()
+    elif not any(isinstance(finder, _AfterGymnasium) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _AfterGymnasium())
+
+
+class _AfterGymnasium(MetaPathFinder):
+    """Finds Gymnasium as everybody would, once, and registers when it has been executed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        loader = spec.loader
+        execute = loader.exec_module
+
+        def execute_and_register(module: ModuleType) -> None:
+            del loader.exec_module  # the loader is as it was
+            execute(module)
+            register()
+
+        loader.exec_module = execute_and_register  # type: ignore[method-assign]
+        return spec
