@@ -9,6 +9,7 @@ random MDPs, so say "at most".
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from symcheck.errors import OptionError
 
@@ -136,15 +137,20 @@ def _scale(
     )
 
 
-def _check(value: float, name: str) -> None:
-    if not (isinstance(value, int | float) or hasattr(value, "__float__")) or not 0.0 <= float(value) < math.inf:
+def _check(value: Any, name: str) -> None:
+    if not 0.0 <= _number(value) < math.inf:
         raise OptionError(f"expected a finite number of at least 0, got {value!r}.", where=name)
 
 
-def _check_discount(discount: float) -> None:
-    if not (isinstance(discount, int | float) or hasattr(discount, "__float__")) or not 0.0 <= float(discount) < 1.0:
+def _check_discount(discount: Any) -> None:
+    if not 0.0 <= _number(discount) < 1.0:
         raise OptionError(
             f"expected a discount in [0, 1), got {discount!r}.",
             where="discount",
             remedy="Without discounting errors add up without limit; use the horizon as 1 / (1 - discount).",
         )
+
+
+def _number(value: Any) -> float:
+    """NaN where it is none."""
+    return float(value) if hasattr(value, "__float__") else math.nan

@@ -1,0 +1,244 @@
+"""All symmetries of a finite MDP: the pairs (L, K) of the paper's equations for R and T, as one finite group.
+
+A search on the reduced structure proposes permutations of the states; the action maps follow; then both are verified by
+enumeration on the MDP's own numbers. What is verified is proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from symcheck.errors import SpecError, SymcheckError
+from symcheck.groups.group import Element, Group
+from symcheck.mdp import search_builtin, search_igraph
+from symcheck.mdp.ends import extended
+from symcheck.mdp.group_names import named_group
+from symcheck.mdp.homomorphism import EXACT_LAW, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
+from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumbered
+from symcheck.mdp.structure import Structure, reduced
+from symcheck.mdp.tabular import TabularMDP
+from symcheck.symmetry.symmetry import Symmetry
+
+
+@dataclass(frozen=True)
+class AutomorphismGroup:
+    """The automorphism group of an MDP, by generators.
+
+    Attributes:
+        mdp: the MDP.
+        group: the group as permutations of all states; generators in the order of the maps below.
+        state_maps: L of each generator: the image of each state, (generators, S). States that do not count are moved
+            along where episodes end in them and stay put otherwise.
+        action_maps: K of each generator: the image of action a in state s, (generators, S, A).
+        counted: the states that count: reachable and not absorbing, (S,).
+        reward_residual: largest |R(s, a) - R(L s, K a)| over all counted pairs and generators.
+        transition_residual: largest L1 distance of the law of (s, a), mapped, from that of its image.
+        moves_ends: whether the states in which episodes end can be moved along consistently; they carry no value, but
+            an environment shows them.
+        verdict: "proved": all (s, a) were enumerated under all generators.
+
+    Example:
+        >>> from symcheck.mdp.worlds import torus_chase
+        >>> found = torus_chase().automorphism_group()
+        >>> found.group.name, found.order, int(found.orbits.max()) + 1, found.verdict
+        ('D4', 8, 10, 'proved')
+    """
+
+    mdp: TabularMDP
+    group: Group
+    state_maps: Ints
+    action_maps: Ints
+    counted: Bools
+    reward_residual: float
+    transition_residual: float
+    moves_ends: bool
+    verdict: Literal["proved"] = "proved"
+
+    @property
+    def order(self) -> int:
+        """The number of symmetries."""
+        return self.group.order
+
+    @property
+    def name(self) -> str:
+        """The name of the group, as "C4" or "D4", where it is one of these; else its order in words."""
+        return self.group.name
+
+    @cached_property
+    def orbits(self) -> Ints:
+        """The orbit of each state, (S,), numbered by its lowest state."""
+        return _orbits(self.state_maps)
+
+    @cached_property
+    def pair_orbits(self) -> Ints:
+        """The orbit of each pair, (S, A), numbered by its lowest pair. Interchangeable actions of a state are apart."""
+        states, actions = self.mdp.n_states, self.mdp.n_actions
+        images = self.state_maps[:, :, None] * actions + self.action_maps
+        return _orbits(images.reshape(len(images), -1)).reshape(states, actions)
+
+    @cached_property
+    def preserves_initial(self) -> bool:
+        """Whether every generator keeps the start distribution."""
+        start = self.mdp.initial
+        if start is None:
+            return True
+        # Start probabilities are given, not computed: 64 rounding units of 1, as for the laws.
+        return all(np.abs(start[images] - start).max() <= 64 * np.finfo(np.float64).eps for images in self.state_maps)
+
+    def homomorphism(self) -> Homomorphism:
+        """The group-structured homomorphism onto the orbits: the smallest abstract MDP that symmetry alone explains.
+
+        Returns:
+            An exact homomorphism; its abstract MDP has one state an orbit. Coarser ones exist where states are
+            equivalent without a symmetry (`minimal_homomorphism`).
+        """
+        classes = np.where(self.mdp.available, self.pair_orbits, -1)
+        return from_maps(self.mdp, self.orbits, ranked_in_blocks(self.orbits, classes), origin=f"orbits of {self.name}")
+
+    def symmetry(self, name: str | None = None) -> Symmetry:
+        """The group as a claim about an environment that shows state numbers, for `verify_env` and the wrappers.
+
+        Args:
+            name: the claim's name.
+
+        Returns:
+            Permutations of the states; permutations of the actions where K does not depend on the state, else a
+            function of action and state.
+
+        Where final states cannot be moved along with the group, although no value depends on them, an environment
+        would show the difference: then the claim is the group of the symmetries that move them, which may be smaller.
+
+        Raises:
+            SpecError: that group is trivial.
+
+        Example:
+            >>> from symcheck.mdp.worlds import torus_chase
+            >>> torus_chase().automorphism_group().symmetry().group.name
+            'D4'
+        """
+        if not self.moves_ends:
+            return self._moving_ends().symmetry(name)
+        actions = [self._action_entry(index) for index in range(len(self.state_maps))]
+        return Symmetry(
+            name or f"{self.name} of {self.mdp.n_states} states",
+            self.group,
+            self.state_maps.tolist(),
+            actions,
+            initial=self.preserves_initial,
+        )
+
+    def _moving_ends(self) -> AutomorphismGroup:
+        found = find_automorphisms(self.mdp, ends="kept")
+        if found.order == 1:
+            raise SpecError(
+                f"{self.name} holds for values, but the states in which episodes end cannot be moved along with it.",
+                where="AutomorphismGroup.symmetry",
+                remedy="Use homomorphism(), which needs no images of final states.",
+            )
+        return found
+
+    def _action_entry(self, index: int) -> object:
+        """One permutation where all counted states agree on one, else a function of the state."""
+        maps = self.action_maps[index]
+        seen = maps[self.counted]
+        if len(seen) and (seen == seen[0]).all():
+            return seen[0].tolist()
+
+        def moved(action: object, state: object) -> np.int64:
+            return np.int64(maps[int(state), int(action)])  # type: ignore[call-overload]
+
+        return moved
+
+    def summary(self) -> str:
+        """Order, orbits and what was enumerated, in a sentence."""
+        states = f"{int(self.counted.sum()):,} states that count (of {self.mdp.n_states:,})"
+        if self.order == 1:
+            return f"no symmetry but the identity: all {states} can be told apart"
+        orbits = len(np.unique(self.orbits[self.counted]))
+        return f"{self.name}, order {self.order:,}: {orbits:,} orbits of {states}; every pair enumerated"
+
+    def __repr__(self) -> str:
+        return f"AutomorphismGroup({self.summary()})"
+
+
+def find_automorphisms(
+    mdp: TabularMDP, *, method: str = "auto", preserve_initial: bool = False, ends: str = "merged"
+) -> AutomorphismGroup:
+    """See `TabularMDP.automorphism_group`."""
+    if method not in ("auto", "igraph", "builtin"):
+        raise SpecError(f"expected 'auto', 'igraph' or 'builtin', got {method!r}.", where="method")
+    if ends not in ("merged", "kept"):
+        raise SpecError(f"expected 'merged' or 'kept', got {ends!r}.", where="ends")
+    structure = reduced(mdp, preserve_initial=preserve_initial, keep_ends=ends == "kept")
+    use_igraph = method == "igraph" or (method == "auto" and search_igraph.is_installed())
+    generators, order = (search_igraph if use_igraph else search_builtin).search(structure)
+    count = len(structure.states)
+    elements = [Element(tuple(images.tolist())) for images in generators] or [Element.identity(max(count, 1))]
+    known = named_group(elements, order)
+    return _verified(mdp, structure, known, [np.array(g.images[:count]) for g in known.generators])
+
+
+def _verified(mdp: TabularMDP, structure: Structure, known: Group, generators: list[Ints]) -> AutomorphismGroup:
+    """Extend local permutations to all states, derive action maps, enumerate."""
+    everywhere = [extended(mdp, structure, images) for images in generators]
+    state_maps = np.stack([one.states for one in everywhere])
+    action_maps = np.stack([one.actions for one in everywhere])
+    counted = mdp.acted_in
+    residuals = [_residuals(mdp, counted, one.states, one.actions) for one in everywhere]
+    reward, law = (max(part) for part in zip(*residuals, strict=True))
+    if not (reward <= exact_reward_error(mdp) and law <= EXACT_LAW):
+        raise SymcheckError(
+            f"the maps found are no symmetry: rewards differ by {reward:.3g}, laws by {law:.3g}.",
+            where="automorphism_group",
+            remedy="Numbers of the model differ by amounts between rounding and 1e-9; round them.",
+        )
+    group = Group(
+        [Element(tuple(images.tolist())) for images in state_maps],
+        name=known.name,
+        generator_names=known.generator_names,
+        order=known.order,
+        relators=(lambda: known.relators),
+    )
+    return AutomorphismGroup(
+        mdp, group, state_maps, action_maps, counted, reward, law, all(one.moves_ends for one in everywhere)
+    )
+
+
+def _residuals(mdp: TabularMDP, counted: Bools, states: Ints, actions: Ints) -> tuple[float, float]:
+    """The largest differences of rewards and of laws over all counted pairs, by enumeration."""
+    _require_permutations(counted, states, actions)
+    pairs = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))
+    s, a = np.divmod(pairs, mdp.n_actions)
+    images = states[s] * mdp.n_actions + actions[s, a]
+    rewards = mdp.rewards.reshape(-1)
+    living = np.flatnonzero(counted)
+    position = np.full(mdp.n_states, -1, dtype=np.int64)
+    position[states[living]] = np.arange(len(living))
+    here = mdp.transitions[pairs][:, living]
+    there = mdp.transitions[images][:, states[living]]  # column j is the image of living[j]
+    law: Floats = np.asarray(abs(sparse.csr_array(here - there)).sum(axis=1)).reshape(-1)
+    # What ends, or goes on into an absorbing state, ends: the missing mass must agree as well.
+    gone = np.abs(np.asarray(here.sum(axis=1)).reshape(-1) - np.asarray(there.sum(axis=1)).reshape(-1))
+    return float(np.abs(rewards[pairs] - rewards[images]).max(initial=0.0)), float((law + gone).max(initial=0.0))
+
+
+def _require_permutations(counted: Bools, states: Ints, actions: Ints) -> None:
+    onto = np.sort(states) == np.arange(len(states))
+    rows = np.sort(actions[counted], axis=1) == np.arange(actions.shape[1])
+    if not onto.all() or not rows.all() or not counted[states[counted]].all():
+        raise SymcheckError("the maps found are not one to one.", where="automorphism_group")
+
+
+def _orbits(images: npt.NDArray[np.int64]) -> Ints:
+    """Components of the graph that joins each point to its images, numbered by their lowest point."""
+    count = images.shape[1]
+    points = np.tile(np.arange(count), len(images))
+    graph = sparse.csr_array((np.ones(len(points), dtype=np.int8), (points, images.reshape(-1))), shape=(count, count))
+    return renumbered(csgraph.connected_components(graph, directed=False)[1])

@@ -1,0 +1,114 @@
+"""All states that can follow from some, breadth first, from a function that lists outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from symcheck.errors import SpecError
+
+if TYPE_CHECKING:
+    from symcheck.mdp.tabular import TabularMDP
+
+Outcomes = Callable[[Any, int], Iterable[tuple[float, Hashable, float, bool]]]
+
+
+class _Numbering:
+    """States by the order in which they were met."""
+
+    def __init__(self, limit: int) -> None:
+        self.number: dict[Hashable, int] = {}
+        self._limit = limit
+
+    def __call__(self, state: Hashable) -> int:
+        try:
+            found = self.number.setdefault(state, len(self.number))
+        except TypeError as error:
+            raise SpecError(
+                f"expected states that can be hashed, got {type(state).__name__}.",
+                where="from_model",
+                remedy="Use tuples of numbers.",
+            ) from error
+        if len(self.number) > self._limit:
+            raise SpecError(
+                f"more than {self._limit:,} states follow from the start: too large to enumerate.",
+                where="from_model",
+                remedy="Raise limit=, model a smaller instance, or verify a symmetry on samples (symcheck verify-env).",
+            )
+        return found
+
+
+def enumerate_model(
+    cls: type[TabularMDP],
+    start: Iterable[Hashable],
+    actions: int,
+    outcomes: Outcomes,
+    *,
+    discount: float,
+    initial: str | None,
+    limit: int,
+) -> TabularMDP:
+    """See `TabularMDP.from_model`."""
+    number = _Numbering(limit)
+    seeds = [number(state) for state in start]
+    if not seeds or actions < 1:
+        raise SpecError(f"expected a start state and an action, got {len(seeds)} and {actions}.", where="from_model")
+    going: list[tuple[int, int, float]] = []
+    ending: list[tuple[int, int, float]] = []
+    rewards: list[float] = []
+    closed: set[int] = set()  # met only as ends: nothing follows them
+    waiting = list(number.number)
+    for state in waiting:
+        for action in range(actions):
+            expected = 0.0
+            for probability, following, reward, terminated in outcomes(state, action):
+                known = len(number.number)
+                target = number(following)
+                if target == known or target in closed:
+                    (closed.add if terminated else closed.discard)(target)
+                    if not terminated:
+                        waiting.append(following)
+                row = number.number[state] * actions + action
+                (ending if terminated else going).append((row, target, float(probability)))
+                expected += float(probability) * float(reward)
+            rewards.append(expected)
+    return _assembled(cls, number, waiting, going, ending, rewards, actions, discount, seeds if initial else None)
+
+
+def _assembled(
+    cls: type[TabularMDP],
+    number: _Numbering,
+    waiting: list[Hashable],
+    going: list[tuple[int, int, float]],
+    ending: list[tuple[int, int, float]],
+    rewards: list[float],
+    actions: int,
+    discount: float,
+    seeds: list[int] | None,
+) -> TabularMDP:
+    states = len(number.number)
+    acted = np.array([number.number[state] for state in waiting], dtype=np.int64)
+    gained = np.zeros((states, actions))
+    gained[acted] = np.array(rewards).reshape(-1, actions)
+    idle = np.setdiff1d(np.arange(states), acted)
+    stay = [(int(s) * actions + a, int(s), 1.0) for s in idle for a in range(actions)]  # absorbing: nothing follows
+    shape = (states * actions, states)
+    initial = None if seeds is None else np.bincount(seeds, minlength=states) / len(seeds)
+    return cls(
+        _matrix(going + stay, shape),
+        gained,
+        discount,
+        initial,
+        terminations=_matrix(ending, shape),
+        labels=list(number.number),
+    )
+
+
+def _matrix(entries: list[tuple[int, int, float]], shape: tuple[int, int]) -> Any:
+    if not entries:
+        return sparse.csr_array(shape, dtype=np.float64)
+    rows, columns, values = zip(*entries, strict=True)
+    return sparse.csr_array((values, (rows, columns)), shape=shape)

@@ -1,0 +1,109 @@
+"""Group-structured homomorphisms: the pairs of one orbit of a given symmetry become one abstract pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from symcheck.errors import SpecError
+from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
+from symcheck.mdp.sparse_rows import Ints, renumbered
+from symcheck.mdp.tabular import TabularMDP
+from symcheck.symmetry.bound import BoundSymmetry
+from symcheck.symmetry.symmetry import Symmetry
+
+
+def homomorphism_from_symmetry(
+    mdp: TabularMDP, symmetry: Symmetry, *, observations: npt.ArrayLike | None = None, approximate: bool = False
+) -> Homomorphism:
+    """See `TabularMDP.homomorphism_from`."""
+    state_maps, action_maps = tabulated(mdp, symmetry, observations)
+    pairs = state_maps[:, :, None] * mdp.n_actions + action_maps
+    block = _components(state_maps)
+    classes = _components(pairs.reshape(len(pairs), -1)).reshape(mdp.available.shape)
+    found = from_maps(
+        mdp,
+        block,
+        ranked_in_blocks(block, np.where(mdp.available, classes, -1)),
+        origin=f"orbits of {symmetry.name} ({symmetry.group.name})",
+    )
+    if not (found.is_exact or approximate):
+        raise SpecError(
+            f"{symmetry.name} is no symmetry of this MDP: over an orbit rewards are off by up to "
+            f"{found.reward_error:.3g} and laws by up to {found.transition_error:.3g} (L1) from their average.",
+            where="homomorphism_from",
+            remedy="Pass approximate=True for the averaged MDP, with a bound on what that costs.",
+        )
+    return found
+
+
+def tabulated(mdp: TabularMDP, symmetry: Symmetry, observations: npt.ArrayLike | None) -> tuple[Ints, Ints]:
+    """L and K of every generator as tables.
+
+    Args:
+        mdp: the MDP.
+        symmetry: acts on state numbers, or on `observations`.
+        observations: what each state looks like, (S, ...); None where it is its number.
+
+    Returns:
+        Images of the states, (generators, S), and of the actions in each state, (generators, S, A).
+
+    Raises:
+        SpecError: the symmetry does not fit, or an image is no observation of a state.
+    """
+    seen = np.arange(mdp.n_states) if observations is None else np.asarray(observations)
+    if len(seen) != mdp.n_states or len(np.unique(seen, axis=0)) != mdp.n_states:
+        raise SpecError(
+            f"expected {mdp.n_states} distinct observations, one per state; got {len(seen)} of which "
+            f"{len(np.unique(seen, axis=0))} are distinct.",
+            where="observations",
+        )
+    bound = _bound(mdp, symmetry, None if observations is None else seen)
+    words = [(index,) for index in range(len(symmetry.group.generators))]
+    states = np.stack([_matched(seen, bound.observation_batch(word, seen), symmetry.name) for word in words])
+    actions = np.empty((len(words), mdp.n_states, mdp.n_actions), dtype=np.int64)
+    for index, word in enumerate(words):
+        for action in range(mdp.n_actions):
+            chosen = np.full(mdp.n_states, action, dtype=np.int64)
+            actions[index, :, action] = np.asarray(bound.action_batch(word, chosen, seen), dtype=np.int64)
+    return states, actions
+
+
+def _bound(mdp: TabularMDP, symmetry: Symmetry, observations: npt.NDArray[Any] | None) -> BoundSymmetry:
+    from gymnasium import spaces
+
+    choices = spaces.Discrete(mdp.n_actions)
+    if observations is None:
+        return symmetry.bind(spaces.Discrete(mdp.n_states), choices)
+    space = spaces.Box(-np.inf, np.inf, observations.shape[1:], np.float64)
+    return symmetry.bind(space, choices)
+
+
+def _matched(seen: npt.NDArray[Any], images: Any, name: str) -> Ints:
+    """The state that each image shows."""
+    table = {_key(one): state for state, one in enumerate(seen)}
+    found = np.array([table.get(_key(one), -1) for one in np.asarray(images)], dtype=np.int64)
+    if (found < 0).any():
+        state = int(np.flatnonzero(found < 0)[0])
+        raise SpecError(
+            f"{name} sends state {state} to something that no state shows ({int((found < 0).sum())} such states).",
+            where="homomorphism_from",
+        )
+    return found
+
+
+def _key(observation: Any) -> bytes:
+    """Equal numbers, equal bytes: signed zeros and dtypes must not tell observations apart; 9 digits count."""
+    rounded = np.round(np.asarray(observation, dtype=np.float64), 9) + 0.0
+    return rounded.tobytes()
+
+
+def _components(images: npt.NDArray[np.int64]) -> Ints:
+    count = images.shape[1]
+    points = np.tile(np.arange(count), len(images))
+    graph = sparse.csr_array((np.ones(len(points), dtype=np.int8), (points, images.reshape(-1))), shape=(count, count))
+    return renumbered(csgraph.connected_components(graph, directed=False)[1])

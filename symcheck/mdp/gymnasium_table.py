@@ -1,0 +1,150 @@
+"""Gymnasium's own tables: `P[s][a] = [(probability, next state, reward, terminated), ...]`.
+
+Toy text environments carry one. A wrapper that changes rewards or observations makes the table tell another story than
+the environment, so only wrappers that change neither are looked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from symcheck.errors import SpecError, TargetError, suggestion
+from symcheck.mdp.sparse_rows import Ints
+
+if TYPE_CHECKING:
+    from symcheck.mdp.tabular import TabularMDP
+
+_TRANSPARENT = (
+    "TimeLimit",
+    "OrderEnforcing",
+    "PassiveEnvChecker",
+    "RecordEpisodeStatistics",
+    "RecordVideo",
+    "Autoreset",
+)
+
+
+def read_environment(cls: type[TabularMDP], env: Any, discount: float, kwargs: Mapping[str, Any]) -> TabularMDP:
+    """The MDP of an environment with a table; see `TabularMDP.from_gymnasium`."""
+    made = _made(env, kwargs)
+    table = _table(made)
+    states, actions = _sizes(made, table)
+    rows, columns, probabilities, ended, rewards = _outcomes(table, states, actions)
+    shape = (states * actions, states)
+    going = ~ended
+    transitions = sparse.csr_array((probabilities[going], (rows[going], columns[going])), shape=shape)
+    terminations = sparse.csr_array((probabilities[ended], (rows[ended], columns[ended])), shape=shape)
+    expected = np.bincount(rows, weights=probabilities * rewards, minlength=states * actions)
+    start = getattr(made.unwrapped, "initial_state_distrib", None)
+    return cls(
+        transitions,
+        expected.reshape(states, actions),
+        discount,
+        start,
+        terminations=terminations,
+        layout=_layout(made.unwrapped, states),
+    )
+
+
+def _made(env: Any, kwargs: Mapping[str, Any]) -> Any:
+    import gymnasium as gym
+
+    if isinstance(env, str):
+        try:
+            return gym.make(env, **kwargs)
+        except gym.error.UnregisteredEnv as error:
+            raise TargetError(
+                f"no environment is registered as {env!r}.", where="env", remedy=suggestion(env, gym.registry)
+            ) from error
+        except gym.error.Error as error:
+            raise TargetError(f"{env!r} cannot be made: {error}", where="env") from error
+    made = env() if callable(env) and not isinstance(env, gym.Env) else env
+    if not isinstance(made, gym.Env):
+        raise TargetError(
+            f"expected an environment, an id or a factory of one, got {type(made).__name__}.", where="env"
+        )
+    return made
+
+
+def _table(env: Any) -> Mapping[int, Mapping[int, Any]]:
+    layer = env
+    while hasattr(layer, "env") and layer is not env.unwrapped:
+        if type(layer).__name__ not in _TRANSPARENT:
+            raise TargetError(
+                f"the wrapper {type(layer).__name__} may change what the table says.",
+                where="env",
+                remedy="Give the environment without it: env.unwrapped.",
+            )
+        layer = layer.env
+    table = getattr(layer, "P", None)
+    if isinstance(table, Mapping) and table:
+        return table
+    name = env.spec.id if getattr(env, "spec", None) is not None else type(env.unwrapped).__name__
+    raise TargetError(
+        f"{name} has no table P of its transitions and cannot be enumerated: its observations are "
+        f"{env.observation_space}, its actions {env.action_space}.",
+        where="env",
+        remedy="Verify a symmetry on samples instead (symcheck verify-env), search for one (symcheck discover), "
+        "enumerate a model you write down (TabularMDP.from_model), or count samples (TabularMDP.from_samples).",
+    )
+
+
+def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
+    """States and actions, with every one of them present."""
+    states = int(getattr(env.observation_space, "n", len(table)))
+    actions = int(getattr(env.action_space, "n", max(len(row) for row in table.values())))
+    missing = sorted(set(range(states)) - set(table))
+    if missing:
+        raise SpecError(f"expected all {states} states in P, {_listed(missing)} missing.", where="P")
+    strangers = sorted(set(table) - set(range(states)))
+    if strangers:
+        raise SpecError(f"expected states 0..{states - 1}, P has {_listed(strangers)} too.", where="P")
+    gaps = [(state, action) for state in range(states) for action in range(actions) if action not in table[state]]
+    if gaps:
+        raise SpecError(
+            f"expected {actions} actions in every state; {len(gaps)} (state, action) are missing, the first {gaps[0]}.",
+            where="P",
+            remedy="The agent can choose it all the same: give the outcome it has, or build the MDP from arrays with "
+            "available=.",
+        )
+    return states, actions
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
+    return f"{shown} {'is' if len(numbers) == 1 else 'are'}" if len(numbers) else ""
+
+
+def _outcomes(table: Mapping[int, Mapping[int, Any]], states: int, actions: int) -> tuple[Ints, Ints, Any, Any, Any]:
+    """All outcomes as parallel arrays: row, next state, probability, whether it ended, reward."""
+    rows, columns, probabilities, ended, rewards = [], [], [], [], []
+    for state in range(states):
+        for action in range(actions):
+            for probability, following, reward, terminated in table[state][action]:
+                if not 0 <= int(following) < states:
+                    raise SpecError(
+                        f"P[{state}][{action}] leads to state {following}, expected 0..{states - 1}.", where="P"
+                    )
+                rows.append(state * actions + action)
+                columns.append(int(following))
+                probabilities.append(float(probability))
+                ended.append(bool(terminated))
+                rewards.append(float(reward))
+    numbers = np.array(probabilities), np.array(ended, dtype=np.bool_), np.array(rewards)
+    return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), *numbers
+
+
+def _layout(env: Any, states: int) -> Ints | None:
+    """Row and column of each state where the environment is a map of one cell per state."""
+    shape = getattr(env, "shape", None) or (getattr(env, "nrow", 0), getattr(env, "ncol", 0))
+    if (
+        len(shape) != 2
+        or not all(isinstance(side, int | np.integer) for side in shape)
+        or shape[0] * shape[1] != states
+    ):
+        return None
+    return np.stack(np.divmod(np.arange(states), shape[1]), axis=1).astype(np.int64)

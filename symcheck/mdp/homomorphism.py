@@ -1,0 +1,289 @@
+"""MDP homomorphisms: a state map, state-dependent action maps, the abstract MDP, and how policies are lifted from it.
+
+    R_abstract(sigma(s), alpha_s(a)) = R(s, a),
+    T_abstract(sigma(s') | sigma(s), alpha_s(a)) = sum over s'' in sigma^-1(sigma(s')) of T(s'' | s, a).
+
+Given any two maps, the abstract MDP here averages rewards and laws over the pairs that become one, and the largest
+deviation from these averages says how far the maps are from a homomorphism: rounding for an exact one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from symcheck.errors import SpecError
+from symcheck.mdp import solving
+from symcheck.mdp.bounds import lifted_policy_loss_bound
+from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumbered
+from symcheck.mdp.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Homomorphism:
+    """h = (sigma, {alpha_s}) from an MDP onto an abstract one.
+
+    Attributes:
+        mdp: the original.
+        abstract_mdp: its image; actions that a block does not have are not `available` there.
+        state_map: sigma, the abstract state of each state, (S,).
+        action_map: alpha, the abstract action of each action in each state, (S, A); -1 where it is not available.
+        reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.
+        transition_error: largest L1 distance of the law of (s, a) over blocks, with the end among them, from the
+            abstract law of h(s, a), in [0, 2].
+        origin: how it was found, in words.
+
+    Example:
+        >>> h = TabularMDP([[[0, 1.0]], [[1.0, 0]]], [[1.0], [1.0]], 0.5).minimal_homomorphism()
+        >>> h.lift([[1.0]]).tolist(), h.is_exact
+        ([[1.0], [1.0]], True)
+
+    Source: van der Pol et al. 2020, "MDP homomorphisms" and "Optimal value equivalence and lifted policies".
+    """
+
+    mdp: TabularMDP
+    abstract_mdp: TabularMDP
+    state_map: Ints
+    action_map: Ints
+    reward_error: float
+    transition_error: float
+    origin: str = "given maps"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both errors are rounding: then h-equivalent pairs have the same optimal value."""
+        return self.reward_error <= exact_reward_error(self.mdp) and self.transition_error <= EXACT_LAW
+
+    @cached_property
+    def blocks(self) -> tuple[Ints, ...]:
+        """The states of each abstract state."""
+        order = np.argsort(self.state_map, kind="stable")
+        sizes = np.bincount(self.state_map, minlength=self.abstract_mdp.n_states)
+        return tuple(np.split(order, np.cumsum(sizes)[:-1]))
+
+    def lift(self, policy: npt.ArrayLike) -> Floats:
+        """The policy of the original MDP that acts as an abstract one does.
+
+        pi(a | s) = pi_abstract(alpha_s(a) | sigma(s)) / |alpha_s^-1(alpha_s(a))|: mass is divided evenly over the
+        actions that are the same abstract action. It is invariant: equal for h-equivalent pairs; and optimal where
+        the abstract policy is.
+
+        Args:
+            policy: of the abstract MDP: an action for each abstract state, integers (B,), or probabilities (B, A').
+
+        Returns:
+            Probabilities, (S, A).
+
+        Raises:
+            SpecError: not a policy of the abstract MDP.
+
+        Source: van der Pol et al. 2020, equation for the lifted policy, after Ravindran and Barto 2001.
+        """
+        abstract = solving.read_policy(self.abstract_mdp, policy, where="abstract policy")
+        mapped = np.where(self.action_map < 0, 0, self.action_map)
+        mass = np.where(self.mdp.available, abstract[self.state_map[:, None], mapped], 0.0)
+        return mass / self._preimages()
+
+    def _preimages(self) -> Ints:
+        """|alpha_s^-1(alpha_s(a))|, (S, A)."""
+        wide = self.mdp.n_actions + 1
+        key = np.arange(self.mdp.n_states)[:, None] * wide + self.action_map + 1
+        counts: Ints = np.bincount(key.reshape(-1))[key]
+        return counts
+
+    def lift_values(self, values: npt.ArrayLike) -> Floats:
+        """Abstract state values, (B,), or pair values, (B, A'), as values of the original: V(s) = V_abstract(sigma(s)).
+
+        Args:
+            values: of abstract states or pairs.
+
+        Returns:
+            Shape (S,) or (S, A); -inf for actions that are not available.
+
+        Raises:
+            SpecError: another shape.
+        """
+        array = np.asarray(values, dtype=np.float64)
+        shape = (self.abstract_mdp.n_states, self.abstract_mdp.n_actions)
+        if array.shape == shape[:1]:
+            return array[self.state_map]
+        if array.shape != shape:
+            raise SpecError(f"expected shape {shape[:1]} or {shape}, got {array.shape}.", where="values")
+        mapped = np.where(self.action_map < 0, 0, self.action_map)
+        return np.where(self.mdp.available, array[self.state_map[:, None], mapped], -np.inf)
+
+    def value_loss_bound(self) -> float:
+        """How much worse than optimal the lifted optimal policy can be: at most this, in every state.
+
+        Returns:
+            Units of return; 0 where the homomorphism is exact up to rounding.
+
+        Raises:
+            OptionError: discount 1.
+
+        Source: `symcheck.mdp.lifted_policy_loss_bound`.
+        """
+        if self.is_exact:
+            return 0.0
+        optimal = solving.value_iteration(self.abstract_mdp).values
+        ends = bool((self.mdp.termination > 0).any())
+        low, high = float(optimal.min()), float(optimal.max())
+        span = max(high, 0.0) - min(low, 0.0) if ends else high - low
+        return lifted_policy_loss_bound(
+            self.reward_error, self.transition_error, self.mdp.discount, abstract_value_span=span
+        )
+
+    def summary(self) -> str:
+        """One sentence: sizes before and after, and how exact."""
+        before, after = self.mdp, self.abstract_mdp
+        sizes = (
+            f"{before.n_states:,} states and {int(before.available.sum()):,} pairs become {after.n_states:,} and "
+            f"{int(after.available.sum()):,}"
+        )
+        if self.is_exact:
+            return f"{sizes}; exact"
+        return (
+            f"{sizes}; approximate: rewards off by up to {self.reward_error:.3g}, laws by up to "
+            f"{self.transition_error:.3g} (L1)"
+        )
+
+    def __repr__(self) -> str:
+        return f"Homomorphism({self.summary()})"
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write the page that shows the original coloured by block beside the abstract MDP.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The path.
+        """
+        from symcheck.mdp import pictures
+
+        return pictures.save(self, path)
+
+    def _repr_html_(self) -> str:
+        from symcheck.mdp import pictures
+
+        return pictures.framed(self)
+
+
+EXACT_LAW = 1e-9
+"""L1 distances of laws that count as rounding: up to 100 times the rounding of adding up a law of 10,000 outcomes
+(`value_classes.ROUNDING`), which is how many blocks' worth of it a long law can gather."""
+
+
+def exact_reward_error(mdp: TabularMDP) -> float:
+    """Differences of rewards that count as rounding: 1e-9 of the largest reward, as for laws."""
+    return EXACT_LAW * float(np.abs(mdp.rewards).max(initial=0.0))
+
+
+def from_maps(mdp: TabularMDP, state_map: Ints, action_map: Ints, *, origin: str = "given maps") -> Homomorphism:
+    """The homomorphism (exact or approximate) with these maps.
+
+    Args:
+        mdp: the original.
+        state_map: abstract state of each state, (S,), all of 0..B-1 taken.
+        action_map: abstract action of each action, (S, A); -1 where it is not available.
+        origin: how the maps were found, in words.
+
+    Returns:
+        The abstract MDP averages rewards and laws over the pairs that become one.
+
+    Raises:
+        SpecError: maps of the wrong shape; states of one block that do not have the same abstract actions.
+    """
+    state_map, action_map = np.asarray(state_map, dtype=np.int64), np.asarray(action_map, dtype=np.int64)
+    states, actions = mdp.n_states, mdp.n_actions
+    if state_map.shape != (states,) or action_map.shape != (states, actions):
+        raise SpecError(
+            f"expected a state map ({states},) and an action map ({states}, {actions}), got {state_map.shape} and "
+            f"{action_map.shape}.",
+            where="homomorphism",
+        )
+    blocks, wide = int(state_map.max()) + 1, int(action_map.max()) + 1
+    pairs = np.flatnonzero(mdp.available.reshape(-1))
+    image = state_map[pairs // actions] * wide + action_map.reshape(-1)[pairs]
+    available = _matched(state_map, image, pairs // actions, blocks, wide)
+    weights = 1.0 / np.bincount(image, minlength=blocks * wide)[image]
+    average = sparse.csr_array((weights, (image, np.arange(len(pairs)))), shape=(blocks * wide, len(pairs)))
+    onto = sparse.csr_array((np.ones(states), (np.arange(states), state_map)), shape=(states, blocks))
+    laws = sparse.csr_array(mdp.transitions[pairs] @ onto)
+    ends, rewards = mdp.termination.reshape(-1)[pairs], mdp.rewards.reshape(-1)[pairs]
+    abstract_laws = sparse.csr_array(average @ laws)
+    abstract_ends, abstract_rewards = average @ ends, average @ rewards
+    gaps = np.asarray(abs(laws - abstract_laws[image]).sum(axis=1)).reshape(-1) + np.abs(ends - abstract_ends[image])
+    abstract = _abstract(mdp, abstract_laws, abstract_rewards, abstract_ends, available, state_map)
+    reward_gap = float(np.abs(rewards - abstract_rewards[image]).max(initial=0.0))
+    return Homomorphism(mdp, abstract, state_map, action_map, reward_gap, float(gaps.max(initial=0.0)), origin)
+
+
+def _matched(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide: int) -> Bools:
+    """Which abstract actions each block has; refuses blocks whose states do not all have them."""
+    have = np.unique(np.stack([owner, image]), axis=1)
+    per_image = np.bincount(have[1], minlength=blocks * wide).reshape(blocks, wide)
+    size = np.bincount(state_map, minlength=blocks)
+    torn = (per_image > 0) & (per_image < size[:, None])
+    if torn.any() or not size.all():
+        block = int(np.argwhere(torn)[0][0]) if torn.any() else int(np.flatnonzero(size == 0)[0])
+        raise SpecError(
+            f"expected onto maps whose blocks have the same abstract actions in every state; block {block} does not.",
+            where="homomorphism",
+        )
+    return per_image > 0
+
+
+def _abstract(
+    mdp: TabularMDP,
+    laws: sparse.csr_array[np.float64],
+    rewards: Floats,
+    ends: Floats,
+    available: Bools,
+    state_map: Ints,
+) -> TabularMDP:
+    """The abstract MDP; averages of laws are laws up to rounding, which is divided out."""
+    shape = available.shape
+    total = np.asarray(laws.sum(axis=1)).reshape(-1) + ends
+    scale = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
+    initial = None if mdp.initial is None else np.bincount(state_map, weights=mdp.initial, minlength=shape[0])
+    return TabularMDP(
+        sparse.csr_array(sparse.diags_array(scale) @ laws),
+        rewards.reshape(shape),
+        mdp.discount,
+        initial,
+        terminations=(ends * scale).reshape(shape),
+        available=available,
+    )
+
+
+def ranked_in_blocks(block: Ints, classes: Ints) -> Ints:
+    """Classes of pairs numbered 0, 1, ... inside each block, in the order of their first pair.
+
+    Args:
+        block: of each state, (S,).
+        classes: of each pair, (S, A); -1 is kept.
+
+    Returns:
+        Shape (S, A).
+    """
+    flat = classes.reshape(-1)
+    pairs = np.flatnonzero(flat >= 0)
+    numbered = renumbered(flat[pairs])
+    owner = np.zeros(int(numbered.max()) + 1, dtype=np.int64)
+    owner[numbered] = block[pairs // classes.shape[1]]
+    order = np.argsort(owner, kind="stable")
+    sizes = np.bincount(owner)
+    rank = np.empty_like(owner)
+    rank[order] = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    result = np.full(len(flat), -1, dtype=np.int64)
+    result[pairs] = rank[numbered]
+    return result.reshape(classes.shape)

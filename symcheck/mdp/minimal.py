@@ -1,0 +1,46 @@
+"""The minimal homomorphism: coarsest partition, action maps by matching descriptions, verified on the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symcheck.errors import SpecError, SymcheckError
+from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
+from symcheck.mdp.refinement import Partition, coarsest_partition
+from symcheck.mdp.sparse_rows import Ints, renumbered
+from symcheck.mdp.tabular import TabularMDP
+
+_ATTEMPTS = 3  # each with other hash functions; one fails with a probability below 1e-6 for a million pairs
+
+
+def minimal_homomorphism(mdp: TabularMDP, *, tolerance: float = 0.0) -> Homomorphism:
+    """See `TabularMDP.minimal_homomorphism`."""
+    if not (isinstance(tolerance, int | float) and 0.0 <= tolerance < float("inf")):
+        raise SpecError(f"expected a finite number of at least 0, got {tolerance!r}.", where="tolerance")
+    origin = "coarsest partition" if tolerance == 0 else f"partition refinement with tolerance {tolerance:g}"
+    for salt in range(_ATTEMPTS):
+        partition = coarsest_partition(mdp, tolerance=tolerance, salt=7 * salt)
+        found = from_maps(mdp, partition.state, action_classes(mdp, partition), origin=origin)
+        if tolerance > 0 or found.is_exact:
+            return found
+    raise SymcheckError(
+        f"the partition found is no homomorphism: rewards differ by {found.reward_error:.3g}, laws by "
+        f"{found.transition_error:.3g} within a block.",
+        where="minimal_homomorphism",
+        remedy="Numbers of the model differ by amounts between rounding and 1e-9; give a tolerance, or round them.",
+    )
+
+
+def action_classes(mdp: TabularMDP, partition: Partition) -> Ints:
+    """Abstract actions: pairs of one block with equal descriptions, numbered as in the block's lowest state.
+
+    Args:
+        mdp: the MDP.
+        partition: blocks and descriptions.
+
+    Returns:
+        Shape (S, A); -1 where an action is not available.
+    """
+    described = renumbered(partition.pair).reshape(mdp.available.shape)
+    classes = partition.state[:, None] * (int(described.max()) + 1) + described
+    return ranked_in_blocks(partition.state, np.where(mdp.available, classes, -1))

@@ -1,0 +1,199 @@
+"""The coarsest partition of states that a homomorphism can have, by partition refinement.
+
+Start with one block. A pair (s, a) is described by its reward and by the probability that it gives to each block; a
+state by the *set* of the descriptions of its actions, because actions may be matched differently from state to state.
+States with different descriptions cannot be equivalent, so blocks split, descriptions change, and so on until nothing
+splits. What is left is stable, hence a homomorphism, and no stable partition is coarser.
+
+Only pairs that lead to a state whose block was renamed are described again, and the part of a block that was not
+touched keeps its name. So a front that creeps over a large MDP touches each pair a few times, not once a round.
+
+Source: Givan, Dean and Greig, "Equivalence notions and model minimization in Markov decision processes", 2003, for
+refinement; Ravindran and Barto 2001 for state-dependent action maps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from symcheck.mdp.sparse_rows import Bools, Csr, Floats, Hashes, Ints, gathered, mixed, paired, row_of_entry, row_sums
+from symcheck.mdp.tabular import TabularMDP
+from symcheck.mdp.value_classes import ROUNDING, ValueClasses
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Blocks of states and classes of pairs.
+
+    Attributes:
+        state: the block of each state, (S,), numbered by its lowest state.
+        pair: a description of each pair, (S * A,); pairs of one block are matched when theirs are equal.
+        rounds: how often blocks were split.
+    """
+
+    state: Ints
+    pair: Hashes
+    rounds: int
+
+
+def coarsest_partition(mdp: TabularMDP, *, tolerance: float = 0.0, salt: int = 0) -> Partition:
+    """The coarsest stable partition.
+
+    Args:
+        mdp: the MDP.
+        tolerance: rewards, and probabilities of blocks, that differ by at most this count as equal; 0 is rounding.
+        salt: chooses the hash functions.
+
+    Returns:
+        Blocks and pair descriptions. Hashes may collide (2^-64 a pair): verify what is concluded from them.
+
+    Cost: about the entries of the transitions times the logarithm of their number, on MDPs whose blocks split in
+        fronts; the entries times the number of rounds at worst.
+    """
+    return _Refinement(mdp, tolerance, salt).run()
+
+
+class _Refinement:
+    """The state of a run: block names never change their meaning, so old descriptions stay valid."""
+
+    def __init__(self, mdp: TabularMDP, tolerance: float, salt: int) -> None:
+        self._mdp = mdp
+        self._salt = salt
+        law: Csr = mdp.transitions
+        self._indptr = law.indptr.astype(np.int64)
+        self._columns = law.indices.astype(np.int64)
+        self._values: Floats = law.data
+        self._into = _predecessors(law)
+        self._classes = ValueClasses(max(tolerance, ROUNDING), chained=tolerance == 0.0)
+        self._reward = _reward_hashes(mdp, tolerance, salt)
+        self._available = mdp.available.reshape(-1)
+        self.pair: Hashes = np.zeros(len(self._reward), dtype=np.uint64)
+        self.block: Ints = np.zeros(mdp.n_states, dtype=np.int64)
+        self._size = np.zeros(mdp.n_states, dtype=np.int64)
+        self._size[0] = mdp.n_states
+        self._shared: Hashes = np.zeros(mdp.n_states, dtype=np.uint64)  # the description that a block's states share
+        self._count = 1
+
+    def run(self) -> Partition:
+        states = np.arange(self._mdp.n_states, dtype=np.int64)
+        pairs = np.flatnonzero(self._available)
+        rounds = 0
+        while len(states):
+            self.pair[pairs] = self._described(pairs)
+            moved = self._split(states, self._state_hashes(states))
+            pairs = self._leading_to(moved)
+            states = _unique(pairs // self._mdp.n_actions, self._mdp.n_states)
+            rounds += 1
+        return Partition(_numbered_by_lowest(self.block), self.pair, rounds)
+
+    def _described(self, pairs: Ints) -> Hashes:
+        """Reward and law over blocks of some pairs, hashed."""
+        entries, pointers = gathered(self._indptr, pairs)
+        where, key_of, total = self._block_law(entries, pointers)
+        terms = paired(key_of, self._classes.of(total), self._salt)
+        starts = np.searchsorted(where, np.arange(len(pairs) + 1))
+        return mixed(row_sums(terms, starts) + self._reward[pairs], self._salt)
+
+    def _block_law(self, entries: Ints, pointers: Ints) -> tuple[Ints, Ints, Floats]:
+        """Row, block and probability of each (row, block) with an entry, sorted."""
+        rows = row_of_entry(pointers)
+        key = rows * self._count + self.block[self._columns[entries]]
+        order = np.argsort(key, kind="stable")
+        key, values = key[order], self._values[entries][order]
+        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.zeros(0, np.int64)
+        total = np.add.reduceat(values, first) if len(first) else np.zeros(0)
+        return key[first] // self._count, key[first] % self._count, total
+
+    def _state_hashes(self, states: Ints) -> Hashes:
+        """The set of the descriptions of each state's actions, hashed."""
+        actions = self._mdp.n_actions
+        pairs = (states[:, None] * actions + np.arange(actions)).reshape(-1)
+        kept = np.where(self._available[pairs], self.pair[pairs], np.uint64(0)).reshape(len(states), actions)
+        kept.sort(axis=1)
+        fresh = np.ones(kept.shape, dtype=np.bool_)
+        fresh[:, 1:] = kept[:, 1:] != kept[:, :-1]
+        fresh &= kept != 0
+        total: Hashes = np.where(fresh, mixed(kept, self._salt + 2), np.uint64(0)).sum(axis=1, dtype=np.uint64)
+        return total
+
+    def _split(self, states: Ints, described: Hashes) -> Ints:
+        """Give every group of touched states that differs from the rest of its block a name of its own."""
+        block = self.block[states]
+        order = np.lexsort((described, block))
+        states, block, described = states[order], block[order], described[order]
+        new = np.concatenate([[True], (block[1:] != block[:-1]) | (described[1:] != described[:-1])])
+        group = np.cumsum(new) - 1
+        start = np.flatnonzero(new)
+        size = np.diff(np.concatenate([start, [len(states)]]))
+        owner, shared = block[start], described[start]
+        stays = self._staying(owner, shared, size)
+        self._shared[owner[stays]] = shared[stays]
+        leaving = np.flatnonzero(~stays)
+        names = np.full(len(start), -1, dtype=np.int64)
+        names[leaving] = self._count + np.arange(len(leaving))
+        self._grow(self._count + len(leaving))
+        np.subtract.at(self._size, owner[leaving], size[leaving])
+        self._size[names[leaving]] = size[leaving]
+        self._shared[names[leaving]] = shared[leaving]
+        self._count += len(leaving)
+        moved = ~stays[group]
+        self.block[states[moved]] = names[group[moved]]
+        changed: Ints = states[moved]
+        return changed
+
+    def _staying(self, owner: Ints, shared: Hashes, size: Ints) -> Bools:
+        """Which groups keep their block's name: those like its untouched part, or the largest where all are touched."""
+        touched = np.zeros(self._count, dtype=np.int64)
+        np.add.at(touched, owner, size)
+        whole = touched[owner] == self._size[owner]
+        like_the_rest = ~whole & (shared == self._shared[owner])
+        by_size = np.lexsort((-size, owner))
+        largest = np.zeros(len(owner), dtype=np.bool_)
+        largest[by_size[np.concatenate([[True], owner[by_size][1:] != owner[by_size][:-1]])]] = True
+        stays: Bools = like_the_rest | (whole & largest)
+        return stays
+
+    def _grow(self, needed: int) -> None:
+        if needed > len(self._size):
+            more = max(needed, 2 * len(self._size)) - len(self._size)
+            self._size = np.concatenate([self._size, np.zeros(more, dtype=np.int64)])
+            self._shared = np.concatenate([self._shared, np.zeros(more, dtype=np.uint64)])
+
+    def _leading_to(self, moved: Ints) -> Ints:
+        indptr, pairs = self._into
+        entries, _ = gathered(indptr, moved)
+        return _unique(pairs[entries], len(self.pair))
+
+
+def _predecessors(law: Csr) -> tuple[Ints, Ints]:
+    """For each state the pairs that lead to it, as pointers and pairs."""
+    turned = sparse.csc_array(law)
+    return turned.indptr.astype(np.int64), turned.indices.astype(np.int64)
+
+
+def _reward_hashes(mdp: TabularMDP, tolerance: float, salt: int) -> Hashes:
+    flat = mdp.rewards.reshape(-1)
+    scale = float(np.abs(flat).max(initial=0.0))
+    width = max(tolerance, ROUNDING * max(scale, np.finfo(np.float64).tiny))
+    return mixed(ValueClasses(width, chained=tolerance == 0.0).of(flat), salt + 3)
+
+
+def _unique(numbers: Ints, limit: int) -> Ints:
+    """Sorted distinct numbers below `limit`: by sorting few, by marking many."""
+    if len(numbers) * 16 < limit:
+        return np.unique(numbers)
+    marked = np.zeros(limit, dtype=np.bool_)
+    marked[numbers] = True
+    return np.flatnonzero(marked)
+
+
+def _numbered_by_lowest(labels: Ints) -> Ints:
+    """Blocks numbered in the order of their lowest states."""
+    first = np.full(int(labels.max()) + 1, len(labels), dtype=np.int64)
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    rank = np.empty_like(first)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[labels]

@@ -1,0 +1,107 @@
+"""The MDP that samples of transitions give: relative frequencies, mean rewards, and how often each pair was seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from symcheck.errors import SpecError
+from symcheck.mdp.sparse_rows import Ints
+
+if TYPE_CHECKING:
+    from symcheck.mdp.tabular import TabularMDP
+
+
+def count_model(
+    cls: type[TabularMDP],
+    states: npt.ArrayLike,
+    actions: npt.ArrayLike,
+    rewards: npt.ArrayLike,
+    next_states: npt.ArrayLike,
+    terminated: npt.ArrayLike | None,
+    *,
+    discount: float,
+    sizes: tuple[int | None, int | None],
+    initial: Any,
+    unseen: Literal["refuse", "unavailable"],
+) -> TabularMDP:
+    """See `TabularMDP.from_samples`."""
+    s, a, following = (_numbers(given, name) for given, name in _named(states, actions, next_states))
+    gained = np.asarray(rewards, dtype=np.float64)
+    ended = np.zeros(len(s), dtype=np.bool_) if terminated is None else np.asarray(terminated, dtype=np.bool_)
+    lengths = [len(part) for part in (s, a, gained, following, ended)]
+    if len(set(lengths)) > 1 or not lengths[0]:
+        raise SpecError(f"expected arrays of one length of at least 1, got lengths {lengths}.", where="from_samples")
+    n_states = _size(sizes[0], max(s.max(), following.max()), "n_states")
+    n_actions = _size(sizes[1], a.max(), "n_actions")
+    pair = s * n_actions + a
+    seen = np.bincount(pair, minlength=n_states * n_actions)
+    available, idle = _available(seen.reshape(n_states, n_actions), following, ended, unseen)
+    weight = 1.0 / seen[pair]
+    shape = (n_states * n_actions, n_states)
+    stays = [(state * n_actions, state) for state in np.flatnonzero(idle)]
+    rows = np.concatenate([pair[~ended], np.array([row for row, _ in stays], dtype=np.int64)])
+    columns = np.concatenate([following[~ended], np.array([state for _, state in stays], dtype=np.int64)])
+    values = np.concatenate([weight[~ended], np.ones(len(stays))])
+    mean = np.bincount(pair, weights=gained * weight, minlength=n_states * n_actions)
+    model = cls(
+        sparse.csr_array((values, (rows, columns)), shape=shape),
+        mean.reshape(n_states, n_actions),
+        discount,
+        initial,
+        terminations=sparse.csr_array((weight[ended], (pair[ended], following[ended])), shape=shape),
+        available=available,
+    )
+    model.counts = seen.reshape(n_states, n_actions)
+    return model
+
+
+def _named(states: Any, actions: Any, next_states: Any) -> list[tuple[Any, str]]:
+    return [(states, "states"), (actions, "actions"), (next_states, "next_states")]
+
+
+def _numbers(given: Any, name: str) -> Ints:
+    array = np.asarray(given)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and array.min() < 0):
+        raise SpecError(
+            f"expected integers of at least 0, shape (n,), got shape {array.shape} ({array.dtype}).",
+            where=name,
+            remedy="Number the states first, for instance with numpy.unique(..., return_inverse=True, axis=0).",
+        )
+    return array.astype(np.int64)
+
+
+def _size(given: int | None, largest: int, name: str) -> int:
+    if given is not None and given <= largest:
+        raise SpecError(f"expected more than the largest number seen, {int(largest)}; got {given}.", where=name)
+    return int(largest) + 1 if given is None else given
+
+
+def _available(seen: Ints, following: Ints, ended: Any, unseen: str) -> tuple[Any, Any]:
+    """Pairs that can be chosen; and states that were never acted in, which get one action that stays for nothing."""
+    if unseen not in ("refuse", "unavailable"):
+        raise SpecError(f"expected 'refuse' or 'unavailable', got {unseen!r}.", where="unseen")
+    idle = seen.sum(axis=1) == 0
+    live = np.zeros(len(seen), dtype=np.bool_)
+    live[following[~ended]] = True
+    dangling = np.flatnonzero(idle & live)
+    if len(dangling):
+        raise SpecError(
+            f"samples go on in {len(dangling)} states that no sample starts from, the first {dangling[0]}.",
+            where="from_samples",
+            remedy="Sample actions there too, or mark what leads there as terminated.",
+        )
+    gaps = np.argwhere((seen == 0) & ~idle[:, None])
+    if len(gaps) and unseen == "refuse":
+        state, action = gaps[0]
+        raise SpecError(
+            f"no sample shows {len(gaps)} of the {seen.size} pairs, the first action {action} in state {state}.",
+            where="from_samples",
+            remedy="Sample them, or leave them out: unseen='unavailable'.",
+        )
+    available = seen > 0
+    available[idle, 0] = True
+    return available, idle

@@ -1,0 +1,184 @@
+"""Automorphisms by refinement and backtracking, for small MDPs and machines without igraph.
+
+Colours of states are refined until they tell apart what can be told apart. If all states have different colours the
+group is trivial. Otherwise one state of a cell is singled out, colours are refined again, and so on until all differ:
+the base. An automorphism is known by what it does to the base, so for every level of the base, deepest first, each
+other state of the cell is tried in place of the base state, and a branch is given up as soon as its colours cannot
+match those of the base. States that the automorphisms found so far already reach need no trial.
+
+The orders of the levels' orbits multiply to the order of the group.
+
+Source: B. D. McKay and A. Piperno, "Practical graph isomorphism, II", 2014, for individualisation and refinement; the
+order by orbits of a stabilizer chain is Schreier's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.errors import SymcheckError
+from symcheck.mdp.sparse_rows import Hashes, Ints, mixed, paired, row_of_entry, row_sums
+from symcheck.mdp.structure import Structure
+
+BUDGET = 20_000
+"""Most colourings that are refined; a few milliseconds each for hundreds of states."""
+
+
+@dataclass
+class _Level:
+    """One level of the base: the state singled out, its rivals, and the colours that follow."""
+
+    state: int
+    cell: Ints
+    colours: Hashes
+
+
+class _Colouring:
+    """Refinement of colours: an isomorphism-invariant function of the colours it starts from."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._s = structure
+        count = len(structure.states)
+        self._action_of_entry = row_of_entry(structure.indptr)
+        self._incoming = np.argsort(structure.columns, kind="stable")
+        self._in_pointers = np.searchsorted(structure.columns[self._incoming], np.arange(count + 1)).astype(np.int64)
+        self._owned = np.searchsorted(structure.owner, np.arange(count + 1)).astype(np.int64)
+        self.spent = 0
+
+    def refined(self, colours: Hashes) -> Hashes:
+        """Colours that no further look at neighbours splits."""
+        self.spent += 1
+        if self.spent > BUDGET:
+            raise SymcheckError(
+                f"the built-in search tried {BUDGET:,} partial maps of {len(colours):,} states without an answer.",
+                where="automorphism_group",
+                remedy="Install igraph, which searches far larger MDPs: pip install 'symcheck[discover]'",
+            )
+        count = len(np.unique(colours))
+        while True:
+            colours = self._looked(colours)
+            following = len(np.unique(colours))
+            if following == count:
+                return colours
+            count = following
+
+    def _looked(self, colours: Hashes) -> Hashes:
+        s = self._s
+        outgoing = row_sums(paired(colours[s.columns], s.weights), s.indptr)
+        action = mixed(s.colour + outgoing + mixed(colours[s.owner], 8), 9)
+        chosen = row_sums(mixed(action, 10), self._owned)
+        arriving = paired(action[self._action_of_entry], s.weights, 11)[self._incoming]
+        return mixed(colours + chosen + mixed(row_sums(arriving, self._in_pointers), 12), 13)
+
+
+def search(structure: Structure) -> tuple[list[Ints], int]:
+    """Generators and order of the automorphism group.
+
+    Args:
+        structure: the reduced MDP.
+
+    Returns:
+        Images of the states for each generator, and the order.
+
+    Raises:
+        SymcheckError: the budget ran out.
+    """
+    colouring = _Colouring(structure)
+    first = colouring.refined(structure.state_colour)
+    levels = _base(colouring, first)
+    generators: list[Ints] = []
+    order = 1
+    for depth in reversed(range(len(levels))):
+        before = levels[depth - 1].colours if depth else first
+        order *= _widen(structure, colouring, levels, depth, before, generators)
+    return generators, order
+
+
+def _base(colouring: _Colouring, colours: Hashes) -> list[_Level]:
+    levels = []
+    while (cell := _smallest_cell(colours)) is not None:
+        state = int(cell[0])
+        colours = colouring.refined(_singled_out(colours, state))
+        levels.append(_Level(state, cell, colours))
+    return levels
+
+
+def _smallest_cell(colours: Hashes) -> Ints | None:
+    """The states of the smallest cell of two and more; ties go to the smallest colour, whatever the numbering."""
+    values, counts = np.unique(colours, return_counts=True)
+    several = counts > 1
+    if not several.any():
+        return None
+    smallest = int(np.flatnonzero(several & (counts == counts[several].min()))[0])
+    return np.flatnonzero(colours == values[smallest])
+
+
+def _singled_out(colours: Hashes, state: int) -> Hashes:
+    marked = colours.copy()
+    marked[state] = mixed(colours[state : state + 1], 14)[0]
+    return marked
+
+
+def _widen(
+    structure: Structure,
+    colouring: _Colouring,
+    levels: list[_Level],
+    depth: int,
+    before: Hashes,
+    generators: list[Ints],
+) -> int:
+    """Find what this level's base state can be sent to while all base states above it stay; the size of its orbit."""
+    level = levels[depth]
+    hopeless: set[int] = set()
+    for candidate in level.cell.tolist():
+        orbit = orbit_of(level.state, generators)
+        if candidate in orbit or candidate in hopeless:
+            continue
+        found = _descend(structure, colouring, levels, depth, before, candidate)
+        if found is None:
+            hopeless |= orbit_of(candidate, generators)
+        else:
+            generators.append(found)
+    return len(orbit_of(level.state, generators))
+
+
+def _descend(
+    structure: Structure, colouring: _Colouring, levels: list[_Level], depth: int, before: Hashes, candidate: int
+) -> Ints | None:
+    """An automorphism that sends the base state of this level to `candidate`, given the choices above; or None."""
+    colours = colouring.refined(_singled_out(before, candidate))
+    target = levels[depth].colours
+    here, there = np.argsort(target), np.argsort(colours)
+    if (target[here] != colours[there]).any():
+        return None
+    if depth + 1 == len(levels):
+        images = np.empty(len(colours), dtype=np.int64)
+        images[here] = there
+        return images if structure.action_images(images) is not None else None
+    chosen = colours == target[levels[depth + 1].state]
+    for following in np.flatnonzero(chosen).tolist():
+        found = _descend(structure, colouring, levels, depth + 1, colours, following)
+        if found is not None:
+            return found
+    return None
+
+
+def orbit_of(state: int, generators: list[Ints]) -> set[int]:
+    """Everything that the generators make of a state.
+
+    Example:
+        >>> sorted(orbit_of(0, [np.array([1, 0, 2])]))
+        [0, 1]
+    """
+    orbit = {state}
+    waiting = [state]
+    while waiting:
+        point = waiting.pop()
+        for images in generators:
+            image = int(images[point])
+            if image not in orbit:
+                orbit.add(image)
+                waiting.append(image)
+    return orbit

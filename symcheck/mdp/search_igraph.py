@@ -1,0 +1,80 @@
+"""Automorphisms through igraph (BLISS): the MDP as a graph whose vertices are coloured.
+
+Three kinds of vertices: states; distinct actions, joined to their state; and for every action one vertex per
+probability, joined to the action and to all states that have it. Colours say the kind, the reward and multiplicity, the
+probability. They also give every edge a direction, so an undirected graph will do.
+
+Source: T. Junttila and P. Kaski, "Engineering an efficient canonical labeling tool for large and sparse graphs", 2007.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from symcheck.errors import MissingExtraError
+from symcheck.mdp.sparse_rows import Ints, renumbered, row_of_entry
+from symcheck.mdp.structure import Structure
+
+
+def is_installed() -> bool:
+    """Whether the extra `discover` is there."""
+    import importlib.util
+
+    return importlib.util.find_spec("igraph") is not None
+
+
+def search(structure: Structure) -> tuple[list[Ints], int]:
+    """Generators and order of the automorphism group.
+
+    Args:
+        structure: the reduced MDP.
+
+    Returns:
+        Images of the states for each generator, and the order.
+
+    Raises:
+        MissingExtraError: igraph is not installed.
+    """
+    try:
+        import igraph
+    except ImportError as error:
+        raise MissingExtraError("discover", needed_for="automorphism_group(method='igraph')") from error
+    states, actions = len(structure.states), len(structure.owner)
+    edges, outcome_weight = _edges(structure)
+    colours = np.concatenate(
+        [
+            renumbered(structure.state_colour),
+            states + renumbered(structure.colour),
+            states + actions + outcome_weight,
+        ]
+    )
+    graph = igraph.Graph(n=len(colours), edges=edges)
+    listed = colours.tolist()
+    generators = [np.array(images[:states], dtype=np.int64) for images in graph.automorphism_group(color=listed)]
+    moving = [images for images in generators if (images != np.arange(states)).any()]
+    return moving, _order(graph.count_automorphisms(color=listed), moving)
+
+
+def _edges(structure: Structure) -> tuple[Ints, Ints]:
+    """The edges, (edges, 2), and the probability class of each outcome vertex."""
+    states, actions = len(structure.states), len(structure.owner)
+    action = row_of_entry(structure.indptr)
+    wide = int(structure.weights.max(initial=0)) + 1
+    key = action * wide + structure.weights
+    distinct, outcome = np.unique(key, return_inverse=True)
+    outcome = outcome.reshape(-1) + states + actions
+    outcomes = np.arange(len(distinct)) + states + actions
+    acting = np.stack([structure.owner, np.arange(actions) + states], axis=1)
+    having = np.stack([distinct // wide + states, outcomes], axis=1)
+    leading = np.stack([outcome, structure.columns], axis=1)
+    return np.concatenate([acting, having, leading]), distinct % wide
+
+
+def _order(counted: float, generators: list[Ints]) -> int:
+    """Igraph counts in floating point: exact up to 2^53, beyond that Schreier-Sims counts again."""
+    if counted < 2**53:
+        return round(counted)
+    from symcheck.groups import large
+    from symcheck.groups.group import Element
+
+    return large.order([Element(tuple(images.tolist())) for images in generators])

@@ -1,0 +1,286 @@
+"""Bellman's equations: values of a policy, and optimal values.
+
+    V_pi(s) = sum_a pi(a | s) Q_pi(s, a),    Q_pi(s, a) = R(s, a) + discount sum_s' T(s' | s, a) V_pi(s'),
+    V*(s)   = max_a Q*(s, a),                Q*(s, a)   = R(s, a) + discount sum_s' T(s' | s, a) V*(s').
+
+T counts the outcomes after which the episode goes on; what follows an end is worth 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph
+from scipy.sparse import linalg as sparse_linalg
+
+from symcheck import arrays
+from symcheck.errors import OptionError, SpecError
+from symcheck.mdp.sparse_rows import Floats, Ints
+from symcheck.mdp.tabular import TabularMDP
+
+_SOLVED_DENSE = 1_500
+"""Up to so many states a dense solve takes under a second."""
+_SOLVED_DIRECTLY = 20_000
+"""Up to so many states a sparse factorisation is tried; fill-in of random laws is quadratic."""
+
+
+class Solution(NamedTuple):
+    """Optimal values and a policy that is greedy for them.
+
+    Attributes:
+        values: V*, (S,), in units of return.
+        q_values: Q*, (S, A); -inf for actions that are not available.
+        policy: the first greedy action of each state, (S,).
+        iterations: sweeps, or rounds of improvement.
+        error_bound: V* is within this of `values`, in max norm and exact arithmetic; infinite for discount 1.
+    """
+
+    values: Floats
+    q_values: Floats
+    policy: Ints
+    iterations: int
+    error_bound: float
+
+
+def q_values(mdp: TabularMDP, values: npt.ArrayLike) -> Floats:
+    """One backup: R(s, a) + discount sum_s' T(s' | s, a) V(s').
+
+    Args:
+        mdp: the MDP.
+        values: V, (S,).
+
+    Returns:
+        Shape (S, A); -inf for actions that are not available.
+
+    Raises:
+        SpecError: another number of values.
+
+    Example:
+        >>> q_values(TabularMDP([[[1.0]]], [[1.0]], 0.5), [2.0]).tolist()
+        [[2.0]]
+    """
+    v = np.asarray(values, dtype=np.float64)
+    if v.shape != (mdp.n_states,):
+        raise SpecError(f"expected one value per state, shape ({mdp.n_states},), got {v.shape}.", where="values")
+    backed = mdp.rewards + mdp.discount * (mdp.transitions @ v).reshape(mdp.rewards.shape)
+    return np.where(mdp.available, backed, -np.inf)
+
+
+def value_iteration(mdp: TabularMDP, *, tolerance: float = 1e-10, max_iterations: int = 1_000_000) -> Solution:
+    """Optimal values by repeated backups.
+
+    After a sweep that changes no value by more than d, the distance to V* is at most d discount / (1 - discount).
+
+    Args:
+        mdp: the MDP.
+        tolerance: stop when that distance is below `tolerance` times the largest reward (at least 1), in units of
+            return; with discount 1 stop when a sweep changes no value by more than that.
+        max_iterations: the most sweeps.
+
+    Returns:
+        Values, Q-values, a greedy policy, the number of sweeps and the error bound.
+
+    Raises:
+        SpecError: values that have not settled by then, as with discount 1 and rewards that never end.
+
+    Example:
+        >>> value_iteration(TabularMDP([[[1.0]]], [[1.0]], 0.5)).values.round(9).tolist()
+        [2.0]
+
+    Source: van der Pol et al. 2020, appendix (Bellman equations); Puterman, "Markov Decision Processes", theorem 6.3.1.
+        Cost: the entries of T times log(1 / tolerance) / (1 - discount).
+    """
+    scale = max(1.0, float(np.abs(mdp.rewards).max()))
+    target = _attainable(tolerance, scale, mdp.discount)
+    values = np.zeros(mdp.n_states)
+    factor = mdp.discount / (1.0 - mdp.discount) if mdp.discount < 1.0 else 1.0
+    for sweep in range(1, max_iterations + 1):
+        backed = q_values(mdp, values)
+        improved = backed.max(axis=1)
+        change = float(np.abs(improved - values).max())
+        values = improved
+        if change * factor <= target:
+            bound = change * factor if mdp.discount < 1.0 else math.inf
+            final = q_values(mdp, values)
+            return Solution(values, final, final.argmax(axis=1), sweep, bound)
+    raise SpecError(
+        f"values still change by {change:.3g} after {max_iterations:,} sweeps at discount {mdp.discount:g}.",
+        where="value_iteration",
+        remedy="With discount 1 every optimal policy must end; use a discount below 1, or more sweeps.",
+    )
+
+
+def _attainable(tolerance: float, scale: float, discount: float) -> float:
+    """The distance asked for, but not below what rounding of values of this size leaves (four units, discounted up)."""
+    if not tolerance > 0:
+        raise OptionError(f"expected a number above 0, got {tolerance!r}.", where="tolerance")
+    horizon = 1.0 / (1.0 - discount) if discount < 1.0 else 1.0
+    return max(tolerance * scale, 4 * float(np.finfo(np.float64).eps) * scale * horizon * horizon)
+
+
+def evaluate_policy(
+    mdp: TabularMDP, policy: npt.ArrayLike, *, method: Literal["auto", "solve", "iterate"] = "auto"
+) -> Floats:
+    """The values of a policy, by a linear solve where the MDP is small enough.
+
+    Args:
+        mdp: the MDP.
+        policy: an action for each state, integers (S,); or probabilities (S, A).
+        method: "solve" the linear equations, or "iterate" backups until rounding; "auto" solves up to 20,000 states.
+
+    Returns:
+        V_pi, (S,), in units of return.
+
+    Raises:
+        SpecError: a policy that is none, takes an action that is not available, or, with discount 1, collects rewards
+            for ever.
+
+    Example:
+        >>> evaluate_policy(TabularMDP([[[1.0]]], [[1.0]], 0.5), [0]).tolist()
+        [2.0]
+    """
+    probabilities = read_policy(mdp, policy)
+    law, rewards = _chain(mdp, probabilities)
+    if mdp.discount == 1.0:
+        return _undiscounted(law, rewards)
+    if method == "iterate" or (method == "auto" and mdp.n_states > _SOLVED_DIRECTLY):
+        return _iterated(law, rewards, mdp.discount)
+    return _solved(law, rewards, mdp.discount)
+
+
+def policy_iteration(mdp: TabularMDP, *, max_iterations: int = 1_000) -> Solution:
+    """Optimal values by evaluating and improving a policy until no action is better.
+
+    Args:
+        mdp: the MDP, with a discount below 1.
+        max_iterations: the most rounds; a few dozen are usual.
+
+    Returns:
+        As `value_iteration`; exact up to the rounding of the linear solve.
+
+    Raises:
+        OptionError: discount 1, where the first policy may never end.
+        SpecError: no convergence within `max_iterations`.
+
+    Example:
+        >>> policy_iteration(TabularMDP([[[1.0], [1.0]]], [[1.0, 2.0]], 0.5)).policy.tolist()
+        [1]
+
+    Source: Puterman, "Markov Decision Processes", section 6.4.
+    """
+    if mdp.discount == 1.0:
+        raise OptionError("policy iteration needs a discount below 1.", where="discount", remedy="Use value_iteration.")
+    policy = q_values(mdp, np.zeros(mdp.n_states)).argmax(axis=1)
+    states = np.arange(mdp.n_states)
+    for rounds in range(1, max_iterations + 1):
+        values = evaluate_policy(mdp, policy)
+        backed = q_values(mdp, values)
+        # An action is better when it is so by more than the rounding of the solve; otherwise ties cycle for ever.
+        margin = 1e-12 * max(1.0, float(np.abs(values).max()))
+        better = backed.max(axis=1) > backed[states, policy] + margin
+        if not better.any():
+            gap = float((backed.max(axis=1) - values).max())
+            return Solution(values, backed, policy, rounds, max(gap, 0.0) / (1.0 - mdp.discount))
+        policy = np.where(better, backed.argmax(axis=1), policy)
+    raise SpecError(f"the policy still improves after {max_iterations} rounds.", where="policy_iteration")
+
+
+def read_policy(mdp: TabularMDP, policy: npt.ArrayLike, *, where: str = "policy") -> Floats:
+    """A policy as probabilities.
+
+    Args:
+        mdp: the MDP.
+        policy: an action for each state, integers (S,); or probabilities (S, A).
+        where: the argument's name, for messages.
+
+    Returns:
+        Shape (S, A), rows summing to one.
+
+    Raises:
+        SpecError: another shape, actions out of range or not available, rows that do not sum to one.
+    """
+    array = arrays.to_numpy(policy, where=where, error=SpecError)
+    states, actions = mdp.n_states, mdp.n_actions
+    if array.shape == (states,) and array.dtype.kind in "iu":
+        chosen = array.astype(np.int64)
+        wrong = np.flatnonzero((chosen < 0) | (chosen >= actions))
+        if len(wrong):
+            raise SpecError(
+                f"expected actions 0..{actions - 1}, got {chosen[wrong[0]]} in state {wrong[0]}.", where=where
+            )
+        array = np.eye(actions)[chosen]
+    if array.shape != (states, actions):
+        raise SpecError(
+            f"expected an action per state, integers ({states},), or probabilities ({states}, {actions}); got "
+            f"{array.shape} ({array.dtype}).",
+            where=where,
+        )
+    probabilities = array.astype(np.float64)
+    # Softmax in float32 is off by a few of its rounding units, 1.2e-7, for each action.
+    off = np.abs(probabilities.sum(axis=1) - 1.0)
+    if not (off <= 1e-6).all() or not (probabilities >= 0).all():
+        raise SpecError(
+            f"expected probabilities that sum to 1 in every state; off by {np.nanmax(off):.3g} in state "
+            f"{int(np.nanargmax(off))}.",
+            where=where,
+        )
+    stray = np.argwhere((probabilities > 0) & ~mdp.available)
+    if len(stray):
+        raise SpecError(f"action {stray[0][1]} is not available in state {stray[0][0]}.", where=where)
+    return probabilities
+
+
+def _chain(mdp: TabularMDP, probabilities: Floats) -> tuple[Any, Floats]:
+    """The Markov chain under a policy, (S, S), and its expected rewards, (S,)."""
+    flat = probabilities.reshape(-1)
+    rows = np.repeat(np.arange(mdp.n_states), mdp.n_actions)
+    choose = sparse.csr_array((flat, (rows, np.arange(len(flat)))), shape=(mdp.n_states, len(flat)))
+    return sparse.csr_array(choose @ mdp.transitions), (probabilities * mdp.rewards).sum(axis=1)
+
+
+def _solved(law: Any, rewards: Floats, discount: float) -> Floats:
+    states = len(rewards)
+    system = sparse.eye_array(states, format="csc") - discount * law.tocsc()
+    if states <= _SOLVED_DENSE:
+        return np.asarray(np.linalg.solve(system.toarray(), rewards), dtype=np.float64)
+    return np.asarray(sparse_linalg.spsolve(sparse.csc_array(system), rewards), dtype=np.float64)
+
+
+def _iterated(law: Any, rewards: Floats, discount: float) -> Floats:
+    values = np.zeros_like(rewards)
+    scale = max(1.0, float(np.abs(rewards).max()))
+    target = _attainable(1e-12, scale, discount) * (1.0 - discount)
+    while True:
+        following: Floats = rewards + discount * (law @ values)
+        if float(np.abs(following - values).max()) <= target:
+            return following
+        values = following
+
+
+def _undiscounted(law: Any, rewards: Floats) -> Floats:
+    """Total rewards: classes of states that are never left must pay nothing; the others are solved for."""
+    count, label = csgraph.connected_components(law, directed=True, connection="strong")
+    edges = law.tocoo()
+    leaves = np.zeros(count, dtype=np.bool_)
+    crossing = label[edges.row] != label[edges.col]
+    leaves[label[edges.row[crossing]]] = True
+    # A row that sums to less than one ends the episode with what is missing; 64 units as for the laws themselves.
+    ends = np.asarray(law.sum(axis=1)).reshape(-1) < 1.0 - 64 * np.finfo(np.float64).eps
+    leaves[label[ends]] = True
+    held = ~leaves[label]
+    if (rewards[held] != 0.0).any():
+        state = int(np.flatnonzero(held & (rewards != 0.0))[0])
+        raise SpecError(
+            f"with discount 1 this policy collects rewards for ever: from state {state} the episode never ends.",
+            where="evaluate_policy",
+            remedy="Use a discount below 1.",
+        )
+    values = np.zeros_like(rewards)
+    free = np.flatnonzero(~held)
+    if len(free):
+        values[free] = _solved(sparse.csr_array(law[free][:, free]), rewards[free], 1.0)
+    return values

@@ -1,0 +1,108 @@
+"""Small vectorised tools on sparse rows: gathering some rows, summing over rows, hashing without order.
+
+Sums of 64-bit hashes do not depend on the order of their terms, so a row (or the set of actions of a state) has one
+number that two rows share exactly when their entries agree, up to a collision of probability 2^-64 a pair. Everything
+that is concluded from hashes here is verified on the numbers themselves afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Csr: TypeAlias = "sparse.csr_array[np.float64]"
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+
+
+def mixed(values: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
+    """A bijection of 64-bit integers that spreads every bit over all (the finalizer of the splitmix64 generator).
+
+    Args:
+        values: integers of any width.
+        salt: another bijection for another salt.
+
+    Returns:
+        Hashes of the same shape.
+
+    Example:
+        >>> len(set(mixed(np.arange(1000)).tolist()))
+        1000
+    """
+    x: Hashes = values.astype(np.uint64) + np.uint64(_GOLDEN * (2 * salt + 1) % 2**64)
+    x = (x ^ (x >> np.uint64(30))) * _FIRST
+    x = (x ^ (x >> np.uint64(27))) * _SECOND
+    return x ^ (x >> np.uint64(31))
+
+
+def paired(first: npt.NDArray[np.generic], second: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
+    """One hash for each ordered pair of integers."""
+    return mixed(mixed(first, salt) + second.astype(np.uint64), salt + 1)
+
+
+def row_sums(hashes: Hashes, indptr: Ints) -> Hashes:
+    """The sums, modulo 2^64, of the entries between consecutive pointers; 0 for an empty row.
+
+    Args:
+        hashes: one per entry.
+        indptr: row pointers as in a CSR matrix, shape (rows + 1,).
+
+    Returns:
+        Shape (rows,).
+
+    Example:
+        >>> row_sums(np.array([1, 2, 3], dtype=np.uint64), np.array([0, 2, 2, 3])).tolist()
+        [3, 0, 3]
+    """
+    running = np.zeros(len(hashes) + 1, dtype=np.uint64)
+    np.cumsum(hashes, out=running[1:])
+    return running[indptr[1:]] - running[indptr[:-1]]
+
+
+def gathered(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Where the entries of some rows stand.
+
+    Args:
+        indptr: row pointers as in a CSR matrix.
+        rows: the rows wanted.
+
+    Returns:
+        The positions of their entries, row after row, and the pointers of the gathered rows, shape (len(rows) + 1,).
+
+    Example:
+        >>> [part.tolist() for part in gathered(np.array([0, 2, 2, 3]), np.array([2, 0]))]
+        [[2, 0, 1], [0, 1, 3]]
+    """
+    lengths = indptr[rows + 1] - indptr[rows]
+    pointers = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=pointers[1:])
+    shift = np.repeat(indptr[rows] - pointers[:-1], lengths)
+    return np.arange(pointers[-1], dtype=np.int64) + shift, pointers
+
+
+def row_of_entry(indptr: npt.NDArray[np.signedinteger]) -> Ints:
+    """The row of every entry."""
+    return np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+
+
+def renumbered(labels: npt.NDArray[np.generic]) -> Ints:
+    """Equal labels, numbered 0, 1, ... in the order of their first appearance.
+
+    Example:
+        >>> renumbered(np.array([7, 3, 7, 9])).tolist()
+        [0, 1, 0, 2]
+    """
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    result: Ints = rank[inverse.reshape(-1)]
+    return result

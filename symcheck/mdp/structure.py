@@ -1,0 +1,145 @@
+"""What a symmetry of an MDP has to preserve, with everything that must not count taken out.
+
+Only states that an episode acts in count. Actions of one state with the same reward and law are one action with a
+multiplicity: exchanging them is a symmetry of no interest, and there are very many of those. What is left is a graph:
+states, the distinct actions of each, and weighted arrows from an action to states. Distinct actions of a state differ,
+so a permutation of the states determines what happens to them: symmetries are permutations of states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.mdp.sparse_rows import Bools, Floats, Hashes, Ints, gathered, mixed, paired, row_of_entry, row_sums
+from symcheck.mdp.tabular import TabularMDP
+from symcheck.mdp.value_classes import ROUNDING, ValueClasses
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The reduced MDP as a coloured graph, states and actions renumbered.
+
+    Attributes:
+        states: the n states that count (and final ones where they are kept), by their number in the MDP.
+        owner: the state of each of the m distinct actions, sorted.
+        colour: what a distinct action's image must share: reward and multiplicity, (m,).
+        state_colour: what a state's image must share, (n,): its probability of being the start, if that is preserved.
+        indptr: pointers to the outcomes of each distinct action, (m + 1,).
+        columns: next states of the outcomes.
+        weights: classes of equal probability of the outcomes.
+        distinct: the distinct action of each pair of the MDP, (S * A,); -1 for pairs that do not count.
+    """
+
+    states: Ints
+    owner: Ints
+    colour: Hashes
+    state_colour: Hashes
+    indptr: Ints
+    columns: Ints
+    weights: Ints
+    distinct: Ints
+
+    def action_images(self, images: Ints) -> Ints | None:
+        """Where a permutation of the states sends each distinct action.
+
+        Args:
+            images: the image of each state, (n,).
+
+        Returns:
+            The image of each distinct action, (m,); None where the permutation is no symmetry.
+
+        Cost: sorting the distinct actions.
+        """
+        here = np.lexsort((self._signatures(np.arange(len(self.states))), self.owner))
+        moved = images[self.owner]
+        there = np.lexsort((self._signatures(images), moved))
+        same = (self.owner[here] == moved[there]) & (
+            self._signatures(np.arange(len(self.states)))[here] == self._signatures(images)[there]
+        )
+        if not same.all() or (self.state_colour[images] != self.state_colour).any():
+            return None
+        found = np.empty(len(self.owner), dtype=np.int64)
+        found[there] = here
+        return found
+
+    def _signatures(self, images: Ints) -> Hashes:
+        """Reward, multiplicity and law of each distinct action, with states renamed."""
+        return self.colour + row_sums(paired(images[self.columns], self.weights), self.indptr)
+
+
+def reduced(mdp: TabularMDP, *, preserve_initial: bool = False, keep_ends: bool = False) -> Structure:
+    """The structure of an MDP.
+
+    Args:
+        mdp: the MDP.
+        preserve_initial: whether start probabilities are part of it.
+        keep_ends: whether the states in which episodes end are part of it, as states without actions.
+
+    Returns:
+        The structure.
+    """
+    counted: Bools = mdp.acted_in
+    rows = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))
+    row, target, weights = _outcomes(mdp, rows, counted, keep_ends)
+    kept = counted.copy()
+    kept[target] = True
+    states, local = np.flatnonzero(kept), np.cumsum(kept) - 1
+    columns = local[target]
+    rewards = _reward_classes(mdp.rewards.reshape(-1)[rows])
+    pointers = np.searchsorted(row, np.arange(len(rows) + 1)).astype(np.int64)
+    signature = mixed(row_sums(paired(columns, weights), pointers) + mixed(rewards, 1))
+    keep, distinct, multiplicity = _merged(rows // mdp.n_actions, signature)
+    kept_entries, indptr = gathered(pointers, keep)
+    every = np.full(mdp.n_states * mdp.n_actions, -1, dtype=np.int64)
+    every[rows] = distinct
+    start = np.zeros(mdp.n_states) if mdp.initial is None or not preserve_initial else mdp.initial
+    return Structure(
+        states=states,
+        owner=local[rows[keep] // mdp.n_actions],
+        colour=paired(rewards[keep], multiplicity, 4),
+        state_colour=paired(ValueClasses(ROUNDING).of(start[states]), counted[states], 6),
+        indptr=indptr,
+        columns=columns[kept_entries],
+        weights=weights[kept_entries],
+        distinct=every,
+    )
+
+
+def _outcomes(mdp: TabularMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tuple[Ints, Ints, Ints]:
+    """Row (its place in `rows`), next state and weight class of every outcome that is part of the structure."""
+    parts = []
+    laws = [(mdp.transitions, 0)]
+    if keep_ends and mdp.terminations is not None:
+        laws.append((mdp.terminations, 1))
+    for law, kind in laws:
+        entries, pointers = gathered(law.indptr.astype(np.int64), rows)
+        columns = law.indices[entries].astype(np.int64)
+        stays = np.ones(len(columns), dtype=np.bool_) if keep_ends else counted[columns]
+        kinds = np.full(int(stays.sum()), kind, dtype=np.int64)
+        parts.append((row_of_entry(pointers)[stays], columns[stays], law.data[entries][stays], kinds))
+    row, columns, values, kinds = (np.concatenate(part) for part in zip(*parts, strict=True))
+    weights = ValueClasses(ROUNDING).of(values) * 2 + kinds
+    order = np.argsort(row, kind="stable")
+    return row[order], columns[order], weights[order]
+
+
+def _reward_classes(rewards: Floats) -> Ints:
+    scale = float(np.abs(rewards).max(initial=0.0))
+    return ValueClasses(ROUNDING * max(scale, float(np.finfo(np.float64).tiny))).of(rewards)
+
+
+def _merged(state: Ints, signature: Hashes) -> tuple[Ints, Ints, Ints]:
+    """First pair of each (state, signature), the class of every pair, and how many pairs each class has."""
+    order = np.lexsort((np.arange(len(state)), signature, state))
+    first = np.ones(len(state), dtype=np.bool_)
+    first[1:] = (state[order][1:] != state[order][:-1]) | (signature[order][1:] != signature[order][:-1])
+    group = np.cumsum(first) - 1
+    leaders = order[first]
+    by_position = np.argsort(leaders, kind="stable")  # classes numbered by their first pair, so sorted by state
+    rank = np.empty_like(by_position)
+    rank[by_position] = np.arange(len(by_position))
+    distinct = np.empty(len(state), dtype=np.int64)
+    distinct[order] = rank[group]
+    return leaders[by_position], distinct, np.bincount(distinct)

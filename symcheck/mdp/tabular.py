@@ -1,0 +1,371 @@
+"""A finite MDP: states and actions are numbers, laws are sparse rows, rewards are expectations.
+
+    R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), in s' where that is known.
+
+Row s * actions + a of `transitions` is the law of the states in which the episode goes on; together with
+`terminations`, the law of the states in which it has just ended, it sums to one. What follows an end is worth 0. An
+absorbing state that pays nothing says the same in the other usual way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from symcheck import arrays
+from symcheck.errors import SpecError
+from symcheck.mdp import reading
+from symcheck.mdp.sparse_rows import Bools, Csr, Floats, Ints
+
+if TYPE_CHECKING:
+    from symcheck.mdp.automorphisms import AutomorphismGroup
+    from symcheck.mdp.homomorphism import Homomorphism
+    from symcheck.symmetry.symmetry import Symmetry
+
+
+class TabularMDP:
+    """A finite MDP with S states and A actions.
+
+    Args:
+        transitions: T, an array (S, A, S); or one (S, S) matrix per action, dense or sparse; or a sparse matrix
+            (S * A, S) with the law of (s, a) in row s * A + a. Rows sum to one together with `terminations`.
+        rewards: R, (S, A) in units of reward, or (S, A, S) for each next state; then its expectation is kept.
+        discount: in [0, 1].
+        initial: start distribution (S,), or one state; None where any state may be the first.
+        terminations: probability that the episode ends, (S, A), or that it ends in each state, in a form of
+            `transitions`; none by default.
+        available: which actions exist in which states, booleans (S, A); all by default.
+        layout: row and column of each state, integers (S, 2), for pictures; None where states have no place.
+        labels: a name for each state, for reports; numbers by default.
+
+    Raises:
+        SpecError: shapes that do not fit, rows that do not sum to one (which, by how much), negative probabilities,
+            rewards that are NaN, actions without an outcome, a discount outside [0, 1].
+
+    Example:
+        >>> flip = TabularMDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [1.0]], 0.5)
+        >>> flip
+        TabularMDP(2 states, 1 action, discount 0.5)
+        >>> flip.minimal_homomorphism().state_map.tolist()
+        [0, 0]
+
+    Source: van der Pol et al. 2020, section 2.2.
+    """
+
+    def __init__(
+        self,
+        transitions: Any,
+        rewards: Any,
+        discount: float,
+        initial: Any = None,
+        *,
+        terminations: Any = None,
+        available: Any = None,
+        layout: Any = None,
+        labels: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.discount = reading.read_discount(discount)
+        law, self.n_states, self.n_actions, unit = reading.read_law(transitions, "transitions")
+        shape = (self.n_states, self.n_actions)
+        ends, ending = self._read_ends(terminations, shape)
+        going_on: Floats = np.asarray(law.sum(axis=1)).reshape(shape)
+        self.available = _read_available(available, shape)
+        longest = int(np.diff(law.indptr).max(initial=0))
+        reading.check_sums(going_on + ending, self.available, longest, unit)
+        if not self.available.any(axis=1).all():
+            state = int(np.flatnonzero(~self.available.any(axis=1))[0])
+            raise SpecError(f"expected an action in every state, state {state} has none.", where="available")
+        everything = law if ends is None else law + ends
+        expected = reading.read_rewards(rewards, everything, *shape)
+        self.rewards: Floats = np.where(self.available, expected, 0.0)
+        self.transitions: Csr = law
+        self.terminations: Csr | None = ends
+        self.termination: Floats = ending
+        self.initial = reading.read_initial(initial, self.n_states)
+        self.layout = _read_layout(layout, self.n_states)
+        self.labels = None if labels is None else _read_labels(labels, self.n_states)
+        self.counts: Ints | None = None
+
+    @staticmethod
+    def _read_ends(value: Any, shape: tuple[int, int]) -> tuple[Csr | None, Floats]:
+        if value is None:
+            return None, np.zeros(shape)
+        if not sparse.issparse(value) and np.shape(value) == shape:
+            ending = arrays.to_numpy(value, where="terminations", error=SpecError).astype(np.float64)
+            if not ((ending >= 0) & np.isfinite(ending)).all():
+                raise SpecError("expected probabilities of at least 0.", where="terminations")
+            return None, ending
+        ends, states, actions, _ = reading.read_law(value, "terminations")
+        if (states, actions) != shape:
+            raise SpecError(
+                f"expected the shape of the transitions, {shape} states and actions; got {(states, actions)}.",
+                where="terminations",
+            )
+        return ends, np.asarray(ends.sum(axis=1)).reshape(shape)
+
+    def __repr__(self) -> str:
+        actions = f"{self.n_actions:,} action" + ("" if self.n_actions == 1 else "s")
+        words = f"{self.n_states:,} states, {actions}, discount {self.discount:g}"
+        idle = self.n_states - int(self.acted_in.sum())
+        return f"TabularMDP({words}{f'; {idle:,} never acted in' if idle else ''})"
+
+    @classmethod
+    def from_gymnasium(cls, env: Any, *, discount: float = 0.99, **kwargs: Any) -> TabularMDP:
+        """The MDP of an environment that keeps its table as `P[s][a] = [(probability, s', reward, terminated), ...]`.
+
+        Args:
+            env: an environment, a Gymnasium id, or a zero-argument factory.
+            discount: in [0, 1]; environments have none of their own.
+            **kwargs: passed to `gymnasium.make` with an id.
+
+        Returns:
+            The MDP; outcomes marked as terminated become `terminations`, the start distribution is the environment's.
+
+        Raises:
+            TargetError: no such environment, or one without a table; the message gives the size and the ways out.
+            SpecError: a table with missing states or actions, or that is no law.
+
+        Example:
+            >>> TabularMDP.from_gymnasium("FrozenLake-v1")
+            TabularMDP(16 states, 4 actions, discount 0.99; 5 never acted in)
+        """
+        from symcheck.mdp.gymnasium_table import read_environment
+
+        return read_environment(cls, env, discount, kwargs)
+
+    @classmethod
+    def from_model(
+        cls,
+        start: Iterable[Hashable],
+        actions: int,
+        outcomes: Callable[[Any, int], Iterable[tuple[float, Hashable, float, bool]]],
+        *,
+        discount: float,
+        initial: Literal["uniform"] | None = "uniform",
+        limit: int = 1_000_000,
+    ) -> TabularMDP:
+        """The MDP of everything that can follow from some states, enumerated breadth first.
+
+        Args:
+            start: states to start from, any hashable values; they are numbered first.
+            actions: how many.
+            outcomes: `outcomes(state, action)` yields (probability, next state, reward, terminated).
+            discount: in [0, 1].
+            initial: "uniform" over `start`, or None.
+            limit: the most states.
+
+        Returns:
+            The MDP; `labels` are the states' values.
+
+        Raises:
+            SpecError: more than `limit` states, or outcomes that are no law.
+
+        Example:
+            >>> walk = TabularMDP.from_model([0], 1, lambda s, a: [(1.0, s + 1, 0.0, s == 2)], discount=0.9)
+            >>> walk.labels
+            (0, 1, 2, 3)
+        """
+        from symcheck.mdp.enumeration import enumerate_model
+
+        return enumerate_model(cls, start, actions, outcomes, discount=discount, initial=initial, limit=limit)
+
+    @classmethod
+    def from_samples(
+        cls,
+        states: npt.ArrayLike,
+        actions: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        next_states: npt.ArrayLike,
+        terminated: npt.ArrayLike | None = None,
+        *,
+        discount: float,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        initial: Any = None,
+        unseen: Literal["refuse", "unavailable"] = "refuse",
+    ) -> TabularMDP:
+        """The model that samples give: relative frequencies and mean rewards, with the counts kept in `counts`.
+
+        Args:
+            states: s of each transition, integers (n,).
+            actions: a of each transition, integers (n,).
+            rewards: r of each transition, (n,).
+            next_states: s' of each transition, integers (n,).
+            terminated: whether each transition ended the episode, booleans (n,); none by default.
+            discount: in [0, 1].
+            n_states: their number; the largest one seen plus one by default.
+            n_actions: their number; the largest one seen plus one by default.
+            initial: as in `TabularMDP`.
+            unseen: what to do with pairs that no sample shows: "refuse", or leave them out as "unavailable". States
+                that were only ever ended in need no sample.
+
+        Returns:
+            The estimated MDP. Its symmetries hold up to sampling error: `minimal_homomorphism(tolerance=...)`.
+
+        Raises:
+            SpecError: lengths that differ, numbers out of range, or pairs that no sample shows.
+
+        Example:
+            >>> model = TabularMDP.from_samples([0, 0, 1], [0, 0, 0], [0, 1, 1], [0, 1, 0], discount=0.9)
+            >>> model.rewards.tolist(), model.counts.tolist()
+            ([[0.5], [1.0]], [[2], [1]])
+        """
+        from symcheck.mdp.sampled import count_model
+
+        arrays_ = (states, actions, rewards, next_states, terminated)
+        return count_model(
+            cls, *arrays_, discount=discount, sizes=(n_states, n_actions), initial=initial, unseen=unseen
+        )
+
+    @cached_property
+    def absorbing(self) -> Bools:
+        """States that every action leaves as they are, for nothing: ends in another notation. Shape (S,)."""
+        rows = np.arange(self.n_states * self.n_actions)
+        alone = np.diff(self.transitions.indptr) == 1
+        target = np.full(len(rows), -1, dtype=np.int64)
+        target[alone] = self.transitions.indices[self.transitions.indptr[:-1][alone]]
+        stays = (target == rows // self.n_actions).reshape(self.n_states, self.n_actions)
+        idle: Bools = ((stays & (self.rewards == 0.0)) | ~self.available).all(axis=1)
+        idle &= (self.termination == 0.0).all(axis=1)
+        return idle
+
+    @cached_property
+    def reachable(self) -> Bools:
+        """States in which an episode can be, before it ends. Shape (S,). All of them where `initial` is None."""
+        if self.initial is None:
+            return np.ones(self.n_states, dtype=np.bool_)
+        edges = self.transitions.tocoo()
+        source = edges.row // self.n_actions
+        seeds = np.flatnonzero(self.initial > 0)
+        hub = self.n_states  # one more node that leads to every start state
+        rows = np.concatenate([source, np.full(len(seeds), hub)])
+        columns = np.concatenate([edges.col, seeds])
+        graph = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(hub + 1, hub + 1))
+        order = csgraph.breadth_first_order(graph, hub, return_predecessors=False)
+        found = np.zeros(hub + 1, dtype=np.bool_)
+        found[order] = True
+        return found[:-1]
+
+    @cached_property
+    def acted_in(self) -> Bools:
+        """States that count for a symmetry: reachable and not absorbing. Shape (S,)."""
+        return self.reachable & ~self.absorbing
+
+    def pair_law(self, state: int, action: int) -> dict[int, float]:
+        """T(. | s, a) where the episode goes on, as {state: probability}."""
+        row = state * self.n_actions + action
+        span = slice(self.transitions.indptr[row], self.transitions.indptr[row + 1])
+        return dict(zip(self.transitions.indices[span].tolist(), self.transitions.data[span].tolist(), strict=True))
+
+    def automorphism_group(
+        self,
+        *,
+        method: Literal["auto", "igraph", "builtin"] = "auto",
+        preserve_initial: bool = False,
+    ) -> AutomorphismGroup:
+        """All symmetries (L, K) of the MDP, found by graph automorphism and verified by enumeration.
+
+        Actions of a state with equal rewards and laws are interchangeable and no symmetry of interest: they are merged
+        first. States that no episode acts in do not count.
+
+        Args:
+            method: "igraph" needs the extra `discover`; "builtin" serves small MDPs; "auto" takes igraph where it is.
+            preserve_initial: whether to look only for symmetries of the start distribution too.
+
+        Returns:
+            Generators, order, orbits, state and action maps, with the verdict `proved`.
+
+        Raises:
+            MissingExtraError: igraph was asked for and is not installed.
+            SymcheckError: the built-in search ran out of its budget; the message names the extra.
+
+        Example:
+            >>> TabularMDP.from_gymnasium("FrozenLake-v1").automorphism_group().order
+            1
+        """
+        from symcheck.mdp.automorphisms import find_automorphisms
+
+        return find_automorphisms(self, method=method, preserve_initial=preserve_initial)
+
+    def minimal_homomorphism(self, *, tolerance: float = 0.0) -> Homomorphism:
+        """The coarsest abstract MDP with the same rewards and laws, with state-dependent action maps.
+
+        Two states are one abstract state when their actions can be matched so that rewards agree and the laws over
+        abstract states agree.
+
+        Args:
+            tolerance: rewards, and probabilities of abstract states, that differ by at most this count as equal: then
+                the homomorphism is approximate, one of several, and carries a bound on what it costs.
+
+        Returns:
+            The homomorphism; see `Homomorphism`.
+
+        Raises:
+            SpecError: a tolerance that is negative or not a number.
+
+        Example:
+            >>> lake = TabularMDP.from_gymnasium("FrozenLake-v1", is_slippery=False)
+            >>> lake.minimal_homomorphism().abstract_mdp
+            TabularMDP(12 states, 4 actions, discount 0.99; 1 never acted in)
+
+        Source: Ravindran and Barto 2001; van der Pol et al. 2020, equations for the abstract reward and transition.
+        """
+        from symcheck.mdp.minimal import minimal_homomorphism
+
+        return minimal_homomorphism(self, tolerance=tolerance)
+
+    def homomorphism_from(
+        self, symmetry: Symmetry, *, observations: npt.ArrayLike | None = None, approximate: bool = False
+    ) -> Homomorphism:
+        """The group-structured homomorphism of a symmetry: states and pairs of one orbit become one.
+
+        Args:
+            symmetry: acts on state numbers, or on `observations`; its actions are the MDP's.
+            observations: what each state looks like, (S, ...), where the symmetry acts on that.
+            approximate: whether a symmetry that does not hold exactly is used all the same; the homomorphism then
+                averages over orbits and carries a bound on what that costs.
+
+        Returns:
+            The homomorphism.
+
+        Raises:
+            SpecError: the symmetry does not fit, leaves the states, or does not hold and is not `approximate`.
+
+        Source: van der Pol et al. 2020, "Group-structured MDP homomorphisms".
+        """
+        from symcheck.mdp.from_symmetry import homomorphism_from_symmetry
+
+        return homomorphism_from_symmetry(self, symmetry, observations=observations, approximate=approximate)
+
+
+def _read_available(value: Any, shape: tuple[int, int]) -> Bools:
+    if value is None:
+        return np.ones(shape, dtype=np.bool_)
+    array = np.asarray(value)
+    if array.shape != shape or array.dtype != np.bool_:
+        raise SpecError(f"expected booleans of shape {shape}, got {array.shape} ({array.dtype}).", where="available")
+    return array
+
+
+def _read_layout(value: Any, states: int) -> Ints | None:
+    if value is None:
+        return None
+    array = arrays.to_numpy(value, where="layout", error=SpecError)
+    if array.shape != (states, 2) or array.dtype.kind not in "iu":
+        raise SpecError(
+            f"expected integers (row, column) of shape ({states}, 2); got {array.shape} ({array.dtype}).",
+            where="layout",
+        )
+    return array.astype(np.int64)
+
+
+def _read_labels(value: Sequence[Hashable], states: int) -> tuple[Hashable, ...]:
+    if len(value) != states:
+        raise SpecError(f"expected {states} names, one per state, got {len(value)}.", where="labels")
+    return tuple(value)

@@ -1,0 +1,1 @@
+"""Gymnasium wrappers that put a symmetry to use, for any agent library."""
