@@ -22,6 +22,7 @@ from symcheck.mujoco.loading import LoadedModel, load_model
 from symcheck.mujoco.maps import Affine
 from symcheck.mujoco.observations import (
     ObservedBlock,
+    control_labels,
     gymnasium_blocks,
     observed_blocks,
     position_labels,
@@ -29,6 +30,7 @@ from symcheck.mujoco.observations import (
 )
 from symcheck.mujoco.pairing import Pairing, pair_elements
 from symcheck.mujoco.reference import Reference, reference_of
+from symcheck.symmetry.blocks import Block
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -41,15 +43,11 @@ class RobotSymmetry(Symmetry):
         isometry: the reflection or turn.
         pairs: {element: its image}, in words, for bodies, joints and actuators.
         differences: numbers of the model that break the symmetry; empty where the model is symmetric.
-        blocks_observed: the names of the observation's blocks, or () where the user gave the observation as entries.
-        labels: a name for every component of the observation, where it was derived; else ().
     """
 
     isometry: Isometry
     pairs: Mapping[str, str]
     differences: tuple[Difference, ...]
-    blocks_observed: tuple[str, ...]
-    labels: tuple[str, ...]
 
     @property
     def model_is_symmetric(self) -> bool:
@@ -167,15 +165,18 @@ def derive(
     pairing = _paired(model, isometry, pairs)
     _refuse_unpaired(loaded, pairing)
     blocks = _blocks(loaded, pairing, observation)
-    entries = [maps.stacked([block.map for block in blocks]).entry()] if blocks else observation
+    entries = [block.as_block() for block in blocks] if blocks else observation
     called = name or f"{loaded.label} {isometry.name}"
     try:
         symmetry = RobotSymmetry(
             called,
             catalog.cyclic(isometry.order),
             entries,
-            [maps.controls(model, pairing).entry()],
-            state=[maps.state(model, pairing).entry()],
+            [_block("ctrl", maps.controls(model, pairing), control_labels(model))] if model.nu else [[1]],
+            state=[
+                _block("qpos", maps.positions(model, pairing), position_labels(model)),
+                _block("qvel", maps.velocities(model, pairing), velocity_labels(model)),
+            ],
             initial=initial,
         )
     except RepresentationError as error:
@@ -188,8 +189,6 @@ def derive(
     symmetry.isometry = isometry
     symmetry.pairs = _named_pairs(model, pairing)
     symmetry.differences = tuple(compare(model, pairing))
-    symmetry.blocks_observed = tuple(block.name for block in blocks)
-    symmetry.labels = tuple(label for block in blocks for label in block.labels)
     return symmetry
 
 
@@ -200,6 +199,10 @@ def _paired(model: Any, isometry: Isometry, pairs: Mapping[str, str]) -> Pairing
         return found
     slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), pairs)
     return slid if len(slid.unpaired) < len(found.unpaired) else found
+
+
+def _block(name: str, image: Affine, labels: Sequence[str]) -> Block:
+    return ObservedBlock(name, image, tuple(labels)).as_block()
 
 
 def _refuse_unusable(model: Any) -> None:

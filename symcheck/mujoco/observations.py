@@ -13,14 +13,15 @@
 | `command` | forward, sideways and turning speed asked for, in the frame of the free body | N, det(M) N |
 | `constant(n)` | n numbers that stay | - |
 
-A slice `[a:b]` after any of them takes a part, in rows of the array (of bodies for `cinert`, `cvel`, `cfrc_ext`).
+A slice `[a:b]` after any of them takes a part, in rows of the array (of bodies for `cinert`, `cvel`, `cfrc_ext`). A
+block may be given a name of its own: "gravity: base_vector".
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from symcheck.mujoco.elements import name_of, title
 from symcheck.mujoco.isometry import whole
 from symcheck.mujoco.maps import Affine
 from symcheck.mujoco.pairing import Pairing
+from symcheck.symmetry.blocks import Block
 
 _BLOCK = re.compile(
     r"(?P<function>sin|cos)?(?P<open>\()?(?P<name>[a-z_]+)(?:\((?P<of>[^()]*)\))?(?P<part>\[[-\d:]*\])?\)?"
@@ -72,6 +74,20 @@ class ObservedBlock:
     map: Affine
     labels: tuple[str, ...]
 
+    def as_block(self) -> Block:
+        """The block as a `Symmetry` takes it."""
+        return Block(self.name, [self.map.entry()], names=self.labels)
+
+
+def control_labels(model: Any) -> tuple[str, ...]:
+    """A name for every control: the actuator's, else that of the joint it drives."""
+    return _distinct([name_of(model, "actuator", i) or title(model, "actuator", i) for i in range(model.nu)])
+
+
+def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels with their number behind those that occur twice."""
+    return tuple(f"{label} #{i}" if labels.count(label) > 1 else label for i, label in enumerate(labels))
+
 
 def observed_blocks(model: Any, pairing: Pairing, written: Sequence[str]) -> list[ObservedBlock]:
     """The maps of the blocks of an observation.
@@ -87,7 +103,17 @@ def observed_blocks(model: Any, pairing: Pairing, written: Sequence[str]) -> lis
     Raises:
         SpecError: a block that is not known, or a part of one that is not mapped to itself.
     """
-    return [_block(model, pairing, text, f"observation[{i}]") for i, text in enumerate(written)]
+    blocks = [_named(model, pairing, text, f"observation[{i}]") for i, text in enumerate(written)]
+    names = _distinct([block.name for block in blocks])
+    return [replace(block, name=name) for block, name in zip(blocks, names, strict=True)]
+
+
+def _named(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock:
+    name, colon, rest = (
+        text.partition(":") if isinstance(text, str) and "[" not in text.split(":")[0] else (text, "", "")
+    )
+    block = _block(model, pairing, rest if colon else text, where)
+    return replace(block, name=name.strip()) if colon else block
 
 
 def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock:
@@ -140,7 +166,7 @@ def _whole(model: Any, pairing: Pairing, name: str, of: str, where: str) -> tupl
         case "joint_velocities":
             return _without_free(model, maps.velocities(model, pairing), velocity_labels(model), 6)
         case "ctrl":
-            return maps.controls(model, pairing), tuple(title(model, "actuator", i) for i in range(model.nu))
+            return maps.controls(model, pairing), control_labels(model)
         case "cinert":
             return _rows(model, pairing, maps.inertia_block(pairing), _INERTIA)
         case "cvel" | "cfrc_ext":

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from symcheck.errors import SpecError
 from symcheck.symmetry import text
+from symcheck.symmetry.blocks import check_columns, labels_of
 from symcheck.symmetry.entries import Entry, FunctionEntry, TreeEntry
 from symcheck.symmetry.space_maps import SpaceMap, fit
 
@@ -53,6 +56,8 @@ class BoundSymmetry:
         self.group = symmetry.group
         self.observation_space = observation_space
         self.action_space = action_space
+        _check_blocks(symmetry, "observation", observation_space)
+        _check_blocks(symmetry, "action", action_space)
         self._observation = _fitted(symmetry.observation, observation_space, "observation")
         self._action = _fitted(symmetry.action, action_space, "action")
         self._state = None if symmetry.state is None else _fitted(symmetry.state, None, "state")
@@ -67,6 +72,10 @@ class BoundSymmetry:
     def claim(self) -> dict[str, list[str]]:
         """How each generator acts, in words: {"observation": [...], "action": [...], "state": [...]}."""
         return text.claim(self.symmetry, self.label)
+
+    def column_labels(self, part: Part) -> dict[Any, tuple[str, ...]]:
+        """Names of the columns of a part that was written as named blocks: {key of the sub-space, or None: names}."""
+        return {key: labels_of(blocks) for key, blocks in self.symmetry.blocks.get(part, {}).items()}
 
     def is_data(self, part: Part) -> bool:
         """Whether all entries of a part are data, so that the group's relations were checked when it was built."""
@@ -126,6 +135,14 @@ class BoundSymmetry:
         if self._state is None:
             raise SpecError("the symmetry says nothing about the internal state.", where="Symmetry.state")
         return self._state
+
+
+def _check_blocks(symmetry: Symmetry, part: str, space: gym.Space[Any]) -> None:
+    for key, blocks in symmetry.blocks.get(part, {}).items():
+        inner = space if key is None else getattr(space, "spaces", {}).get(key)
+        shape = getattr(inner, "shape", None)
+        if shape is not None:  # a key that is not there, or a space without shape, is reported when entries are fitted
+            check_columns(blocks, int(np.prod(shape)), part if key is None else f"{part}[{key!r}]")
 
 
 def _fitted(entries: Sequence[Entry], space: gym.Space[Any] | None, part: str) -> tuple[SpaceMap, ...]:

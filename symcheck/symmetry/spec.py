@@ -5,8 +5,9 @@
     observation = [[-1, -1, -1, -1]]
     action = [[1, 0]]
 
-The fields are those of `Symmetry`; every entry form but callables can be written. Groups are named as in
-`symcheck.groups`, "dihedral(4)" or "product(cyclic(2), symmetric(3))", or in short, "D4" or "C2 x S3".
+Long vectors are written as named blocks, `[[observation.blocks]]` (see `symcheck.symmetry.blocks`). The fields are
+those of `Symmetry`; every entry form but callables can be written. Groups are named as in `symcheck.groups`,
+"dihedral(4)" or "product(cyclic(2), symmetric(3))", or in short, "D4" or "C2 x S3".
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups.group import Element, Group
 from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
+from symcheck.symmetry.blocks import Block, is_blocks, joined_entry, parse_blocks
 from symcheck.symmetry.entries import (
     SPATIAL_OPERATORS,
     AffineEntry,
@@ -42,7 +43,8 @@ class Symmetry:
     Args:
         name: how reports call it.
         group: the group; entries follow the order of `group.generators`.
-        observation: one entry per generator (see `symcheck.symmetry.entries`), or one `Representation`.
+        observation: one entry per generator (see `symcheck.symmetry.entries`), one `Representation`, or named blocks,
+            each with a map of its own (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.
         action: the same for actions; callables receive `(action, obs)` with the original observation.
         state: the same for the internal state where that differs from the observation, else None.
         initial: whether the start distribution is claimed to be symmetric too.
@@ -81,11 +83,31 @@ class Symmetry:
         self.name = name
         self.group = group
         self.initial = bool(initial)
-        self.observation = _entries(observation, group, "observation")
-        self.action = _entries(action, group, "action")
-        self.state = None if state is None else _entries(state, group, "state")
+        self.blocks: dict[str, dict[Any, tuple[Block, ...]]] = {}
+        self.observation = self._entries(observation, "observation")
+        self.action = self._entries(action, "action")
+        self.state = None if state is None else self._entries(state, "state")
         for part, entries in (("observation", self.observation), ("action", self.action), ("state", self.state or ())):
             check_relations(group, entries, part)
+
+    def _entries(self, written: Any, part: str) -> tuple[Entry, ...]:
+        """The entries of one part; its blocks, where it is written as such, are kept under their key (None for all)."""
+        if not is_blocks(written) and not (
+            isinstance(written, dict) and written and all(is_blocks(child) for child in written.values())
+        ):
+            return _entries(written, self.group, part)
+        count = len(self.group.generators)
+        tables = {None: written} if is_blocks(written) else written
+        self.blocks[part] = found = {
+            key: parse_blocks(table, part if key is None else f"{part}[{key!r}]", count)
+            for key, table in tables.items()
+        }
+        for blocks in found.values():
+            for block in blocks:
+                check_relations(self.group, tuple(block.map), f"{part} block {block.name!r}")
+        if None in found:
+            return tuple(joined_entry(found[None], i) for i in range(count))
+        return tuple(TreeEntry({key: joined_entry(blocks, i) for key, blocks in found.items()}) for i in range(count))
 
     def __repr__(self) -> str:
         return f"Symmetry({self.name!r}, group={self.group.name})"

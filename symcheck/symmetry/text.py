@@ -10,6 +10,7 @@ import numpy as np
 from symcheck.symmetry.entries import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
 
 if TYPE_CHECKING:
+    from symcheck.symmetry.blocks import Block
     from symcheck.symmetry.symmetry import Symmetry
 
 _LONGEST_LISTED = 12
@@ -26,11 +27,42 @@ def claim(symmetry: Symmetry, label: Callable[[Sequence[int]], str]) -> dict[str
         {"observation": [...], "action": [...]} and "state" where the symmetry has one.
     """
     parts = {"observation": symmetry.observation, "action": symmetry.action, "state": symmetry.state or ()}
-    return {
+    whole = {
         part: [f"{label((i,))}: {describe(entry, part[0])}" for i, entry in enumerate(entries)]
         for part, entries in parts.items()
         if entries
     }
+    return {**whole, **_claim_of_blocks(symmetry, label)}
+
+
+def _claim_of_blocks(symmetry: Symmetry, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
+    """How each generator acts, block by block."""
+    found = {}
+    for part, tables in symmetry.blocks.items():
+        blocks = [(key, block) for key, listed in tables.items() for block in listed]
+        found[part] = [
+            f"{label((i,))}: "
+            + "; ".join(
+                f"{block.name if key is None else f'{key} {block.name}'}: {_named(block, block.map[i], part[0])}"
+                for key, block in blocks
+            )
+            for i in range(len(symmetry.group.generators))
+        ]
+    return found
+
+
+def _named(block: Block, entry: Entry, symbol: str) -> str:
+    """One block's entry: by the names of its components where it has some, else as a formula."""
+    if block.names is None or not isinstance(entry, AffineEntry) or entry.index is None or entry.sign is None:
+        return describe(entry, symbol)
+    moved = [
+        f"{name} -> {'-' if s < 0 else ''}{block.names[i]}"
+        for k, (name, i, s) in enumerate(zip(block.names, entry.index, entry.sign, strict=True))
+        if i != k or s < 0
+    ]
+    if not moved:
+        return "unchanged"
+    return ", ".join(moved) if len(moved) <= _LONGEST_LISTED else _counted(entry)
 
 
 def describe(entry: Entry, symbol: str) -> str:

@@ -10,6 +10,7 @@ from robots import TWO_ARMS, quadruped
 
 from symcheck.errors import SpecError, TargetError
 from symcheck.mujoco import mirror, turn
+from symcheck.symmetry.blocks import labels_of
 
 
 def test_an_unknown_plane_is_refused():
@@ -111,8 +112,17 @@ def test_blocks_of_the_observation_are_checked():
 
 
 def test_a_robots_usual_observation_is_written_as_blocks():
-    blocks = ["base_vector", "base_axial", "base_vector", "command", "joint_positions", "joint_velocities", "ctrl"]
+    blocks = [
+        "speed: base_vector",
+        "base_axial",
+        "gravity: base_vector",
+        "command",
+        "joint_positions",
+        "joint_velocities",
+        "ctrl",
+    ]
     found = mirror(quadruped(), observation=blocks)
     assert found.observation[0].sign[:12].tolist() == [1, -1, 1, -1, 1, -1, 1, -1, 1, 1, -1, -1]
     assert found.observation[0].dim == 12 + 8 + 8 + 8
-    assert found.labels[12:14] == ("FR_hip_joint", "FR_calf_joint")
+    labels = labels_of(found.blocks["observation"][None])
+    assert labels[12:14] == ("joint_positions FR_hip_joint", "joint_positions FR_calf_joint")

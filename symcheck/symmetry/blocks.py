@@ -1,0 +1,380 @@
+"""Observations written as named blocks: each part of a long vector with its own name, size and map.
+
+    [[observation.blocks]]
+    name = "joint_pos"
+    names = ["FL_hip", "FL_knee", "FR_hip", "FR_knee"]
+    history = 3
+    map = [{ FL_hip = "-FR_hip", FR_hip = "-FL_hip", FL_knee = "FR_knee", FR_knee = "FL_knee" }]
+
+A block is `size` numbers, or as many as it has `names`, or a grid of `shape` rows and columns; with `history` it holds
+that many frames of them, in the `layout` "frames" (frame after frame) or "components" (all frames of one number, then
+of the next). `map` has one entry per generator: whatever a `Symmetry` takes for a vector, a spatial operator where the
+block is a grid, or names: {name = "-other"} says that component `name` goes to `other` with its sign changed; names
+that are left out stay. Blocks follow one another and must cover the whole vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from symcheck.errors import SpecError, suggestion
+from symcheck.symmetry.entries import (
+    SPATIAL_OPERATORS,
+    AffineEntry,
+    Entry,
+    FunctionEntry,
+    IdentityEntry,
+    SpatialEntry,
+    parse_entry,
+)
+
+_LAYOUTS = ("frames", "components")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One part of a vector.
+
+    Attributes:
+        name: how reports call it.
+        map: one entry per generator, on one frame of the block.
+        size: how many numbers a frame has; left out where `names` or `shape` say it.
+        names: a name for every number of a frame.
+        history: how many frames the block holds.
+        layout: "frames" or "components": what varies slowest.
+        shape: (rows, columns) where a frame is a grid.
+
+    Example:
+        >>> Block("velocity", [[1, -1, 1]], size=3, history=2).width
+        6
+    """
+
+    name: str
+    map: Sequence[Any]
+    size: int | None = None
+    names: Sequence[str] | None = None
+    history: int = 1
+    layout: str = "frames"
+    shape: tuple[int, int] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many numbers one frame has."""
+        if self.names is not None:
+            return len(self.names)
+        if self.shape is not None:
+            return int(self.shape[0]) * int(self.shape[1])
+        return int(self.size or 0)
+
+    @property
+    def width(self) -> int:
+        """How many columns of the vector the block takes: those of all frames."""
+        return self.count * self.history
+
+    def labels(self) -> tuple[str, ...]:
+        """A name for every column: the block's, the number's and, where there are several, the frame's."""
+        if self.names is not None:
+            inside = [f"{self.name} {name}" for name in self.names]
+        elif self.shape is not None:
+            inside = [f"{self.name}[{i},{j}]" for i in range(self.shape[0]) for j in range(self.shape[1])]
+        else:
+            inside = [f"{self.name}[{i}]" for i in range(self.count)]
+        if self.history == 1:
+            return tuple(inside)
+        if self.layout == "frames":
+            return tuple(f"{label}, frame {k}" for k in range(self.history) for label in inside)
+        return tuple(f"{label}, frame {k}" for label in inside for k in range(self.history))
+
+
+def is_blocks(written: Any) -> bool:
+    """Whether what a user wrote for a part of a symmetry is a list of blocks, or a table with one."""
+    if isinstance(written, Mapping):
+        return "blocks" in written
+    return isinstance(written, list | tuple) and bool(written) and all(isinstance(item, Block) for item in written)
+
+
+def parse_blocks(written: Any, part: str, generators: int) -> tuple[Block, ...]:
+    """Read blocks and check each for itself.
+
+    Args:
+        written: `{"blocks": [...]}`, or a list of `Block`.
+        part: "observation", "action" or "state", for messages.
+        generators: how many entries every map must have.
+
+    Returns:
+        The blocks, their maps parsed into entries on one frame.
+
+    Raises:
+        SpecError: a field that is missing, unknown or of the wrong kind; every message names the block.
+
+    Example:
+        >>> blocks = parse_blocks({"blocks": [{"name": "v", "size": 2, "map": [[1, -1]]}]}, "observation", 1)
+        >>> blocks[0].map[0].sign
+        array([ 1, -1])
+    """
+    items = written["blocks"] if isinstance(written, Mapping) else written
+    if isinstance(written, Mapping) and set(written) != {"blocks"}:
+        others = ", ".join(sorted(set(written) - {"blocks"}))
+        raise SpecError(f"has fields beside its blocks: {others}.", where=part)
+    if not isinstance(items, list | tuple) or not items:
+        raise SpecError(f"expected a list of blocks, got {items!r}.", where=f"{part}.blocks")
+    blocks = tuple(_parsed(_block(item, part, i), part, generators) for i, item in enumerate(items))
+    seen: set[str] = set()
+    for block in blocks:
+        if block.name in seen:
+            raise SpecError(f"two blocks are called {block.name!r}.", where=f"{part}.blocks")
+        seen.add(block.name)
+    return blocks
+
+
+def _block(item: Any, part: str, position: int) -> Block:
+    if isinstance(item, Block):
+        return item
+    where = f"{part}.blocks[{position}]"
+    if not isinstance(item, Mapping):
+        raise SpecError(f"expected a table with name, size and map, got {item!r}.", where=where)
+    known = [one.name for one in fields(Block)]
+    unknown = [key for key in item if key not in known]
+    missing = [key for key in ("name", "map") if key not in item]
+    if unknown:
+        raise SpecError(f"has unknown fields {', '.join(unknown)}.", where=where, remedy=suggestion(unknown[0], known))
+    if missing:
+        raise SpecError(f"is missing {', '.join(missing)}.", where=where, remedy=f"Fields are {', '.join(known)}.")
+    return Block(**item)
+
+
+def _parsed(block: Block, part: str, generators: int) -> Block:
+    where = f"{part} block {block.name!r}"
+    _check_fields(block, where)
+    maps = block.map
+    if not isinstance(maps, list | tuple) or len(maps) != generators:
+        given = len(maps) if isinstance(maps, list | tuple) else repr(maps)
+        raise SpecError(
+            f"expected a map with one entry per generator, {generators} in all, got {given}.",
+            where=where,
+            remedy="Write a list: map = [first generator's entry, ...].",
+        )
+    entries = [_entry(block, item, f"{where}, map[{i}]") for i, item in enumerate(maps)]
+    changes = {one.name: getattr(block, one.name) for one in fields(Block)}
+    return Block(**{**changes, "map": tuple(entries)})
+
+
+def _check_fields(block: Block, where: str) -> None:
+    if not isinstance(block.name, str) or not block.name.strip():
+        raise SpecError(f"expected a name, got {block.name!r}.", where=where)
+    if block.names is not None and not _are_names(block.names):
+        raise SpecError(f"expected names that differ, got {block.names!r}.", where=where)
+    if block.shape is not None and not (
+        isinstance(block.shape, list | tuple) and len(block.shape) == 2 and all(_is_count(side) for side in block.shape)
+    ):
+        raise SpecError(f"expected shape = [rows, columns], got {block.shape!r}.", where=where)
+    if block.size is not None and not _is_count(block.size):
+        raise SpecError(f"expected a size of 1 or more, got {block.size!r}.", where=where)
+    if block.names is None and block.shape is None and block.size is None:
+        raise SpecError("says neither size, nor names, nor shape.", where=where, remedy="Write size = n.")
+    if block.size is not None and block.size != block.count:
+        raise SpecError(f"says size {block.size}, but its names or shape make {block.count}.", where=where)
+    if block.names is not None and block.shape is not None:
+        raise SpecError("has names and a shape; expected one of them.", where=where)
+    if not _is_count(block.history):
+        raise SpecError(f"expected a history of 1 frame or more, got {block.history!r}.", where=where)
+    if block.layout not in _LAYOUTS:
+        raise SpecError(
+            f"expected layout 'frames' or 'components', got {block.layout!r}.",
+            where=where,
+            remedy=suggestion(str(block.layout), _LAYOUTS),
+        )
+
+
+def _are_names(names: Any) -> bool:
+    listed = isinstance(names, list | tuple) and bool(names) and all(isinstance(name, str) for name in names)
+    return listed and len(set(names)) == len(names)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _entry(block: Block, written: Any, where: str) -> Entry:
+    if isinstance(written, Mapping) and not ({"matrix", "signs"} & set(written)):
+        return _by_name(block, written, where)
+    entry = parse_entry(written, where)
+    if isinstance(entry, SpatialEntry):
+        entry = _on_grid(block, entry, where)
+    if isinstance(entry, IdentityEntry):
+        return AffineEntry(index=np.arange(block.count), sign=np.ones(block.count, dtype=np.int64))
+    if isinstance(entry, AffineEntry) and entry.dim != block.count:
+        raise SpecError(f"acts on {entry.dim} numbers, but the block has {block.count}.", where=where)
+    if not isinstance(entry, AffineEntry | FunctionEntry):
+        raise SpecError(f"expected a map of {block.count} numbers, got {written!r}.", where=where)
+    return entry
+
+
+def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntry:
+    if block.names is None:
+        raise SpecError("maps names, but the block has none.", where=where, remedy="Give names = [...].")
+    names = list(block.names)
+    index, sign = np.arange(len(names)), np.ones(len(names), dtype=np.int64)
+    for source, image in written.items():
+        target = image.lstrip("+-") if isinstance(image, str) else str(image)
+        for name in (source, target):
+            if name not in names:
+                raise SpecError(
+                    f"names {name!r}, which is not in the block.", where=where, remedy=suggestion(name, names)
+                )
+        index[names.index(source)] = names.index(target)
+        sign[names.index(source)] = -1 if str(image).startswith("-") else 1
+    twice = sorted({names[i] for i in index if (index == i).sum() > 1})
+    if twice:
+        raise SpecError(
+            f"sends several components to {', '.join(twice)}.",
+            where=where,
+            remedy='A component that swaps needs both directions: { a = "b", b = "a" }.',
+        )
+    return AffineEntry(index=index, sign=sign)
+
+
+def _on_grid(block: Block, entry: SpatialEntry, where: str) -> AffineEntry:
+    if block.shape is None:
+        raise SpecError(
+            f"{entry.operator!r} acts on a grid, but the block has no shape.",
+            where=where,
+            remedy="Write shape = [rows, columns].",
+        )
+    rows, columns = block.shape
+    source = SPATIAL_OPERATORS[entry.operator](np.arange(rows * columns).reshape(rows, columns))
+    if source.shape != (rows, columns):
+        raise SpecError(f"{entry.operator!r} needs a square grid, the block has {rows}x{columns}.", where=where)
+    index = np.empty(rows * columns, dtype=np.int64)
+    index[source.reshape(-1)] = np.arange(rows * columns)
+    return AffineEntry(index=index, sign=np.ones(rows * columns, dtype=np.int64))
+
+
+def frame_entry(block: Block, generator: int) -> Entry:
+    """The entry of one generator on all frames of a block, `block.width` numbers.
+
+    Args:
+        block: parsed.
+        generator: its position.
+
+    Returns:
+        An affine map, or a callable on the block's columns.
+    """
+    entry: Entry = block.map[generator]
+    if block.history == 1 or not isinstance(entry, AffineEntry):
+        return entry
+    frames, count = block.history, block.count
+    slow = block.layout == "frames"
+    columns = (
+        np.arange(frames * count).reshape(frames, count) if slow else np.arange(frames * count).reshape(count, frames).T
+    )
+    offset = None
+    if entry.offset is not None:
+        offset = np.empty(frames * count)
+        offset[columns] = entry.offset
+    if entry.index is not None and entry.sign is not None:
+        index, sign = np.empty(frames * count, dtype=np.int64), np.empty(frames * count, dtype=np.int64)
+        index[columns], sign[columns] = columns[:, entry.index], entry.sign
+        return AffineEntry(index=index, sign=sign, offset=offset)
+    matrix, same = entry.dense(), np.eye(frames)
+    dense = np.asarray(np.kron(same, matrix) if slow else np.kron(matrix, same), dtype=np.float64)
+    return AffineEntry(matrix=dense, offset=offset)
+
+
+def joined_entry(blocks: Sequence[Block], generator: int) -> Entry:
+    """The entry of one generator on the whole vector.
+
+    Args:
+        blocks: parsed.
+        generator: its position.
+
+    Returns:
+        A signed permutation where every block is one; a callable where one block has one.
+
+    Example:
+        >>> blocks = parse_blocks([Block("p", [[1, 0]], size=2), Block("v", [[-1]], size=1)], "state", 1)
+        >>> joined_entry(blocks, 0).apply(np.array([1.0, 2.0, 3.0]))
+        array([ 2.,  1., -3.])
+    """
+    entries = [frame_entry(block, generator) for block in blocks]
+    affine = [entry for entry in entries if isinstance(entry, AffineEntry)]
+    if len(affine) < len(entries):
+        return FunctionEntry(_Piecewise(blocks, entries))
+    offset = np.concatenate([np.zeros(one.dim) if one.offset is None else one.offset for one in affine])
+    starts = np.cumsum([0, *(one.dim for one in affine)])
+    if all(one.index is not None for one in affine):
+        index = np.concatenate(
+            [one.index + start for one, start in zip(affine, starts, strict=False) if one.index is not None]
+        )
+        sign = np.concatenate([one.sign for one in affine if one.sign is not None])
+        return AffineEntry(index=index, sign=sign, offset=offset if offset.any() else None)
+    matrix = np.zeros((starts[-1], starts[-1]))
+    for one, start in zip(affine, starts, strict=False):
+        matrix[start : start + one.dim, start : start + one.dim] = one.dense()
+    return AffineEntry(matrix=matrix, offset=offset if offset.any() else None)
+
+
+class _Piecewise:
+    """Blocks mapped one by one; what a callable entry gets is its own columns, flattened."""
+
+    def __init__(self, blocks: Sequence[Block], entries: Sequence[Entry]) -> None:
+        self._blocks = blocks
+        self._entries = entries
+        self.__name__ = "of the blocks " + ", ".join(block.name for block in blocks)
+
+    def __call__(self, value: Any, *context: Any) -> Any:
+        array = np.asarray(value)
+        flat, pieces, start = array.reshape(-1), [], 0
+        for block, entry in zip(self._blocks, self._entries, strict=True):
+            part = flat[start : start + block.width]
+            start += block.width
+            image = entry.apply(part) if isinstance(entry, AffineEntry) else _called(entry, part.copy(), context)
+            pieces.append(np.asarray(image).reshape(-1))
+        return np.concatenate(pieces).astype(array.dtype).reshape(array.shape)
+
+
+def _called(entry: Entry, part: Any, context: tuple[Any, ...]) -> Any:
+    if not isinstance(entry, FunctionEntry):
+        raise SpecError(f"expected a callable, got {type(entry).__name__}.", where="block")
+    return entry.function(part, *context)
+
+
+def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
+    """Refuse blocks that do not cover a vector, naming the columns that are left over or missing.
+
+    Args:
+        blocks: parsed.
+        size: of the vector.
+        part: "observation", "action" or "state".
+
+    Raises:
+        SpecError: the widths do not add up to `size`.
+
+    Example:
+        >>> check_columns([Block("v", [[1, 1]], size=2)], 2, "observation")
+    """
+    total = sum(block.width for block in blocks)
+    if total == size:
+        return
+    table, start = [], 0
+    for block in blocks:
+        table.append(f"{block.name}: columns {start} to {start + block.width - 1}")
+        start += block.width
+    if total < size:
+        rest = f"columns {total} to {size - 1} are left over" if size - total > 1 else f"column {total} is left over"
+    else:
+        rest = f"the last block ends {total - size} columns beyond the vector"
+    raise SpecError(
+        f"the blocks make {total} columns, the space has {size}: {rest} ({'; '.join(table)}).",
+        where=f"{part}.blocks",
+        remedy="Correct a size or history, or add the block that is missing.",
+    )
+
+
+def labels_of(blocks: Sequence[Block]) -> tuple[str, ...]:
+    """A name for every column of the vector."""
+    return tuple(label for block in blocks for label in block.labels())
