@@ -18,6 +18,7 @@ import numpy as np
 from symcheck.engine.environments.control import Control, identity_control
 from symcheck.engine.environments.distribution import DistributionEvidence
 from symcheck.engine.environments.evidence import Evidence, Workbench
+from symcheck.engine.environments.labels import labelled
 from symcheck.engine.environments.paired import BY_HAND, PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
@@ -107,6 +108,8 @@ def prepare(
     bound = symmetry.bind(env.observation_space, env.action_space)
     env.action_space.seed(options.seed)
     stepper = Stepper(env, find_state_access(env.unwrapped), label, seed=_seed(options.seed, label))
+    stepper.codec.coordinates = labelled(stepper.codec.coordinates, bound.column_labels("observation"))
+    stepper.action_codec.coordinates = labelled(stepper.action_codec.coordinates, bound.column_labels("action"))
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 0]))
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
