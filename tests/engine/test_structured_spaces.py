@@ -136,7 +136,7 @@ VIEWS: dict[str, tuple[spaces.Space[Any], Any, Any]] = {
     ),
     "multi-binary": (
         spaces.MultiBinary(6),
-        lambda x: np.concatenate([x > 0, x < 0]).astype(np.int8),
+        lambda x: np.concatenate([x > 0.2, x < -0.2]).astype(np.int8),
         lambda obs: obs[[3, 4, 5, 0, 1, 2]],
     ),
     "multi-discrete": (
@@ -152,12 +152,19 @@ VIEWS: dict[str, tuple[spaces.Space[Any], Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("method", ["paired", "trajectory"])
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("view", "method"),
+    [
+        *((view, "paired") for view in VIEWS),
+        ("sequence", "trajectory"),
+        ("multi-binary", "trajectory"),
+        *(pytest.param(view, "trajectory", marks=pytest.mark.slow) for view in VIEWS),
+    ],
+)
 def test_claims_about_structured_observations_are_judged(view: str, method: str) -> None:
     space, show, mirror = VIEWS[view]
     claim = Symmetry("mirror", catalog.cyclic(2), [mirror], [[1, 0]], state=[[-1, -1, -1]])
-    options = EnvOptions(samples=800, method=method)  # type: ignore[arg-type]
+    options = EnvOptions(samples=1200 if method == "trajectory" else 200, method=method)  # type: ignore[arg-type]
 
     def verdicts(wind: float) -> dict[str, str]:
         make = lambda: gym.wrappers.TimeLimit(Flock(space, show, wind), 20)  # noqa: E731

@@ -245,20 +245,24 @@ def elements(space: spaces.Sequence, value: Any) -> list[Any]:
     return [item.item() if isinstance(item, np.ndarray | np.generic) and item.ndim == 0 else item for item in items]
 
 
-def _sequence_leaves(child: spaces.Space[Any], items: Sequence[Any]) -> list[Vector]:
+def _sequence_leaves(child: spaces.Space[Any], items: Any) -> list[Vector]:
     """Length, the first elements, and the sum of all others weighted by their place: any that moves is seen."""
-    empty = _empty(child)
-    flat = [np.concatenate([leaf.reshape(-1) for leaf in _leaves(child, item)]) for item in items]
-    first = [*flat[:_ELEMENTS], *[empty] * (_ELEMENTS - len(flat))]
-    rest = sum(((k + 1) * finite(one) for k, one in enumerate(flat[_ELEMENTS:])), np.zeros_like(empty))
-    return [np.array([float(len(flat))]), *first, rest]
+    empty, count = _empty(child), len(items)
+    if isinstance(child, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        flat = np.asarray(items, dtype=np.float64).reshape(count, len(empty))
+    else:
+        flat = np.array([np.concatenate([leaf.reshape(-1) for leaf in _leaves(child, item)]) for item in items])
+    block = np.tile(empty, (_ELEMENTS, 1))
+    block[: min(count, _ELEMENTS)] = flat[:_ELEMENTS] if count else block[:0]
+    rest = np.arange(1, max(count - _ELEMENTS, 0) + 1) @ finite(flat[_ELEMENTS:]) if count > _ELEMENTS else 0 * empty
+    return [np.array([float(count)]), block, rest]
 
 
 def _graph_leaves(space: spaces.Graph, value: Any) -> list[Vector]:
-    leaves = _sequence_leaves(space.node_space, list(value.nodes))
+    leaves = _sequence_leaves(space.node_space, value.nodes)
     if space.edge_space is not None:
-        leaves += _sequence_leaves(space.edge_space, [] if value.edges is None else list(value.edges))
-    return leaves + _sequence_leaves(_LINK, [] if value.edge_links is None else list(value.edge_links))
+        leaves += _sequence_leaves(space.edge_space, [] if value.edges is None else value.edges)
+    return leaves + _sequence_leaves(_LINK, [] if value.edge_links is None else value.edge_links)
 
 
 def _one_of_leaves(space: Any, value: Any) -> list[Vector]:
