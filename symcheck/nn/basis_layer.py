@@ -129,14 +129,19 @@ class BasisLayer(EquivariantModule):
         """
         if torch.is_grad_enabled() or torch.compiler.is_compiling():
             return None
-        coefficients, biases, kept = self.weight_coefficients, self.bias_coefficients, self._kept
-        if kept is not None and kept.holds(coefficients, biases):
+        kept, parameters = self._kept, self._parameters  # not by attribute: modules take half a microsecond for one
+        if kept is not None and kept.holds(parameters.get("weight_coefficients"), parameters.get("bias_coefficients")):
             return kept
-        if not self._may_keep(coefficients):
+        coefficients, biases = self.weight_coefficients, self.bias_coefficients
+        if not self._may_keep(coefficients) or (biases is not None and not self._may_keep(biases)):
             return None
         weight, bias = self._expand()
-        self._kept = Kept.of(self._weights.to_plain(weight), bias, coefficients, biases)
+        self._kept = Kept.of(self._for_product(weight), bias, coefficients, biases)
         return self._kept
+
+    def _for_product(self, weight: Tensor) -> Tensor:
+        """The weight as the forward pass uses a kept one."""
+        return self._weights.to_plain(weight)
 
     def _may_keep(self, coefficients: Tensor) -> bool:
         if type(coefficients) is not nn.Parameter or coefficients.is_inference() or is_tracing():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -10,10 +12,13 @@ from symcheck.errors import SymcheckError
 from symcheck.intertwiners.basis import Kind
 from symcheck.intertwiners.build import intertwiner_basis
 from symcheck.nn.basis_layer import BasisLayer, Init, is_tracing
-from symcheck.nn.expansion import BiasExpansion, LinearExpansion
+from symcheck.nn.expansion import BiasExpansion, LinearExpansion, linear_expansion
 from symcheck.nn.field_type import FieldType, check_channels, require_match
+from symcheck.nn.kept import Kept
 from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
+
+Shape = tuple[int, ...]
 
 
 class BasisLinear(BasisLayer):
@@ -47,6 +52,8 @@ class BasisLinear(BasisLayer):
     Source: E. van der Pol et al., "MDP Homomorphic Networks" (2020), section 4.
     """
 
+    _weights: LinearExpansion
+
     def __init__(
         self,
         rho_in: Representation,
@@ -60,24 +67,51 @@ class BasisLinear(BasisLayer):
     ) -> None:
         channels_in = check_channels(channels_in, "channels_in")
         channels_out = check_channels(channels_out, "channels_out")
-        weights = LinearExpansion(intertwiner_basis(rho_in, rho_out, kind=basis), channels_out, channels_in)
+        weights = linear_expansion(intertwiner_basis(rho_in, rho_out, kind=basis), channels_out, channels_in)
         super().__init__(weights, bias_expansion(rho_out, channels_out, basis) if bias else None, init=init)
         self.input_type: FieldType = FieldType(rho_in, channels_in)
         self.output_type = FieldType(rho_out, channels_out)
         self._out = (channels_out, rho_out.dim)
         self._in = (channels_in, rho_in.dim)
+        self._seen: tuple[Shape, int, int, Shape] = ((-1,), 0, 0, ())
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (..., channels_in, dim_in) to (..., channels_out, dim_out)."""
-        if type(x) is Tensor and not is_tracing() and x.shape[-2:] != self._in:
-            self._refuse(x)
         kept = self.kept()
+        if kept is None or type(x) is not Tensor or is_tracing():
+            return self._recorded(x, kept)
+        given, rows, columns, made = self._seen
+        if x.shape != given:
+            rows, columns, made = self._see(x)
+        flat, bias = x.reshape(rows, columns), kept.bias
+        return (torch.mm(flat, kept.weight) if bias is None else bias.addmm(flat, kept.weight)).view(*made)
+
+    def _recorded(self, x: Tensor, kept: Kept | None) -> Tensor:
+        """The same through operations of torch alone, for autograd, `torch.func`, compilers and tracers."""
+        eager = type(x) is Tensor and not is_tracing()
+        if eager and x.shape[-2:] != self._in:
+            self._refuse(x)
         if kept is None:
             weight, bias = self._expand()
-            flat = functional.linear(x.transpose(-2, -1).flatten(-2), weight, bias)
+            x = x.transpose(-2, -1) if self._weights.component_major else x
         else:
-            flat = functional.linear(x.flatten(-2), kept.weight, kept.bias)
-        return torch.unflatten(flat, -1, self._out)
+            weight, bias = kept.weight, kept.bias
+        if eager and bias is not None and x.ndim == 3:
+            return torch.addmm(bias, x.flatten(1), weight).view(-1, *self._out)
+        return torch.unflatten(functional.linear(x.flatten(-2), weight.t(), bias), -1, self._out)
+
+    def _for_product(self, weight: Tensor) -> Tensor:
+        """Channel-major, for a product from the right."""
+        return self._weights.to_plain(weight).t()
+
+    def _see(self, x: Tensor) -> tuple[int, int, Shape]:
+        """Rows, columns and output shape of one matrix product for this input's shape, remembered for the next one."""
+        if x.shape[-2:] != self._in:
+            self._refuse(x)
+        lead = x.shape[:-2]
+        rows, columns, made = lead.numel(), math.prod(self._in), (*lead, *self._out)
+        self._seen = x.shape, rows, columns, made
+        return rows, columns, made
 
     def _refuse(self, x: Tensor) -> None:
         raise SymcheckError(
