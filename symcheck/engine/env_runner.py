@@ -22,7 +22,6 @@ from symcheck.engine.environments.axioms import judge_axioms, only_data
 from symcheck.engine.environments.choice import Chosen, choose_method, prepare
 from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.pairs import Part
-from symcheck.engine.environments.start import judge_start
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
@@ -88,7 +87,7 @@ class EnvContext:
         """The verdict on the start distribution."""
         evidence = self.chosen.evidence
         own = getattr(evidence, "judge_start", None)
-        return own(name) if own is not None else judge_start(name, self.bench)
+        return own(name) if own is not None else self.chosen.start.judge(name)
 
     @property
     def claims_start(self) -> bool:

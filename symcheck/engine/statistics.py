@@ -72,6 +72,35 @@ def _binomial_tail(most: int, n: int, p: float) -> float:
     return min(1.0, math.exp(top) * sum(math.exp(log - top) for log in logs))
 
 
+def holm(p_values: Sequence[float], alpha: float) -> list[float]:
+    """The level at which each of several tests is judged, so that any true claim is rejected with probability alpha.
+
+    The i-th smallest of k p-values is compared with alpha / (k - i + 1), as long as all smaller ones reject; the first
+    that does not, and all above it, are compared with the level at which the procedure stopped.
+
+    Args:
+        p_values: of k tests, each valid by itself; they may depend on each other in any way.
+        alpha: probability of a false rejection among all of them.
+
+    Returns:
+        k levels, in the order of the p-values: a test rejects where its p-value is at most its level.
+
+    Example:
+        >>> holm([0.04, 0.001, 0.015], 0.03)
+        [0.03, 0.01, 0.015]
+
+    Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
+    """
+    count = len(p_values)
+    levels = [0.0] * count
+    level, rejecting = alpha / max(1, count), True
+    for place, i in enumerate(sorted(range(count), key=lambda i: p_values[i])):
+        level = alpha / (count - place) if rejecting else level
+        rejecting = rejecting and p_values[i] <= level
+        levels[i] = level
+    return levels
+
+
 @dataclass(frozen=True)
 class SignFlipTest:
     """Result of flipping the signs of whole rows.
@@ -85,6 +114,11 @@ class SignFlipTest:
     p_value: float
     statistics: Vector
     critical: float
+
+    @property
+    def live(self) -> bool:
+        """Whether any pattern of flips could have rejected: false where every difference is 0."""
+        return math.isfinite(self.critical)
 
 
 def sign_flip_test(differences: Vector, *, level: float, rng: np.random.Generator) -> SignFlipTest:
@@ -131,6 +165,7 @@ class SwapTest:
         detectable: the mean shift, in standard deviations, that is found with 90% power at the level given.
         needed: pairs that would find the difference seen with 90% power.
         coordinates: all coordinates that differ by themselves at the level, each once, most different first.
+        live: whether any pattern of swaps could have rejected: false where the two samples never differ.
     """
 
     p_value: float
@@ -143,6 +178,7 @@ class SwapTest:
     detectable: float
     needed: int
     coordinates: tuple[int, ...]
+    live: bool = True
 
 
 def swap_test(
@@ -217,6 +253,7 @@ def swap_test(
         (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0,
         math.ceil(n * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > test.critical else 0,
         tuple(dict.fromkeys(described[i][1] for i in over if described[i][2] != "product")),
+        test.live,
     )
 
 

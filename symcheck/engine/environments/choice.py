@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from symcheck.engine.environments.budget import Budget
 from symcheck.engine.environments.control import Control, identity_control
 from symcheck.engine.environments.distribution import DistributionEvidence
 from symcheck.engine.environments.evidence import Evidence, Workbench
@@ -24,6 +25,7 @@ from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
 from symcheck.engine.environments.pool import Pool, gather
 from symcheck.engine.environments.screen import applicable
+from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.environments.stepper import Stepper
 from symcheck.engine.environments.tabular import TabularEvidence, table_of
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
@@ -48,11 +50,13 @@ class Chosen:
         bench: what the methods share.
         evidence: of the chosen method.
         reason: why it was chosen.
+        start: about the start distribution, where the method has no judgement of its own.
     """
 
     bench: Workbench
     evidence: Evidence
     reason: str
+    start: StartEvidence
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def prepare(
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 0]))
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
-    bench = Workbench(pairs, Pool(), options, emit, deadline, words, level=options.alpha)
+    bench = Workbench(pairs, Pool(), options, emit, deadline, words, Budget(options.alpha))
     bench.model = _model(bench)
     if bench.model is None:  # every pair is kept
         fitting = max(1, _MOST_NUMBERS // stepper.codec.coordinates.dim)
@@ -160,11 +164,12 @@ def _seed(seed: int, label: str) -> int:
 def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     method = bench.options.method
     placement = bench.pairs.placement
+    start = StartEvidence(bench)
     table = table_of(bench.pairs.stepper.env) if method in ("auto", "exact") else None
     if table is not None:
-        start = getattr(bench.pairs.stepper.base, "initial_state_distrib", None)
+        law = getattr(bench.pairs.stepper.base, "initial_state_distrib", None)
         reason = f"exact: a finite MDP of {len(table)} states whose probabilities are known, enumerated"
-        return Chosen(bench, TabularEvidence(bench, table, start), reason)
+        return Chosen(bench, TabularEvidence(bench, table, law), reason, start)
     if method == "exact":
         raise OptionError(
             "the exact method needs a finite MDP with known probabilities, which this environment does not show.",
@@ -172,54 +177,51 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
             remedy="Use --method auto.",
         )
     if placement.kind is None or method == "trajectory":
-        return _black_box(bench)
+        return _black_box(bench, start)
     control = identity_control(bench.pairs.stepper, bench.pool, rng)
     bench.pairs.stepper.reset_first = control.reset_first
     if control.behaviour == "leaky":
-        _share_alpha(bench, statistical_parts=0)
-        return Chosen(bench, NoEvidence(control.text), control.text)
+        return Chosen(bench, NoEvidence(control.text), control.text, start)
     if method == "distribution" or (method == "auto" and control.behaviour == "stochastic"):
-        return _distribution(bench, control)
-    return _paired(bench, control)
+        return _distribution(bench, control, start)
+    return _paired(bench, control, start)
 
 
-def _paired(bench: Workbench, control: Control) -> Chosen:
-    _share_alpha(bench, statistical_parts=3 if control.caution else 0)
-    source = bench.pairs.placement.access.source
+def _source(bench: Workbench) -> str:
+    """Where state access comes from, and what it does not restore."""
+    access = bench.pairs.placement.access
+    return f"{access.source}; not restored: {access.inexact}" if access.inexact else access.source
+
+
+def _paired(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:
+    source = _source(bench)
     if control.behaviour == "stochastic":
         why = f"{control.text}; pairs of single outcomes cannot be compared. Decide with --method distribution"
-        return Chosen(bench, NoEvidence(why, "paired"), why)
+        return Chosen(bench, NoEvidence(why, "paired"), why, start)
     bench.caution = control.caution
     bench.noise = control.noise
     reason = f"paired: the state can be set ({source}) and steps repeat ({control.text})"
-    return Chosen(bench, PairedEvidence(bench, model=bench.model), reason)
+    return Chosen(bench, PairedEvidence(bench, model=bench.model, start=start), reason, start)
 
 
-def _distribution(bench: Workbench, control: Control) -> Chosen:
+def _distribution(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:
     everything: frozenset[Part] = frozenset(("reward", "transition", "termination"))
     stochastic = control.behaviour == "stochastic"
     repeating = control.repeating if stochastic else everything - {"transition"}
-    _share_alpha(bench, statistical_parts=len(everything))  # what seemed to repeat may still turn out random
-    source = bench.pairs.placement.access.source
+    source = _source(bench)
     bench.caution = control.caution
     reason = f"distribution: the state can be set ({source}) and {control.text}"
-    return Chosen(bench, DistributionEvidence(bench, repeating), reason)
+    return Chosen(bench, DistributionEvidence(bench, repeating), reason, start)
 
 
-def _black_box(bench: Workbench) -> Chosen:
+def _black_box(bench: Workbench, start: StartEvidence) -> Chosen:
     if bench.options.method in ("paired", "distribution"):
         raise OptionError(
             f"--method {bench.options.method} needs to set the environment's state: {bench.pairs.placement.why_not}.",
             where="--method",
             remedy="Register access with symcheck.register_state_access, or use --method trajectory.",
         )
-    _share_alpha(bench, statistical_parts=3)
     asked = bench.options.method == "trajectory"
     why = "asked for" if asked else bench.pairs.placement.why_not
-    return Chosen(bench, TrajectoryEvidence(bench), f"trajectory: {why}; whole episodes are the independent unit")
-
-
-def _share_alpha(bench: Workbench, *, statistical_parts: int) -> None:
-    """Divide the run's alpha evenly over its statistical tests (Bonferroni): parts and start, times generators."""
-    tests = statistical_parts + int(bench.pairs.bound.symmetry.initial)
-    bench.level = bench.options.alpha / max(1, tests * len(bench.words))
+    reason = f"trajectory: {why}; whole episodes are the independent unit"
+    return Chosen(bench, TrajectoryEvidence(bench, start), reason, start)

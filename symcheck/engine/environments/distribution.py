@@ -12,15 +12,18 @@ What repeats although the dynamics are random (a constant reward) is judged by t
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Vector, finite, scalar_coordinate
-from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
+from symcheck.engine.environments.evidence import EQUATIONS, UNITS, Workbench, shift_bound
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Comparison, Measurement, Part
+from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.stepper import numeric, shown
 from symcheck.engine.results import Counterexample, PropertyResult
@@ -48,26 +51,48 @@ class DistributionEvidence:
         self.bench = bench
         self.paired = PairedEvidence(bench, repeats=_REPEATS)
         self._repeating = repeating
+        self._facts: dict[Part, PropertyResult] = {}
+        self._laws: dict[Part, tuple[Comparison, dict[Word, SwapTest]]] = {}
+        for part in EQUATIONS:
+            bench.budget.add(part, functools.partial(self._handed, part), planned=len(bench.words))
+
+    def _handed(self, part: Part) -> dict[Word, Handed]:
+        if self._fact(part) is not None:
+            return {}  # what was decided pair by pair spends nothing
+        return {word: Handed(test.p_value, test.live) for word, test in self._tested(part)[1].items()}
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
-        if part in self._repeating or part == "observation":
-            result = self.paired.judge(name, part)
-            if result.verdict != "undecided":
-                return result
-        return self._compare(name, part, self.paired.measured)
+        fact = self._fact(part)
+        return self._compare(name, part) if fact is None else dataclasses.replace(fact, name=name)
 
-    def _compare(self, name: str, part: Part, measured: Measurement) -> PropertyResult:
-        comparison = indicators(observed_part(self.bench, self.paired.pairs.comparison(part, measured)))
-        words = [case.word for case in measured.cases]
-        rng = self.bench.rng(f"swaps of {part}")
-        covariates = image_covariates(self.bench, measured)
-        tests = {}
-        for word in dict.fromkeys(words):
-            rows = np.array([i for i, other in enumerate(words) if other == word])
-            tests[word] = _test(comparison, covariates.rows(rows), rows, self.bench.level, rng)
+    def _fact(self, part: Part) -> PropertyResult | None:
+        """The verdict pair by pair, where the part repeats; swaps do not change whether it is decided."""
+        if part not in self._repeating and part != "observation":
+            return None
+        if part not in self._facts:
+            self._facts[part] = self.paired.judge(part, part)
+        return None if self._facts[part].verdict == "undecided" else self._facts[part]
+
+    def _tested(self, part: Part) -> tuple[Comparison, dict[Word, SwapTest]]:
+        if part not in self._laws:
+            measured = self.paired.measured
+            comparison = indicators(observed_part(self.bench, self.paired.pairs.comparison(part, measured)))
+            words = [case.word for case in measured.cases]
+            rng = self.bench.rng(f"swaps of {part}")
+            covariates = image_covariates(self.bench, measured)
+            tests = {}
+            for word in dict.fromkeys(words):
+                rows = np.array([i for i, other in enumerate(words) if other == word])
+                tests[word] = _test(comparison, covariates.rows(rows), rows, self.bench.level, rng)
+            self._laws[part] = (comparison, tests)
+        return self._laws[part]
+
+    def _compare(self, name: str, part: Part) -> PropertyResult:
+        comparison, tests = self._tested(part)
+        words = [case.word for case in self.paired.measured.cases]
         word = min(tests, key=lambda one: tests[one].p_value)
-        test = tests[word]
+        test, level = tests[word], self.bench.budget.level(part, word)
         result = PropertyResult(
             name,
             "passed",
@@ -77,10 +102,10 @@ class DistributionEvidence:
             p_value=test.p_value,
             detail=(
                 f"{len(words)} pairs of independent outcomes, from {self.bench.pool.region()}; swap test at level "
-                f"{self.bench.level:.2g} per generator, features of each coordinate and where it depends on s and a."
+                f"{level:.2g}, features of each coordinate and where it depends on s and a."
             ),
         )
-        if test.p_value <= self.bench.level:
+        if test.p_value <= level:
             rows = np.array([i for i, other in enumerate(words) if other == word])
             return self._failed(result, part, comparison, rows, test, self.bench.pairs.bound.label(word))
         if self.bench.interrupted or len(words) < self.bench.options.samples // 2:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from symcheck.engine.environments.budget import Budget
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.pool import Pool
 from symcheck.engine.events import Emit, Progress
@@ -23,6 +24,7 @@ UNITS: dict[Part, str] = {
     "transition": "max norm over next-state coordinates",
     "termination": "terminated on one side only",
 }
+EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
 CLAIMS: dict[Part, str] = {
     "observation": "obs(g s) = g obs(s)",
     "reward": "R(g s, g a) = R(s, a)",
@@ -53,7 +55,7 @@ class Workbench:
         emit: where progress goes.
         deadline: `time.monotonic()` value after which no new batch starts; None for no limit.
         words: the elements that are tested: the generators.
-        level: the significance level of one statistical test, after the budget of the run was divided.
+        budget: alpha of the run, and the statistical tests that share it.
         caution: why a pass may not be believed ("hidden state ..."); "" where nothing is known against it.
         diagnose: whether likely causes are looked for.
         noise: largest difference between repeated steps, per part.
@@ -67,7 +69,7 @@ class Workbench:
     emit: Emit
     deadline: float | None
     words: tuple[tuple[int, ...], ...]
-    level: float
+    budget: Budget
     caution: str = ""
     diagnose: bool = True
     noise: dict[Part, float] = field(default_factory=dict)
@@ -77,6 +79,11 @@ class Workbench:
     def rng(self, stream: str) -> np.random.Generator:
         """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""
         return np.random.default_rng([self.options.seed, *stream.encode()])
+
+    @property
+    def level(self) -> float:
+        """The strictest level of a statistical test of this run, for which its swaps must suffice."""
+        return self.budget.smallest
 
     def in_time(self, share: float = 1.0) -> bool:
         """Whether this share of the time budget allows another batch."""

@@ -23,6 +23,7 @@ from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pa
 from symcheck.engine.environments.placement import Situation
 from symcheck.engine.environments.pool import draw_actions
 from symcheck.engine.environments.screen import Screen, Screened, Tally, agrees
+from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.environments.tolerance import Tolerance
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
 from symcheck.engine.options import DEFAULT_SAMPLES
@@ -51,6 +52,22 @@ class _Looked:
     unseen: list[int]
 
 
+@dataclass(frozen=True)
+class _Examined:
+    """One property's pairs: both sides, how far apart and how far allowed, and what a second look found."""
+
+    comparison: Comparison
+    residual: Vector
+    limits: Vector
+    looked: _Looked
+    tie: Tie | None
+
+    @property
+    def refuted(self) -> bool:
+        """Whether some pair violates the property."""
+        return bool(self.looked.confirmed) or self.tie is not None
+
+
 class PairedEvidence:
     """Evidence by stepping both sides of every pair.
 
@@ -59,15 +76,28 @@ class PairedEvidence:
         repeats: how often a violation must repeat on both sides. Where outcomes are random after all, with probability
             p on both sides alike, a false violation repeats with probability at most 4^-repeats.
         model: the environment's batched form, believed only where it agrees bit for bit with what is stepped here.
+        start: evidence about the start distribution, for a second opinion by whole episodes where states that are set
+            may not be whole; None for no second opinion.
     """
 
     method = "paired"
 
-    def __init__(self, bench: Workbench, *, repeats: int = 3, model: BatchModel | None = None) -> None:
+    def __init__(
+        self,
+        bench: Workbench,
+        *,
+        repeats: int = 3,
+        model: BatchModel | None = None,
+        start: StartEvidence | None = None,
+    ) -> None:
         self.bench = bench
         self._model = model
         self.repeats = repeats
         self.pairs = bench.pairs
+        self._looked: dict[Part, _Examined] = {}
+        # Where setting a state may lose some of it, whole episodes are asked as well.
+        second = start is not None and bool(bench.caution)
+        self._episodes = TrajectoryEvidence(bench, start, needed=self._unrefuted) if second and start else None
 
     @functools.cached_property
     def measured(self) -> Measurement:
@@ -182,16 +212,23 @@ class PairedEvidence:
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
-        measured, tolerance = self.measured, self.tolerance
-        comparison = self.pairs.comparison(part, measured)
-        residual = comparison.residual()
-        limits = tolerance.of(comparison)
-        looked = self._look_again(part, comparison, residual, limits)
-        tie = self._tie(part, comparison, looked)
-        result = self._summary(name, part, comparison, residual, limits, looked)
-        if looked.confirmed or tie is not None:
-            return self._failed(result, part, comparison, looked, tie)
-        return self._not_failed(result, part, looked)
+        seen = self._examined(part)
+        result = self._summary(name, part, seen)
+        if seen.refuted:
+            return self._failed(result, part, seen.comparison, seen.looked, seen.tie)
+        return self._not_failed(result, part, seen.looked)
+
+    def _examined(self, part: Part) -> _Examined:
+        if part not in self._looked:
+            comparison = self.pairs.comparison(part, self.measured)
+            residual, limits = comparison.residual(), self.tolerance.of(comparison)
+            looked = self._look_again(part, comparison, residual, limits)
+            tie = self._tie(part, comparison, looked)
+            self._looked[part] = _Examined(comparison, residual, limits, looked, tie)
+        return self._looked[part]
+
+    def _unrefuted(self, part: Part) -> bool:
+        return not self._examined(part).refuted
 
     def _look_again(self, part: Part, comparison: Comparison, residual: Vector, limits: Vector) -> _Looked:
         over = ~(residual <= limits)
@@ -239,9 +276,8 @@ class PairedEvidence:
                 return tie
         return None
 
-    def _summary(
-        self, name: str, part: Part, comparison: Comparison, residual: Vector, limits: Vector, looked: _Looked
-    ) -> PropertyResult:
+    def _summary(self, name: str, part: Part, seen: _Examined) -> PropertyResult:
+        comparison, residual, limits, looked = seen.comparison, seen.residual, seen.limits, seen.looked
         violations = len(looked.confirmed) + len(looked.unseen) + self._not_asked(part)
         judged = np.ones(len(residual), dtype=bool)
         judged[looked.rounding] = False
@@ -306,14 +342,10 @@ class PairedEvidence:
         small = minimise(self.pairs, start, lambda case: self.violates(part, case))
         return small if self.violates(part, small, carefully=True) else start
 
-    @functools.cached_property
-    def _episodes(self) -> TrajectoryEvidence:
-        return TrajectoryEvidence(self.bench)
-
     def _second_opinion(self, result: PropertyResult, part: Part) -> PropertyResult:
         """Where setting a state loses some of it, whole episodes may still refute the claim; they cannot save it."""
-        other = self._episodes.judge(result.name, part)
-        if other.verdict == "failed":
+        other = None if self._episodes is None else self._episodes.judge(result.name, part)
+        if other is not None and other.verdict == "failed":
             causes = (*other.causes, f"pairs of set states show no violation, but {self.bench.caution}")
             return _with(other, causes=causes)
         return _undecided(result, self.bench.caution)

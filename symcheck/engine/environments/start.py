@@ -7,10 +7,12 @@ coordinate and the moment: "mean of observation[0]: -0.5 against -0.547".
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
 
+from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Coordinates, Vector, finite
 from symcheck.engine.environments.diagnosis import flattened_order
 from symcheck.engine.environments.evidence import Workbench, shift_bound
@@ -23,6 +25,7 @@ from symcheck.engine.statistics import SwapTest, swap_test
 _FEWEST, _MOST = 500, 4000  # pairs of resets
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence
 _WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
+START = "initial"  # the name of its tests in the run's budget
 _UNIT = "standardised difference of the two samples"
 
 
@@ -63,23 +66,47 @@ def draw_starts(bench: Workbench) -> list[StartSample]:
     return samples
 
 
-def judge_start(name: str, bench: Workbench) -> PropertyResult:
-    """The verdict on the start distribution, at the level that the run's budget gives each element.
+class StartEvidence:
+    """Evidence about the start distribution, gathered once and only when it is asked for.
 
     Args:
-        name: the property's name.
-        bench: the environment, with the level of one test.
-
-    Returns:
-        failed where some element's test rejects, else passed with the shift that would have been found.
+        bench: the environment, with the budget of the run; its tests are announced there.
     """
-    samples = draw_starts(bench)
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        if bench.pairs.bound.symmetry.initial:
+            bench.budget.add(START, self._handed, planned=len(bench.words))
+
+    @functools.cached_property
+    def _tested(self) -> list[tuple[StartSample, SwapTest]]:
+        rng = self._bench.rng("swaps of starts")
+        coordinates = self._bench.pairs.stepper.codec.coordinates
+        samples = draw_starts(self._bench)
+        return [(sample, _test(sample, coordinates, self._bench.level, rng)) for sample in samples]
+
+    def _handed(self) -> dict[Word, Handed]:
+        if self._bench.interrupted:
+            return {}
+        return {sample.word: Handed(test.p_value, test.live) for sample, test in self._tested}
+
+    def judge(self, name: str) -> PropertyResult:
+        """The verdict on the start distribution.
+
+        Args:
+            name: the property's name.
+
+        Returns:
+            failed where some element's test rejects, else passed with the shift that would have been found.
+        """
+        return _judged(name, self._bench, self._tested)
+
+
+def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]]) -> PropertyResult:
     coordinates = bench.pairs.stepper.codec.coordinates
-    rng = bench.rng("swaps of starts")
-    tests = [_test(sample, coordinates, bench.level, rng) for sample in samples]
-    at = int(np.argmin([test.p_value for test in tests]))
-    test, sample = tests[at], samples[at]
-    checked = sum(len(one.actual) for one in samples)
+    sample, test = min(tested, key=lambda one: one[1].p_value)
+    level = bench.budget.level(START, sample.word)
+    checked = sum(len(one.actual) for one, _ in tested)
     region = f"{checked} independent pairs of resets"
     result = PropertyResult(
         name,
@@ -89,13 +116,13 @@ def judge_start(name: str, bench: Workbench) -> PropertyResult:
         p_value=test.p_value,
         unit=_UNIT,
         max_residual=test.statistic,
-        detail=f"{region}, each with one member mapped; swap test at level {bench.level:.2g} per generator.",
+        detail=f"{region}, each with one member mapped; swap test at level {level:.2g}.",
     )
-    if not test.p_value <= bench.level and len(sample.actual) < _FEWEST_JUDGED:
+    if not test.p_value <= level and len(sample.actual) < _FEWEST_JUDGED:
         why = "Undecided: the time budget ran out; allow more with --max-time."
         return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
-    if not test.p_value <= bench.level:
-        detectable = max(one.detectable for one in tests)
+    if not test.p_value <= level:
+        detectable = max(one.detectable for _, one in tested)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
     return _failed(result, bench.pairs, sample, test, coordinates)

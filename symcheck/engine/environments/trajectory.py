@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Vector, finite
-from symcheck.engine.environments.evidence import UNITS, Workbench, shift_bound
+from symcheck.engine.environments.evidence import EQUATIONS, UNITS, Workbench, shift_bound
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
-from symcheck.engine.environments.start import judge_start
+from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
 
@@ -66,25 +68,53 @@ class _Groups:
     mapped: list[Transitions]
 
 
+@dataclass(frozen=True)
+class _Tested:
+    """A test of one part under one element, the names of its features, and whether any swaps could have rejected."""
+
+    test: SignFlipTest
+    described: list[str]
+    live: bool
+
+
 class TrajectoryEvidence:
     """Evidence from whole episodes.
 
     Args:
-        bench: the environment (states cannot be set) and the options.
+        bench: the environment (states cannot be set) and the options; the tests are announced in its budget.
+        start: evidence about the start distribution, on which the equations depend here.
+        needed: whether a part is to be tested; asked when the first test of the run is judged.
     """
 
     method = "trajectory"
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(
+        self, bench: Workbench, start: StartEvidence, *, needed: Callable[[Part], bool] = lambda part: True
+    ) -> None:
         self.bench = bench
+        self._needed = needed
+        self._start_evidence = start
+        self._tests: dict[Part, dict[Word, _Tested]] = {}
+        for part in EQUATIONS:
+            bench.budget.add(part, functools.partial(self._handed, part), planned=len(bench.words))
 
     @functools.cached_property
     def _start(self) -> PropertyResult:
-        return judge_start("initial_invariance", self.bench)
+        return self._start_evidence.judge("initial_invariance")
 
-    def judge_start(self, name: str) -> PropertyResult:
-        """The verdict on the start distribution; equations depend on it here."""
-        return dataclasses.replace(self._start, name=name)
+    def _handed(self, part: Part) -> dict[Word, Handed]:
+        if not self._needed(part) or self._fewest < _FEWEST_PAIRS:
+            return {}
+        return {word: Handed(one.test.p_value, one.live) for word, one in self._tested(part).items()}
+
+    @property
+    def _fewest(self) -> int:
+        return min(len(group.plain) for group in self.groups.values())
+
+    def _tested(self, part: Part) -> dict[Word, _Tested]:
+        if part not in self._tests:
+            self._tests[part] = {word: self._test(part, group) for word, group in self.groups.items()}
+        return self._tests[part]
 
     @functools.cached_property
     def groups(self) -> dict[Word, _Groups]:
@@ -140,19 +170,20 @@ class TrajectoryEvidence:
             unit=UNITS[part],
             detail=(
                 f"{episodes} episodes ({steps} transitions, at most {_LONGEST} an episode) of the uniform policy, half "
-                f"of them mapped; whole episodes are swapped, at level {self.bench.level:.2g} per generator."
+                "of them mapped; whole episodes are swapped"
             ),
         )
-        fewest = min(len(group.plain) for group in groups.values())
+        fewest = self._fewest
         if fewest < _FEWEST_PAIRS:
             return _undecided(result, f"only {fewest} pairs of episodes fit into the time; at least {_FEWEST_PAIRS}")
-        tests = {word: self._test(part, group) for word, group in groups.items()}
-        word = min(tests, key=lambda one: tests[one][0].p_value)
-        test, described = tests[word]
-        result = dataclasses.replace(result, p_value=test.p_value)
-        if test.p_value <= self.bench.level:
+        tests = self._tested(part)
+        word = min(tests, key=lambda one: tests[one].test.p_value)
+        test, described = tests[word].test, tests[word].described
+        level = self.bench.budget.level(part, word)
+        result = dataclasses.replace(result, p_value=test.p_value, detail=f"{result.detail}, at level {level:.2g}.")
+        if test.p_value <= level:
             return self._rejected(result, part, test, described, word)
-        return dataclasses.replace(result, bound=self._bound([one for one, _ in tests.values()], fewest, episodes))
+        return dataclasses.replace(result, bound=self._bound([one.test for one in tests.values()], fewest, episodes))
 
     def _bound(self, tests: list[SignFlipTest], fewest: int, episodes: int) -> dict[str, object]:
         critical = max((test.critical for test in tests if np.isfinite(test.critical)), default=-NORMAL_90)
@@ -197,7 +228,7 @@ class TrajectoryEvidence:
             detail=f"{text} (p = {test.p_value:.2g}). {result.detail}",
         )
 
-    def _test(self, part: Part, group: _Groups) -> tuple[SignFlipTest, list[str]]:
+    def _test(self, part: Part, group: _Groups) -> _Tested:
         """Two tests at half the level each: named features on all pairs, and one learned feature on the second half."""
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
@@ -208,12 +239,13 @@ class TrajectoryEvidence:
         level, rng = self.bench.level / 2, self.bench.rng(f"flips {part}")
         plain = sign_flip_test(named[:pairs] - named[pairs:], level=level, rng=rng)
         if pairs < 2 * _FEWEST_PAIRS:
-            return _at_half_level(plain), described
+            return _Tested(_at_half_level(plain), described, plain.live)
         learned = _learned_feature(scores, self._design(episodes, covariates), starts, pairs)
         other = sign_flip_test(learned, level=level, rng=rng)
         if plain.p_value <= other.p_value or not np.isfinite(other.critical):
-            return _at_half_level(plain), described
-        return _at_half_level(other), [f"the law of what follows (s, a), as learned on half of the episodes ({part})"]
+            return _Tested(_at_half_level(plain), described, plain.live or other.live)
+        said = f"the law of what follows (s, a), as learned on half of the episodes ({part})"
+        return _Tested(_at_half_level(other), [said], live=True)
 
     def _scores(self, part: Part, episodes: list[Transitions], covariates: Vector) -> tuple[Vector, list[str]]:
         """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names."""
