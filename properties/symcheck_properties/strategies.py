@@ -231,7 +231,7 @@ def networks(
         max_channels: largest number of channels.
 
     Returns:
-        A strategy of `symcheck.nn.EquivariantSequential`s.
+        A strategy of `symcheck.nn.EquivariantSequential` networks.
 
     Example:
         >>> C2 = catalog.cyclic(2)
