@@ -12,14 +12,16 @@ Observations are rounded to their dtype before L is applied: what the agent sees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.stepper import Stepper, copied, numeric
+from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -103,7 +105,8 @@ class Placement:
         """The situation's image under a group element, ready to be set."""
         if self.kind == "map" or self._bound.has_state:
             obs = self._bound.observation(word, situation.obs)
-            return Situation(_in_form(self._bound.state(word, situation.state), self._form), obs, "image")
+            state = _in_form(self._bound.state(word, situation.state), self._form)
+            return Situation(carried_over(state, situation.state), obs, "image")
         if self._double:
             state = _in_form(self._bound.observation(word, situation.state), self._form)
             return Situation(state, _as_like(state, situation.obs), "image")
@@ -125,7 +128,10 @@ class Placement:
         else:
             moved = self._bound.state_batch(word, states)
             seen = self._bound.observation_batch(word, np.stack([situation.obs for situation in situations]))
-        return [Situation(state, obs, "image") for state, obs in zip(moved, seen, strict=True)]
+        return [
+            Situation(carried_over(state, one.state), obs, "image")
+            for one, state, obs in zip(situations, moved, seen, strict=True)
+        ]
 
     def image_batch(
         self, word: Word, states: Vector, observations: Any, showing: Callable[[Any], Vector] | None
@@ -168,7 +174,7 @@ class Placement:
         """
         if self._double or self.kind == "map":
             state = _in_form(_neighbour(situation.state, pattern, up, units), self._form)
-            return None if state is None else replace(situation, state=state)
+            return None if state is None else replace(situation, state=carried_over(state, situation.state))
         obs = _neighbour(situation.obs, pattern, up, units)
         return None if obs is None else replace(situation, obs=obs, state=self._state_showing(obs))
 
@@ -190,9 +196,7 @@ def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess 
     for _ in range(_LOOKS):
         state, flat = access.get(stepper.base), stepper.codec.flatten(obs)
         if access.observe is not None:
-            claimed = access.observe(state)
-            alike = isinstance(obs, np.ndarray) and np.shape(claimed) == obs.shape
-            as_claimed &= alike and np.array_equal(np.ravel(claimed).astype(float), flat, equal_nan=True)
+            as_claimed &= _shows(stepper, access.observe(state), obs, flat)
         vector = numeric(state)
         rounded = None if vector is None else _as_like(vector, obs)
         same &= rounded is not None and np.array_equal(np.ravel(rounded).astype(float), flat, equal_nan=True)
@@ -201,6 +205,16 @@ def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess 
     if not as_claimed:
         access = replace(access, observe=None, from_observation=None, observation_is_state=False, box=False)
     return access, same and isinstance(stepper.first_obs, np.ndarray)
+
+
+def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Vector) -> bool:
+    """Whether a claimed observation is the one that was seen: wrappers show something else."""
+    if np.shape(claimed) != np.shape(obs):
+        return False
+    try:
+        return np.array_equal(stepper.codec.flatten(claimed), flat, equal_nan=True)
+    except (ValueError, TypeError, KeyError, IndexError):
+        return False
 
 
 def _choose(access: StateAccess | None, bound: BoundSymmetry, shows_state: bool) -> tuple[Kind | None, str]:
@@ -230,7 +244,7 @@ def _in_form(state: Any, form: Any) -> Any:
     """A state in the form in which `get` returns states: a number, a tuple, a list, an array of that shape."""
     if form is None or not isinstance(state, np.ndarray | np.generic):
         return state
-    state = np.asarray(state)
+    state = np.asanyarray(state)  # a state may carry the rest of its world
     if isinstance(form, np.ndarray):
         return state.reshape(form.shape) if state.size == form.size else state
     if isinstance(form, int | float | np.generic) and state.size == 1:
@@ -241,11 +255,44 @@ def _in_form(state: Any, form: Any) -> Any:
 
 
 def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
+    """A value with every float moved by some units in the last place; None where it holds no floats."""
+    leaves: list[npt.NDArray[Any]] = []
+    shape = _opened(value, leaves)
+    if not leaves:
+        return None
+    rng = np.random.default_rng(pattern)
+    for k, leaf in enumerate(leaves):
+        rising = rng.integers(0, 2, size=leaf.shape).astype(bool) ^ (not up)
+        toward = np.where(rising, np.inf, -np.inf).astype(leaf.dtype)
+        for _ in range(units):
+            leaf = np.nextafter(leaf, toward)
+        leaves[k] = leaf
+    return _closed(shape, iter(leaves))
+
+
+def _opened(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
+    """The structure of a value, its arrays of floats put into `leaves` and marked by a hole."""
+    if isinstance(value, Mapping):
+        return {key: _opened(item, leaves) for key, item in value.items()}
+    if isinstance(value, tuple) and not all(isinstance(item, float) for item in value):
+        items = [_opened(item, leaves) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     array = np.asarray(value) if isinstance(value, np.ndarray | Sequence | float) else np.zeros(0, dtype=np.int64)
     if array.dtype.kind != "f":
-        return None
-    rising = np.random.default_rng(pattern).integers(0, 2, size=array.shape).astype(bool) ^ (not up)
-    toward = np.where(rising, np.inf, -np.inf).astype(array.dtype)
-    for _ in range(units):
-        array = np.nextafter(array, toward)
-    return array
+        return value
+    leaves.append(array)
+    return _HOLE
+
+
+def _closed(shape: Any, leaves: Iterator[npt.NDArray[Any]]) -> Any:
+    if shape is _HOLE:
+        return next(leaves)
+    if isinstance(shape, Mapping):
+        return {key: _closed(item, leaves) for key, item in shape.items()}
+    if isinstance(shape, tuple):
+        items = [_closed(item, leaves) for item in shape]
+        return type(shape)(*items) if hasattr(shape, "_fields") else tuple(items)
+    return shape
+
+
+_HOLE = object()
