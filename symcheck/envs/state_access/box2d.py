@@ -12,10 +12,9 @@ ground; 20 and 21 the indices of wind and turbulence; 22-32 the height of the gr
 right. The mirror about the middle sends x to 20 - x, negates angles, horizontal and angular velocities, exchanges the
 legs and reverses the ground.
 
-BipedalWalker, 38 numbers: 0-5 the hull, then legs[0] to legs[3] (upper and lower of one leg, then of the other); 30 and
-31 whether legs[1] and legs[3] touch the ground; 32-34 the pieces of ground that legs[1] touched as the last step began
-(-1 for none), 35-37 the same of legs[3]: a foot that leaves one piece is reported to be in the air although it stands
-on the next. The terrain is carried along unchanged. The exchange of the legs exchanges all of these.
+BipedalWalker, 32 numbers: 0-5 the hull, then legs[0] to legs[3] (upper and lower of one leg, then of the other); 30 and
+31 whether legs[1] and legs[3] touch the ground. The terrain is carried along unchanged, and with each foot the pieces
+of ground that it touched: one that leaves a piece is reported to be in the air although it stands on the next.
 
 Not restored: the impulses that contacts and joints remember from the step before (the solver starts from them), and for
 how long a body has been at rest (a lander that sleeps ends the episode).
@@ -23,7 +22,7 @@ how long a body has been at rest (a lander that sleeps ends the episode).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +36,6 @@ from symcheck.envs.state_access.record import StateAccess
 Numbers = npt.NDArray[np.float32]
 _INEXACT = "impulses remembered by contacts and joints, and time at rest, start at zero"
 _BODY = 6
-_PIECES = 3  # of ground under one foot
 _POINTS = 11  # of the lander's ground; the landing pad spans the five in the middle
 
 
@@ -105,7 +103,7 @@ class _Met:
         feet: the bodies with a flag `ground_contact`.
         flags: what the state says of them.
         met: which flag foot i will have, given whether it touches anything now.
-        before: the pieces of ground that the state says were touched.
+        touched: what the state says each foot touched.
     """
 
     def __init__(
@@ -114,13 +112,13 @@ class _Met:
         feet: Sequence[Any],
         flags: Sequence[Any],
         met: Callable[[int, bool], bool] = lambda i, now: now,
-        before: Sequence[float] = (),
+        touched: Mapping[bytes, frozenset[int]] | None = None,
     ) -> None:
         for foot in feet:
             foot.ground_contact = False
         env.world.Step(0.0, 0, 0)
         found = [met(i, foot.ground_contact) for i, foot in enumerate(feet)], env.game_over
-        vars(self).update(world=env.world, env=env, feet=feet, found=found, before=before)
+        vars(self).update(world=env.world, env=env, feet=feet, found=found, touched=touched)
         env.game_over = False
         for foot, flag in zip(feet, flags, strict=True):
             foot.ground_contact = bool(flag)
@@ -212,6 +210,19 @@ class Terrain:
     profile: tuple[Any, Any]
 
 
+@dataclass(frozen=True)
+class Ground:
+    """What a walker's state carries along.
+
+    Attributes:
+        terrain: of the episode.
+        touched: the pieces that each foot touched as the last step began, by where the foot is.
+    """
+
+    terrain: Terrain
+    touched: dict[bytes, frozenset[int]]
+
+
 def _walker() -> StateAccess:
     known: list[tuple[Any, Terrain]] = []  # the list of bodies that the environment holds, and what it is made of
 
@@ -222,36 +233,32 @@ def _walker() -> StateAccess:
 
     def get_state(env: Any) -> CarriedState:
         feet = (env.legs[1], env.legs[3])
-        flags = [float(foot.ground_contact) for foot in feet]
-        if isinstance(env.world, _Met):  # set and not stepped yet: what the state said
-            pieces = env.world.before
-        else:
-            pieces = [piece for foot in feet for piece in _touched(env, foot)]
-        numbers = np.concatenate([read_bodies([env.hull, *env.legs]), np.array([*flags, *pieces], dtype=np.float32)])
-        return CarriedState(numbers, terrain_of(env))
+        numbers = [read_bodies([env.hull, *env.legs]), np.array([foot.ground_contact for foot in feet], np.float32)]
+        waiting = isinstance(env.world, _Met)  # set and not stepped yet: what the state said
+        touched = env.world.touched if waiting else {_key(foot): _touched(env, foot) for foot in feet}
+        return CarriedState(np.concatenate(numbers), Ground(terrain_of(env), touched))
 
     def set_state(env: Any, state: Any) -> None:
         numbers = np.asarray(state, dtype=np.float64)
-        terrain = getattr(state, "rest", None) or terrain_of(env)
+        ground = getattr(state, "rest", None) or Ground(terrain_of(env), {})
         _empty_world(env)
         shadows = {
             "_np_random": GivenNumbers(),
             "step": _no_step,
             "_generate_clouds": lambda: None,
-            "_generate_terrain": lambda hardcore: _build_terrain(env, terrain),
+            "_generate_terrain": lambda hardcore: _build_terrain(env, ground.terrain),
         }
         with replaced(env, shadows):
             env.reset()
-        known[:] = [(env.terrain, terrain)]
+        known[:] = [(env.terrain, ground.terrain)]
         place_bodies([env.hull, *env.legs], numbers[:30])
         feet, flags = (env.legs[1], env.legs[3]), (numbers[30:32] > 0.5).tolist()
-        before = numbers[32:38].tolist()
-        touched = [set(pieces) - {-1.0} for pieces in (before[:_PIECES], before[_PIECES:])]
 
         def met(i: int, now: bool) -> bool:
-            return _flag(bool(flags[i]), touched[i], set(_touched(env, feet[i])) - {-1.0})
+            before = ground.touched.get(_key(feet[i]))
+            return now if before is None else _flag(flags[i], before, _touched(env, feet[i]))
 
-        _Met(env, feet, flags, met, before)
+        _Met(env, feet, flags, met, ground.touched)
         env.prev_shaping = 130 * env.hull.position[0] / 30.0 - 5.0 * abs(env.hull.angle)
 
     return StateAccess(
@@ -262,16 +269,18 @@ def _walker() -> StateAccess:
     )
 
 
-def _touched(env: Any, foot: Any) -> list[float]:
-    """Up to three pieces of ground that a foot touches, in the order in which reset made them; -1 for none."""
-    if not foot.contacts:
-        return [-1.0] * _PIECES
+def _key(foot: Any) -> bytes:
+    """Where a foot is and how it moves, so that what is carried is found under whichever leg it is now."""
+    return read_bodies([foot]).tobytes()
+
+
+def _touched(env: Any, foot: Any) -> frozenset[int]:
+    """The pieces of ground that a foot touches, counted in the order in which reset made them."""
     last = len(env.terrain) - 1
-    found = sorted(last - env.terrain.index(edge.other) for edge in foot.contacts if edge.contact.touching)
-    return [float(piece) for piece in (*found[:_PIECES], *[-1] * (_PIECES - len(found)))]
+    return frozenset(last - env.terrain.index(edge.other) for edge in foot.contacts if edge.contact.touching)
 
 
-def _flag(flag: bool, before: set[float], now: set[float]) -> bool:
+def _flag(flag: bool, before: frozenset[int], now: frozenset[int]) -> bool:
     """What the environment's contact listener leaves: the end of any contact counts last."""
     return False if before - now else True if now - before else flag
 
