@@ -24,7 +24,7 @@ import torch
 from reference_agents.catalog import find_network, find_task
 from reference_agents.settings import Settings, preset
 from reference_agents.trainer import Job, train
-from symcheck.envs.predator_prey import register
+from symcheck.envs.registration import register
 
 RATES = {"cartpole": (0.01, 0.05, 0.001, 0.005, 0.0001, 0.0003, 0.0005), "gridworld": (0.001, 0.003)}
 NETWORKS = {"cartpole": ("mlp", "equivariant"), "gridworld": ("cnn", "equivariant")}

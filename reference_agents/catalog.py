@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from symcheck.errors import OptionError, suggestion
 
@@ -35,6 +36,10 @@ class NetworkPlan:
         views: how the symmetry is used beside the layers: "symmetrized", "averaged" or "augmented"; "" for not at all.
         free_heads: whether the heads are ordinary layers on top of the basis layers.
         convolutions: the windows of the first hidden layers; a global maximum follows the last of them.
+        pool: "max", or "average" in its place.
+        init: the initial weights: "" for Xavier's, He's after convolutions; "torch" for PyTorch's own.
+        bias_gain: as in `settings.Settings`.
+        input_scale: as in `settings.Settings`.
     """
 
     name: str
@@ -45,6 +50,20 @@ class NetworkPlan:
     convolutions: tuple[Convolution, ...] = ()
     views: str = ""
     free_heads: bool = False
+    pool: str = "max"
+    init: str = ""
+    bias_gain: float = 0.0
+    input_scale: float = 1.0
+
+    def with_quirks(self, settings: Mapping[str, Any]) -> NetworkPlan:
+        """The network as a training's settings change it: initial biases, and the scale of its input.
+
+        Example:
+            >>> find_network(find_task("gridworld"), "cnn").with_quirks({"input_scale": 0.5}).input_scale
+            0.5
+        """
+        gain, scale = settings.get("bias_gain", 0.0), settings.get("input_scale", 1.0)
+        return dataclasses.replace(self, bias_gain=gain, input_scale=scale)
 
     @property
     def claims_equivariance(self) -> bool:
@@ -133,11 +152,15 @@ _GRID_NETWORKS = _plans(
     NetworkPlan("nullspace", "nullspace", (8, 16, 256), 0.003, "the same sizes, orthogonal to intertwiners", _WINDOWS),
     NetworkPlan("random", "random", (8, 16, 256), 0.001, "the same sizes, weights in a random basis", _WINDOWS),
     NetworkPlan("cnn", "dense", (16, 32, 512), 0.003, "plain convolutional network of 16, 32, 512", _WINDOWS),
+    NetworkPlan(
+        "cnn-code", "dense", (16, 32, 512), 0.003, "cnn of the paper's code: average pool, PyTorch's initial weights",
+        _WINDOWS, pool="average", init="torch",
+    ),
     NetworkPlan("extractor", "equivariant", (8, 16, 256), 0.001, "C4 layers under free heads", _WINDOWS, "", True),
     NetworkPlan("augmented", "dense", (16, 32, 512), 0.003, "cnn, trained on turned pairs", _WINDOWS, "augmented"),
     NetworkPlan("averaged", "dense", (16, 32, 512), 0.003, "cnn, policies of all views averaged", _WINDOWS, "averaged"),
     NetworkPlan("symmetrized", "dense", (16, 32, 512), 0.003, "cnn, averaged over the group", _WINDOWS, "symmetrized"),
-)
+)  # fmt: skip
 
 
 def control_networks(rate: float, *, continuous: bool = False) -> dict[str, NetworkPlan]:
@@ -165,7 +188,7 @@ TASKS: dict[str, Task] = {
         "balance a pole on a cart; mirrored states and swapped actions are alike",
     ),
     "gridworld": Task(
-        "gridworld", "symcheck/PredatorPrey-v0", "predator-prey/rot90", 0.70, "a2c", (1, 21, 21), 5,
+        "gridworld", "symcheck/PredatorPrey-v0", "predator-prey/rotations", 0.70, "a2c", (1, 21, 21), 5,
         Sweep(("equivariant", "nullspace", "random", "cnn"), (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3), 20),
         _GRID_NETWORKS,
         "catch a prey on a torus, seen from above; quarter turns of the image and of the moves are alike",

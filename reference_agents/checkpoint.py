@@ -1,51 +1,56 @@
 """Checkpoints from which a training goes on as if it had never stopped, bit for bit.
 
+    FOLDER/job.json          what is trained, by which versions, and into which parts it is split; written first
+    FOLDER/checkpoint.pt     of a training in one part; else checkpoint-1.pt, checkpoint-2.pt, ...
+
 A checkpoint holds everything that later numbers depend on: parameters, the optimiser's moments and step, every random
 stream with the block of numbers it has drawn, every environment, and the curves so far. It is tensors, numbers and
-strings only, so that reading one runs no code.
+strings only, so that reading one runs no code. A part without a checkpoint starts afresh, so that a training can be
+resumed whenever it was killed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import platform
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from reference_agents.record import write_file
+from reference_agents.record import JOB_FILE, write_file
 from reference_agents.settings import Settings
 from reference_agents.tasks import resolve_network, resolve_task
-from reference_agents.trainer import Job
+from reference_agents.trainer import Job, State
 from symcheck.errors import OptionError, TargetError
 
-CHECKPOINT_FILE = "checkpoint.pt"
-SCHEMA = "reference-agents-checkpoint/1"
+SCHEMA = "reference-agents-job/2"
+SECONDS = 10.0
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
-State = dict[str, Any]
+_UNREADABLE = "A run folder has been there since its training began: give the folder that it said it was saved in."
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint as read.
+class Started:
+    """A training that was started, as its folder tells.
 
     Attributes:
         job: what is being trained.
         preset: where its settings came from.
         command: the command line that started it.
-        state: what the training goes on from.
+        parts: the jobs it is split into.
     """
 
     job: Job
     preset: str
     command: str
-    state: State
+    parts: tuple[Job, ...]
 
 
 def versions() -> dict[str, str]:
@@ -53,110 +58,209 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
 
 
-class Checkpointer:
-    """Writes a checkpoint every so often.
+def checkpoint_path(folder: Path, part: int, parts: int) -> Path:
+    """The checkpoint of a part, counted from 0.
+
+    Example:
+        >>> checkpoint_path(Path("run"), 0, 1).name, checkpoint_path(Path("run"), 0, 2).name
+        ('checkpoint.pt', 'checkpoint-1.pt')
+    """
+    return folder / ("checkpoint.pt" if parts == 1 else f"checkpoint-{part + 1}.pt")
+
+
+def begin(folder: Path, started: Started) -> None:
+    """Write what is going to be trained, before anything else.
 
     Args:
         folder: the run's folder.
-        job: what is being trained.
-        preset: where its settings came from.
-        command: the command line that started it.
+        started: what, and in which parts.
+    """
+    document = {"schema": SCHEMA, **_head(started.job), "preset": started.preset, "command": started.command}
+    document |= {"versions": versions(), "parts": [list(part.seeds) for part in started.parts]}
+    write_file(folder / JOB_FILE, (json.dumps(document, indent=2) + "\n").encode())
+
+
+def _head(job: Job) -> dict[str, Any]:
+    return {
+        "task": job.task.name,
+        "symmetry": job.task.symmetry,
+        "network": job.network.name,
+        "network_source": _source_digest(job.network.name) if job.network.basis == "user" else "",
+        "seeds": list(job.seeds),
+        "learning_rates": list(job.learning_rates),
+        "settings": asdict(job.settings),
+        "device": job.device,
+    }
+
+
+def _source_digest(reference: str) -> str:
+    """Of the file that a user's network comes from; "" for one in a package."""
+    path = Path(reference.rpartition(":")[0])
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix == ".py" else ""
+
+
+def started_in(folder: Path) -> Started:
+    """What is being trained in a run folder.
+
+    Args:
+        folder: where a training was started.
+
+    Returns:
+        The training, and the parts it is split into.
+
+    Raises:
+        TargetError: where the folder is not a run, or is damaged.
+        OptionError: where other versions, or another file of the user's network, would give other numbers; says which.
+    """
+    try:
+        document = json.loads((folder / JOB_FILE).read_text(encoding="utf-8"))
+        schema, then = document["schema"], document["versions"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TargetError(
+            f"expected the folder of a training that was stopped, with a readable {JOB_FILE}, got {str(folder)!r} "
+            f"({type(error).__name__}).",
+            where="--resume",
+            remedy=_UNREADABLE,
+        ) from error
+    refuse_differences({"job": schema, **then}, {"job": SCHEMA, **versions()}, "versions")
+    try:
+        job = _job(document)
+        parts = tuple(replace(job, seeds=tuple(seeds)) for seeds in document["parts"])
+        started, source = Started(job, document["preset"], document["command"], parts), document["network_source"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TargetError(f"{str(folder / JOB_FILE)!r} is damaged: {error}.", remedy="Train it again.") from error
+    refuse_differences({"network_source": source}, _head(job), "file of the network")
+    return started
+
+
+def _job(document: Mapping[str, Any]) -> Job:
+    task = resolve_task(document["task"], document["symmetry"])
+    return Job(
+        task,
+        resolve_network(task, document["network"]).with_quirks(document["settings"]),
+        tuple(document["seeds"]),
+        tuple(document["learning_rates"]),
+        Settings(**document["settings"]),
+        document["device"],
+    )
+
+
+class Checkpointer:
+    """Writes the checkpoint of one part every so often.
+
+    A checkpoint that cannot be written, on a full disk for instance, leaves the last good one where it is and does not
+    stop the training: the next one may fit.
+
+    Args:
+        path: of the checkpoint.
         seconds: least time between two checkpoints.
+        on_problem: told, once until one is written again, why a checkpoint could not be written.
     """
 
-    def __init__(self, folder: Path, job: Job, *, preset: str, command: str, seconds: float = 10.0) -> None:
-        self._path = folder / CHECKPOINT_FILE
-        self._head = {
-            "schema": SCHEMA,
-            "task": job.task.name,
-            "network": job.network.name,
-            "seeds": list(job.seeds),
-            "learning_rates": list(job.learning_rates),
-            "settings": asdict(job.settings),
-            "device": job.device,
-            "preset": preset,
-            "command": command,
-            "versions": versions(),
-        }
-        self._seconds = seconds
+    def __init__(
+        self, path: Path, *, seconds: float | None = None, on_problem: Callable[[str], None] | None = None
+    ) -> None:
+        self._path = path
+        self._seconds = SECONDS if seconds is None else seconds
+        self._tell = on_problem or (lambda problem: None)
+        self._told = False
+        self._possible = True
         self._last = time.monotonic()
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Write what `state` gives if the last checkpoint is old enough; a full disk leaves the last good one."""
-        if time.monotonic() - self._last < self._seconds:
-            return
-        buffer = io.BytesIO()
-        torch.save({"head": json.dumps(self._head), "state": state()}, buffer)
-        write_file(self._path, buffer.getvalue())
+        """Write what `state` gives if the last checkpoint is old enough."""
+        if self._possible and time.monotonic() - self._last >= self._seconds:
+            self.write(state)
+
+    def write(self, state: Callable[[], State]) -> None:
+        """Write what `state` gives."""
+        try:
+            write_file(self._path, serialise(state()))
+            self._told = False
+        except NotImplementedError as reason:
+            self._possible = False
+            self._problem(f"no checkpoints: {reason}")
+        except (OSError, RuntimeError) as error:  # torch says RuntimeError of some failures to write
+            self._problem(f"no checkpoint could be written ({error}); the last one is kept and the training goes on")
         self._last = time.monotonic()
 
-    def done(self) -> None:
-        """The training is recorded; its checkpoint is no longer needed."""
-        self._path.unlink(missing_ok=True)
+    def _problem(self, text: str) -> None:
+        if not self._told:
+            self._tell(text)
+        self._told = True
 
 
-def read(folder: Path) -> Checkpoint:
-    """Read the checkpoint of a run folder.
+def serialise(state: State) -> bytes:
+    """The content of a checkpoint."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
 
-    Args:
-        folder: where a training was stopped.
 
-    Returns:
-        The checkpoint.
+def deserialise(content: bytes) -> State:
+    """The state of a checkpoint's content; reads tensors, numbers and strings, and runs no code."""
+    state: State = torch.load(io.BytesIO(content), weights_only=True)
+    return state
+
+
+def read_state(path: Path) -> State | None:
+    """The state that a checkpoint holds; None where there is none yet.
 
     Raises:
-        TargetError: where there is none, or it cannot be read.
-        OptionError: where it was written by other versions, whose numbers would not be the same; says which.
+        TargetError: where it cannot be read.
     """
-    path = folder / CHECKPOINT_FILE
+    if not path.exists():
+        return None
     try:
-        content = torch.load(path, weights_only=True)
-        head = json.loads(content["head"])
+        state = deserialise(path.read_bytes())
+        if "updates" not in state:
+            raise ValueError("it holds no state")
     except Exception as error:
         raise TargetError(
-            f"expected the folder of a training that was stopped, with a readable {CHECKPOINT_FILE}, got "
-            f"{str(folder)!r} ({type(error).__name__}).",
+            f"expected a readable checkpoint, got {str(path)!r} ({type(error).__name__}).",
             where="--resume",
-            remedy="A training that ended has no checkpoint any more, and one that just began has none yet.",
+            remedy="Delete that file to train its part from the start.",
         ) from error
-    _refuse_differences(head["versions"], versions(), "versions")
-    task = resolve_task(head["task"])
-    job = Job(
-        task,
-        resolve_network(task, head["network"]),
-        tuple(head["seeds"]),
-        tuple(head["learning_rates"]),
-        Settings(**head["settings"]),
-        head["device"],
-    )
-    return Checkpoint(job, head["preset"], head["command"], content["state"])
+    return state
 
 
-def refuse_other_job(checkpoint: Checkpoint, asked: Mapping[str, Any]) -> None:
+def remove_checkpoints(folder: Path, parts: int) -> None:
+    """The training is recorded; its checkpoints are no longer needed."""
+    for part in range(parts):
+        checkpoint_path(folder, part, parts).unlink(missing_ok=True)
+
+
+def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
     """Refuse to resume a training as another one.
 
     Args:
-        checkpoint: what was stopped.
+        started: what was stopped.
         asked: what the user asked for beside `--resume`, by name; None where nothing was said.
 
     Raises:
         OptionError: naming everything that differs.
     """
-    job = checkpoint.job
+    job = started.job
     there = {
         "task": job.task.name,
+        "symmetry": job.task.symmetry,
         "network": job.network.name,
         "seeds": len(job.seeds),
         "learning-rate": job.learning_rates,
-        "steps": job.settings.steps,
-        "preset": checkpoint.preset,
+        "preset": started.preset,
         "device": job.device,
+        **asdict(job.settings),
     }
     given = {name: value for name, value in asked.items() if value is not None}
-    _refuse_differences({name: there[name] for name in given}, given, "options")
+    refuse_differences({name: there[name] for name in given}, given, "options")
 
 
-def _refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: str) -> None:
+def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: str) -> None:
+    """Refuse where anything stored is another now.
+
+    Raises:
+        OptionError: naming everything that differs.
+    """
     different = [
         f"{name} was {stored.get(name)}, is {now.get(name)}" for name in stored if stored[name] != now.get(name)
     ]

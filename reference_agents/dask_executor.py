@@ -1,85 +1,240 @@
-"""One training spread over the workers of a Dask cluster; a worker that dies costs its seeds' time and nothing else.
+"""One training spread over the workers of a Dask cluster; a worker that dies costs a slice of time and nothing else.
 
-Dask runs the parts of a job wherever there is a worker and runs them again where one is lost. The cluster is yours
-(`dask scheduler` and `dask worker`, or dask-jobqueue), or a local one made for the occasion.
+Dask runs slices of the parts of a job wherever there is a worker, and runs them again where one is lost. A slice goes
+on from the state that the slice before it left; that state comes back here after every slice and is the part's
+checkpoint, so that neither a worker nor this process is needed to the end. The cluster is yours (`dask scheduler` and
+`dask worker`, or dask-jobqueue), or a local one made for the occasion.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import importlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from reference_agents.shards import ShardResult, merge, plain, split
-from reference_agents.trainer import Job, Progress, Training, train
+from reference_agents.checkpoint import Checkpointer, deserialise, read_state, serialise
+from reference_agents.shards import Gathered, Report, ShardResult, merge, plain
+from reference_agents.trainer import Job, Progress, State, Training, train
 from symcheck.errors import MissingExtraError, OptionError
 
 CONNECT_SECONDS = 10
+SLICE_SECONDS = 30.0
+WHERE = "--executor dask"
 
 
-def train_part(part: Job) -> ShardResult:
-    """Train one part on a worker."""
-    return plain(train(part))
+class _Pause(Exception):  # noqa: N818 - not an error: the end of a slice
+    """A slice of a training is over."""
 
 
-def train_on_dask(
-    job: Job,
-    *,
-    scheduler: str | None,
-    workers: int,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Training:
-    """Train a job on a Dask cluster.
+def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes | ShardResult:
+    """Go on with one part for a while, on a worker.
 
     Args:
-        job: what to train.
-        scheduler: the address of a scheduler; None for a local cluster of `workers` processes.
-        workers: parts to split the seeds into; with a scheduler, at least its number of threads.
-        on_progress: told whenever a part is finished.
+        part: what to train.
+        content: the state to go on from, serialised; None to start afresh.
+        seconds: how long, wall time.
 
     Returns:
-        What `train` would return. After an interrupt (Ctrl-C), KeyboardInterrupt is raised: parts are all or nothing.
+        The state that was reached, serialised; for environments whose state cannot be saved, the finished part.
+    """
+    started, latest = time.monotonic(), list[Callable[[], State]]()
+
+    def offer(state: Callable[[], State]) -> None:
+        latest[:] = [state]
+        if time.monotonic() - started < seconds:
+            return
+        with contextlib.suppress(NotImplementedError):
+            state()
+            raise _Pause
+
+    training = None
+    with contextlib.suppress(_Pause):
+        training = train(part, on_checkpoint=offer, resume_from=None if content is None else deserialise(content))
+    if not latest and content is not None:
+        return content
+    try:
+        return serialise(latest[0]())
+    except NotImplementedError:
+        if training is None:
+            raise
+        return plain(training)
+
+
+def cluster_threads(scheduler: str) -> int:
+    """The threads of a cluster, at least 1.
 
     Raises:
         MissingExtraError: without the extra `distributed`.
         OptionError: where the scheduler cannot be reached.
     """
-    with _client(scheduler, workers) as client:
-        from distributed import as_completed
+    with _client(scheduler, 1) as client:
+        return max(1, sum(int(threads) for threads in client.nthreads().values()))
 
-        count = max(workers, sum(client.nthreads().values()))
-        parts = split(job, count)
-        futures = client.map(train_part, parts, pure=False)
-        total = job.settings.updates * job.settings.batch
-        for done, _ in enumerate(as_completed(futures), start=1):
-            if on_progress is not None:
-                on_progress(Progress(total * done // len(parts), total, np.empty(0)))
-        results = client.gather(futures)
-    return merge(job, parts, results)
+
+def train_on_dask(
+    job: Job,
+    parts: Sequence[Job],
+    *,
+    scheduler: str | None,
+    workers: int,
+    checkpoints: Sequence[Path] = (),
+    on_progress: Report | None = None,
+    slice_seconds: float = SLICE_SECONDS,
+) -> Training:
+    """Train a job on a Dask cluster.
+
+    Args:
+        job: what to train.
+        parts: what it is split into; at least one for each thread of the cluster keeps all of it busy.
+        scheduler: the address of a scheduler; None for a local cluster of `workers` processes.
+        workers: processes of the local cluster.
+        checkpoints: of each part the file to go on from, where there is one, and to write; empty for none.
+        on_progress: told whenever a slice is finished.
+        slice_seconds: how long a part is trained until its state comes back.
+
+    Returns:
+        What `train` would return. After an interrupt (Ctrl-C), what came back by then.
+
+    Raises:
+        MissingExtraError: without the extra `distributed`.
+        OptionError: where the scheduler cannot be reached, or a part's workers die again and again.
+        TargetError: where a checkpoint cannot be read.
+    """
+    states = [read_state(file) for file in checkpoints] or [None] * len(parts)
+    board = _Board(job, parts, states, checkpoints, on_progress or (lambda progress: None))
+    interrupted = False
+    with _client(scheduler, workers) as client:
+        try:
+            _run(client, board, slice_seconds)
+        except KeyboardInterrupt:
+            interrupted = True
+    return board.training(interrupted=interrupted)
+
+
+class _Board:
+    """Where every part is, here and on disk."""
+
+    def __init__(
+        self,
+        job: Job,
+        parts: Sequence[Job],
+        states: Sequence[State | None],
+        checkpoints: Sequence[Path],
+        on_progress: Report,
+    ) -> None:
+        self._job, self.parts, self._tell = job, parts, on_progress
+        self._writers = [Checkpointer(file) for file in checkpoints]
+        self._gathered = Gathered(job, parts)
+        self._states, self._results = list(states), dict[int, ShardResult]()
+        for part, state in enumerate(self._states):
+            if state is not None:
+                self._note(part, state, seen=0)
+
+    def content(self, part: int) -> bytes | None:
+        """What a part goes on from."""
+        state = self._states[part]
+        return None if state is None else serialise(state)
+
+    def left(self, part: int) -> bool:
+        """Whether a part is not finished."""
+        state = self._states[part]
+        return part not in self._results and (state is None or state["updates"] < self._job.settings.updates)
+
+    def take(self, part: int, reached: bytes | ShardResult) -> None:
+        """Keep what a slice came back with."""
+        if isinstance(reached, ShardResult):
+            self._results[part] = reached
+            return
+        state, before = deserialise(reached), self._states[part]
+        self._states[part] = state
+        if self._writers:
+            self._writers[part].write(lambda: state)
+        self._note(part, state, seen=0 if before is None else len(before["env_steps"]))
+        for progress in self._gathered.news():
+            self._tell(progress)
+
+    def _note(self, part: int, state: State, *, seen: int) -> None:
+        settings = self._job.settings
+        done, total = state["updates"] * settings.batch, settings.updates * settings.batch
+        for at, returns in list(zip(state["env_steps"], state["returns"], strict=True))[max(0, seen - 1) :]:
+            self._gathered.add(part, Progress(done, total, returns.numpy(), at))
+
+    def training(self, *, interrupted: bool) -> Training:
+        """All parts as they are; those of which nothing came back begin at their beginning."""
+        results = [
+            self._results[part] if part in self._results else _result(one, state)
+            for part, (one, state) in enumerate(zip(self.parts, self._states, strict=True))
+        ]
+        training = merge(self._job, self.parts, results)
+        training.interrupted = interrupted
+        return training
+
+
+def _result(part: Job, state: State | None) -> ShardResult:
+    """What a state says, in the form of a finished part."""
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    return plain(train(part, on_progress=stop, resume_from=state))
+
+
+def _run(client: Any, board: _Board, seconds: float) -> None:
+    """Submit slice after slice of every part until all are finished."""
+    distributed = _distributed()
+
+    def submit(part: int) -> Any:
+        future = client.submit(train_slice, board.parts[part], board.content(part), seconds, pure=False)
+        of[future] = part
+        return future
+
+    of: dict[Any, int] = {}
+    waiting = distributed.as_completed([submit(part) for part in range(len(board.parts)) if board.left(part)])
+    for future in waiting:
+        part = of.pop(future)
+        try:
+            board.take(part, future.result())
+        except distributed.KilledWorker as error:
+            raise OptionError(
+                f"expected workers that live, but those that were given seeds {board.parts[part].seeds} died again and "
+                f"again.",
+                where=WHERE,
+                remedy="Look at the workers' logs (memory is the usual cause), then go on with --resume.",
+            ) from error
+        if board.left(part):
+            waiting.add(submit(part))
+
+
+def _distributed() -> Any:
+    """The package `distributed`, which has no types."""
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise MissingExtraError("distributed", needed_for=WHERE) from error
 
 
 @contextlib.contextmanager
 def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise MissingExtraError("distributed", needed_for="--executor dask") from error
-    if scheduler is None:
-        with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
-            Client(cluster) as client,
-        ):
+    distributed = _distributed()
+    # States travel with the tasks, so that Dask can run a slice again wherever its worker died.
+    with importlib.import_module("dask").config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+        if scheduler is None:
+            with (
+                distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+                distributed.Client(cluster) as client,
+            ):
+                yield client
+            return
+        try:
+            client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise OptionError(
+                f"expected the address of a Dask scheduler that answers, got {scheduler!r} ({error}).",
+                where="--scheduler",
+                remedy="Start one with: dask scheduler",
+            ) from error
+        with client:
             yield client
-        return
-    try:
-        client = Client(scheduler, timeout=CONNECT_SECONDS)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise OptionError(
-            f"expected the address of a Dask scheduler that answers, got {scheduler!r} ({error}).",
-            where="--scheduler",
-            remedy="Start one with: dask scheduler",
-        ) from error
-    with client:
-        yield client

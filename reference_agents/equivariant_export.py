@@ -15,13 +15,13 @@ import torch
 
 from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.networks.build import build_plan
-from reference_agents.networks.plans import ConvPlan, GlobalMaxPoolPlan, LinearPlan
-from reference_agents.symmetries import SPATIAL, task_symmetry
+from reference_agents.networks.plans import ConvPlan, GlobalMaxPoolPlan, LinearPlan, PoolPlan
+from reference_agents.symmetries import spatial_operators, task_symmetry
 from symcheck.errors import OptionError
 from symcheck.nn.basis_layer import BasisLayer
 from symcheck.nn.conv import BasisConv2d
 from symcheck.nn.linear import BasisLinear
-from symcheck.nn.pooling import GlobalMaxPool
+from symcheck.nn.pooling import GlobalAveragePool, GlobalMaxPool
 from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential
 from symcheck.nn.shapes import MergeChannels, SplitChannels
 from symcheck.representations import constructors as representations
@@ -47,16 +47,17 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
     if network.basis != "equivariant" or network.free_heads:
         raise OptionError(f"expected an equivariant network, got {network.name!r}.", where="network")
     symmetry, plan = task_symmetry(task), build_plan(task, network)
-    spatial = SPATIAL.get(task.symmetry)
+    spatial = spatial_operators(task)
     one, hidden = representations.trivial(symmetry.group), representations.regular(symmetry.group)
     rho = one if spatial else symmetry.observation_representation
     size = (task.observation_shape[-2], task.observation_shape[-1]) if spatial else None
     modules: list[torch.nn.Module] = [SplitChannels(rho, 1, spatial=spatial, size=size)]
     for layer in plan.trunk:
-        if isinstance(layer, GlobalMaxPoolPlan):
-            modules.append(GlobalMaxPool(hidden))
+        if isinstance(layer, PoolPlan):
+            modules.append(GlobalMaxPool(hidden) if isinstance(layer, GlobalMaxPoolPlan) else GlobalAveragePool(hidden))
         else:
-            modules += [_hidden(layer, rho, hidden, spatial, parameters), torch.nn.ReLU()]
+            scale = plan.input_scale if layer is plan.trunk[0] else 1.0
+            modules += [_hidden(layer, rho, hidden, spatial, parameters, scale), torch.nn.ReLU()]
             rho = hidden
     heads = {
         name: EquivariantSequential(_linear(head, hidden, to, parameters), MergeChannels())
@@ -71,9 +72,10 @@ def _hidden(
     rho_out: Representation,
     spatial: tuple[str, ...] | None,
     parameters: Mapping[str, torch.Tensor],
+    scale: float,
 ) -> BasisLayer:
     if isinstance(plan, LinearPlan):
-        return _linear(plan, rho_in, rho_out, parameters)
+        return _linear(plan, rho_in, rho_out, parameters, scale)
     channels_in = plan.units_in // plan.dim_in
     layer = BasisConv2d(
         rho_in,
@@ -84,19 +86,26 @@ def _hidden(
         spatial=spatial or (),
         stride=plan.stride,
     )
-    return _filled(layer, plan.linear, parameters)
+    return _filled(layer, plan.linear, parameters, scale)
 
 
 def _linear(
-    plan: LinearPlan, rho_in: Representation, rho_out: Representation, parameters: Mapping[str, torch.Tensor]
+    plan: LinearPlan,
+    rho_in: Representation,
+    rho_out: Representation,
+    parameters: Mapping[str, torch.Tensor],
+    scale: float = 1.0,
 ) -> BasisLinear:
-    return _filled(BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out), plan, parameters)
+    return _filled(BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out), plan, parameters, scale)
 
 
-def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> Layer:
-    """The layer with one run's coefficients, (rank, in, out) of unit matrices, as (out, in, rank) of its own."""
+def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor], scale: float) -> Layer:
+    """The layer with one run's coefficients, (rank, in, out) of unit matrices, as (out, in, rank) of its own.
+
+    The scale of the network's input goes into the weight of its first layer.
+    """
     with torch.no_grad():
-        weight = parameters[f"{plan.name}.weight"].permute(2, 1, 0)
+        weight = scale * parameters[f"{plan.name}.weight"].permute(2, 1, 0)
         layer.coefficients.copy_(weight / _norms(layer.basis.squared_norms))
         if plan.bias_basis is not None and layer.bias_basis is not None and layer.bias_coefficients is not None:
             bias = parameters[f"{plan.name}.bias"].permute(2, 1, 0)

@@ -1,20 +1,19 @@
 """How well a policy does, measured on environments of its own.
 
 Each run plays a number of episodes at once, one per environment, and the mean of their returns is one point of its
-curve. Every episode is played to its end and counts once. (The paper's code steps its environments 500 times and
-averages over the episodes that finish meanwhile, in which short episodes weigh more.) Actions are sampled from the
-policy, as the paper does.
+curve. Every episode is played to its end and counts once. (`play_window` does as the paper's code.) Actions are sampled
+from the policy, as the paper does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.environments.vector import Observations, VectorEnvironment
+from reference_agents.environments.vector import Observations, Step, VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.randomness import Purpose, UniformStreams
 
@@ -46,15 +45,70 @@ def play(
     Returns:
         Returns, shape (runs, episodes).
     """
-    environment = make_environment(seeds, episodes, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
-    streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(episodes), index=index)
-    observation = environment.reset()
     returns = np.zeros((len(seeds), episodes))
     running = np.ones((len(seeds), episodes), dtype=bool)
-    while running.any():
-        numbers, uniforms = policy(observation), streams.next()
-        step = environment.step(distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms))
+    for step in _steps(policy, distribution, make_environment, seeds, episodes, index, greedy=greedy):
         returns += np.where(running, step.reward, 0.0)
         running &= ~(step.terminated | step.truncated)
-        observation = step.observation
+        if not running.any():
+            break
     return returns
+
+
+def play_window(
+    policy: Policy,
+    distribution: Distribution,
+    make_environment: MakeEnvironment,
+    seeds: Sequence[int],
+    *,
+    environments: int,
+    steps: int,
+    index: int,
+) -> npt.NDArray[np.float64]:
+    """The mean return of the episodes that finish while each environment takes `steps` steps, as the paper's code does.
+
+    An environment plays one episode after the other, so that short episodes weigh more. Where no episode of a run
+    finishes, the returns so far count.
+
+    Args:
+        policy: as for `play`.
+        distribution: as for `play`.
+        make_environment: as for `play`.
+        seeds: one per run.
+        environments: of each run.
+        steps: of each environment.
+        index: the evaluation's number.
+
+    Returns:
+        Mean returns, shape (runs,).
+    """
+    running, total, count = np.zeros((len(seeds), environments)), np.zeros(len(seeds)), np.zeros(len(seeds))
+    played = _steps(policy, distribution, make_environment, seeds, environments, index, greedy=False)
+    for _, step in zip(range(steps), played, strict=False):
+        running += step.reward
+        ended = step.terminated | step.truncated
+        total += np.where(ended, running, 0.0).sum(1)
+        count += ended.sum(1)
+        running[ended] = 0.0
+    return np.where(count > 0, total / np.maximum(count, 1), running.mean(1))
+
+
+def _steps(
+    policy: Policy,
+    distribution: Distribution,
+    make_environment: MakeEnvironment,
+    seeds: Sequence[int],
+    environments: int,
+    index: int,
+    *,
+    greedy: bool,
+) -> Iterator[Step]:
+    """Step after step of fresh environments, without end."""
+    environment = make_environment(seeds, environments, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
+    streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(environments), index=index)
+    observation = environment.reset()
+    while True:
+        numbers, uniforms = policy(observation), streams.next()
+        step = environment.step(distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms))
+        observation = step.observation
+        yield step

@@ -10,7 +10,14 @@ import torch
 from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.networks.build import build_plan
 from reference_agents.networks.layers import Expansion
-from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, Basis, ConvPlan, LinearPlan
+from reference_agents.networks.plans import (
+    DEVIATION,
+    ActorCriticPlan,
+    Basis,
+    ConvPlan,
+    GlobalMaxPoolPlan,
+    LinearPlan,
+)
 from reference_agents.networks.user import UserNetwork, build_module, export_user_network
 from reference_agents.networks.views import Combine, Views, combine_views
 
@@ -35,7 +42,10 @@ class PolicyValueNetwork(torch.nn.Module):
                 convolution = torch.nn.Conv2d(hidden.units_in, hidden.linear.outputs, hidden.kernel, hidden.stride)
                 layers += [convolution, torch.nn.ReLU()]
             else:
-                layers += [torch.nn.AdaptiveMaxPool2d(1), torch.nn.Flatten()]
+                pool = (
+                    torch.nn.AdaptiveMaxPool2d if isinstance(hidden, GlobalMaxPoolPlan) else torch.nn.AdaptiveAvgPool2d
+                )
+                layers += [pool(1), torch.nn.Flatten()]
         self.trunk = torch.nn.Sequential(*layers)
         self.policy = torch.nn.Linear(plan.policy.inputs, plan.policy.outputs)
         if plan.deviation_basis is not None:
@@ -68,7 +78,7 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     hidden = [layer for layer in plan.trunk if isinstance(layer, LinearPlan | ConvPlan)]
     plain = [layer for layer in module.trunk if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d)]
     for layer, target in zip([*hidden, plan.policy, plan.value], [*plain, module.policy, module.value], strict=True):
-        weight = _weight(layer, parameters)
+        weight = _weight(layer, parameters) * (plan.input_scale if layer is plan.trunk[0] else 1.0)
         bias = _bias(layer.linear, parameters)
         target.load_state_dict({"weight": weight.reshape(target.weight.shape).contiguous(), "bias": bias})
     if plan.deviation_basis is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import TrainedNetwork, empty_module
 from reference_agents.record import PARAMETERS_FILE, Record, load
@@ -25,9 +26,9 @@ def load_equivariant_network(
     """
     record, position = _find(Path(folder), learning_rate, seed)
     stacked = torch.load(Path(folder) / PARAMETERS_FILE, weights_only=True)
-    task = resolve_task(record.task)
+    task, network = trained(record)
     parameters = {name: values[position] for name, values in stacked.items()}
-    return to_equivariant_module(task, resolve_network(task, record.network), parameters)
+    return to_equivariant_module(task, network, parameters)
 
 
 def load_network(folder: Path, *, learning_rate: float | None = None, seed: int | None = None) -> TrainedNetwork:
@@ -46,11 +47,19 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
     """
     record, position = _find(Path(folder), learning_rate, seed)
     state = torch.load(Path(folder) / str(record.runs[position].weights), weights_only=True)
-    task = resolve_task(record.task)
-    network = resolve_network(task, record.network)
-    module = empty_module(task, network)
+    module = empty_module(*trained(record))
     module.load_state_dict(state)
     return module
+
+
+def trained(record: Record) -> tuple[Task, NetworkPlan]:
+    """What was trained, and which network on it.
+
+    Raises:
+        OptionError: a task, symmetry or network that is not known any more.
+    """
+    task = resolve_task(record.task, record.symmetry)
+    return task, resolve_network(task, record.network).with_quirks(record.settings)
 
 
 def _find(folder: Path, learning_rate: float | None, seed: int | None) -> tuple[Record, int]:

@@ -49,6 +49,17 @@ def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generato
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(purpose), index)))
 
 
+def episode_seed(seed: int, purpose: Purpose, index: int, environment: int, episode: int) -> int:
+    """A seed of 32 bits for one episode of one environment of a run.
+
+    Example:
+        >>> len({episode_seed(0, Purpose.ENVIRONMENT, 0, environment, 0) for environment in range(16)})
+        16
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(int(purpose), index, environment, episode))
+    return int(sequence.generate_state(1)[0])
+
+
 def stream_seeds(seed: int, purpose: Purpose, index: int, count: int) -> list[int]:
     """Seeds of 32 bits for `count` generators that only take a number, derived from one stream.
 

@@ -1,10 +1,11 @@
 """What a training leaves on disk, and how it is read again.
 
+    FOLDER/job.json       what is trained, written before anything else (see `checkpoint`)
     FOLDER/record.json    what was asked, what it ran on, what came out, and what was verified; names and numbers only
     FOLDER/curves.csv     learning_rate, seed, env_steps, mean_return: one line per run and evaluation
     FOLDER/weights/*.pt   one plain state_dict per run (see `export`)
     FOLDER/parameters.pt  the coefficients of all runs, stacked
-    FOLDER/checkpoint.pt  what a training that was stopped goes on from; gone once it has ended
+    FOLDER/checkpoint*.pt what a training that was stopped goes on from; gone once it has ended
     FOLDER/network.py     `network()` and one function per run that rebuild the trained networks as torch modules
 
 Files are written beside their place and moved there, so that a crash leaves the old one or the new one. The record is
@@ -25,6 +26,7 @@ from typing import Any
 from symcheck.errors import OptionError, TargetError
 
 SCHEMA = "reference-agents/1"
+JOB_FILE = "job.json"
 RECORD_FILE = "record.json"
 CURVES_FILE = "curves.csv"
 PARAMETERS_FILE = "parameters.pt"
@@ -239,6 +241,15 @@ def _read_curves(path: Path) -> tuple[Curve, ...]:
         Curve(seed, rate, tuple(steps for steps, _ in run), tuple(return_ for _, return_ in run))
         for (rate, seed), run in points.items()
     )
+
+
+def finished(folder: Path) -> bool:
+    """Whether a folder holds a training that went to its end.
+
+    Raises:
+        TargetError: where its record cannot be understood.
+    """
+    return (folder / RECORD_FILE).exists() and not load(folder).interrupted
 
 
 def find_runs(folder: Path) -> Sequence[Path]:

@@ -1,20 +1,23 @@
 """How an agent is trained: every number of an algorithm, and the presets that fill them in.
 
-`paper` holds what the paper "MDP Homomorphic Networks" states; its code's habits (a time limit counts as the end of
-the world) are switches. `tuned` is the same algorithm without those habits.
+`paper` holds what the paper "MDP Homomorphic Networks" states, and one habit of its code without which its figures
+would not be comparable: a time limit counts as the end of the world. `paper-code` has the other habits of the published
+code as well, each of which is a field here. `tuned` is the same algorithm without any of them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from symcheck.errors import OptionError, suggestion
 
 Algorithm = Literal["ppo", "a2c"]
+Evaluation = Literal["episodes", "window", "training"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class Settings:
         evaluation_episodes: episodes of one evaluation, each on an environment of its own.
         time_limit_is_terminal: True reproduces the paper's code, which treats `truncated` like `terminated`.
             False bootstraps from the value of the last observation where the time limit alone ended the episode.
+        evaluation: "episodes": mean return of whole episodes, each on an environment of its own. "window": those
+            environments take `evaluation_window` steps, and episodes that finish meanwhile count, so that short ones
+            weigh more. "training": mean return of the training episodes that finished since the last evaluation.
+        evaluation_window: steps of each environment, where `evaluation` is "window".
+        bias_gain: initial biases have this many times the deviation of Xavier's weights from one input; 0 for zero.
+        input_scale: observations are multiplied by this before the first layer.
 
     Raises:
         OptionError: naming every field out of range.
@@ -61,6 +70,10 @@ class Settings:
     evaluation_every: int = 500
     evaluation_episodes: int = 25
     time_limit_is_terminal: bool = True
+    evaluation: Evaluation = "episodes"
+    evaluation_window: int = 500
+    bias_gain: float = 0.0
+    input_scale: float = 1.0
 
     def __post_init__(self) -> None:
         problems = list(_problems(self))
@@ -88,12 +101,23 @@ class Settings:
 
 
 def _problems(settings: Settings) -> Sequence[str]:
-    positive = ("steps", "environments", "horizon", "epochs", "minibatches", "evaluation_every", "evaluation_episodes")
+    positive = (
+        "steps", "environments", "horizon", "epochs", "minibatches", "evaluation_every", "evaluation_episodes",
+        "evaluation_window",
+    )  # fmt: skip
     problems = [
         f"{name} to be 1 or more, got {getattr(settings, name)}" for name in positive if getattr(settings, name) < 1
     ]
     if settings.algorithm not in ("ppo", "a2c"):
         problems.append(f"algorithm to be 'ppo' or 'a2c', got {settings.algorithm!r}")
+    if settings.evaluation not in get_args(Evaluation):
+        problems.append(f"evaluation to be one of {', '.join(get_args(Evaluation))}, got {settings.evaluation!r}")
+    coefficients = ("value_coefficient", "entropy_coefficient", "max_gradient_norm", "clip", "bias_gain", "input_scale")
+    problems += [
+        f"{name} to be a finite number, 0 or more, got {getattr(settings, name)}"
+        for name in coefficients
+        if not 0.0 <= getattr(settings, name) < math.inf
+    ]
     if not 0.0 < settings.discount <= 1.0:
         problems.append(f"discount to lie in (0, 1], got {settings.discount}")
     if not 0.0 <= settings.gae_lambda <= 1.0:
@@ -105,14 +129,63 @@ def _problems(settings: Settings) -> Sequence[str]:
     return problems
 
 
+def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
+    """Fields and values from the command line.
+
+    Args:
+        texts: each "NAME=VALUE".
+
+    Returns:
+        Values of the fields' types by name.
+
+    Raises:
+        OptionError: for anything that is no field, or no value of its type; suggests the nearest field.
+
+    Example:
+        >>> parse_changes(["horizon=8", "time_limit_is_terminal=false"])
+        {'horizon': 8, 'time_limit_is_terminal': False}
+    """
+    kinds = get_type_hints(Settings)
+    changes: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in kinds:
+            raise OptionError(
+                f"expected NAME=VALUE with the name of a setting, got {text!r}.",
+                where="--set",
+                remedy=suggestion(name, kinds),
+            )
+        changes[name] = _parse(name, value.strip(), kinds[name])
+    return changes
+
+
+def _parse(name: str, text: str, kind: Any) -> Any:
+    if kind is bool:
+        known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() in known:
+            return known[text.lower()]
+    elif kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    else:
+        return text
+    raise OptionError(f"expected a value of type {kind.__name__} for {name}, got {text!r}.", where="--set")
+
+
 PRESETS: dict[str, dict[str, Settings]] = {
     "cartpole": {
         "paper": Settings(),
+        "paper-code": Settings(steps=96_000, evaluation_every=480, evaluation="window", bias_gain=1.0),
         "tuned": Settings(time_limit_is_terminal=False),
     },
     "gridworld": {
         "paper": Settings(
             algorithm="a2c", steps=2_000_000, value_coefficient=0.5, decorrelation_steps=1000, evaluation_every=10_000,
+        ),
+        "paper-code": Settings(
+            algorithm="a2c", steps=2_000_000, value_coefficient=0.5, decorrelation_steps=1000, evaluation_every=10_000,
+            evaluation="training", input_scale=1.0 / 255.0,
         ),
         "tuned": Settings(
             algorithm="a2c", steps=200_000, value_coefficient=0.5, decorrelation_steps=1000, evaluation_every=1_000,
@@ -157,7 +230,8 @@ def preset(task: str, name: str) -> Settings:
 
     Args:
         task: the task's name.
-        name: "paper", where the paper has the task, or "tuned". Tasks outside the catalogue share one "tuned".
+        name: "paper" or "paper-code", where the paper has the task, or "tuned". Tasks outside the catalogue share one
+            "tuned".
 
     Returns:
         The preset.

@@ -1,8 +1,8 @@
 """One training spread over several processes: each takes some of the seeds, with every learning rate.
 
 Runs do not depend on their company, so neither the curves nor the weights depend on how many processes there are.
-Small batched products scale with processes and hardly with threads. A process that dies takes nothing with it: its
-seeds are trained again, here.
+Small batched products scale with processes and hardly with threads. Each process writes checkpoints of its part and
+goes on from them; one that dies takes nothing with it: its part is taken up again from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -11,20 +11,24 @@ import contextlib
 import multiprocessing
 import queue
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from reference_agents.checkpoint import Checkpointer, read_state
 from reference_agents.networks.factory import make_network
-from reference_agents.trainer import Job, Progress, Training, train
+from reference_agents.trainer import Job, Progress, State, Training, train
 
 POLL_SECONDS = 0.2
+ATTEMPTS = 3  # one process that dies breaks its pool; after so many pools, what is left is trained here
+Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class ShardResult:
     evaluation_seconds: float
 
 
-def split(job: Job, parts: int) -> list[Job]:
-    """Jobs of about equally many seeds each, at most one for each seed.
+def split(job: Job, parts: int) -> tuple[Job, ...]:
+    """Jobs of about equally many seeds each, at most one for each seed, all with every learning rate.
 
     Example:
         >>> from reference_agents.catalog import find_network, find_task
@@ -53,59 +57,117 @@ def split(job: Job, parts: int) -> list[Job]:
         [(0, 1, 2), (3, 4)]
     """
     groups = np.array_split(np.array(job.seeds), min(parts, len(job.seeds)))
-    return [replace(job, seeds=tuple(group.tolist())) for group in groups]
+    return tuple(replace(job, seeds=tuple(group.tolist())) for group in groups)
 
 
-def train_in_processes(job: Job, processes: int, *, on_progress: Callable[[Progress], None] | None = None) -> Training:
+def train_in_processes(
+    job: Job,
+    parts: Sequence[Job],
+    *,
+    processes: int,
+    checkpoints: Sequence[Path] = (),
+    on_progress: Report | None = None,
+) -> Training:
     """Train a job in several processes.
 
     Args:
         job: what to train.
-        processes: how many; each runs one thread.
+        parts: what it is split into, as from `split`.
+        processes: how many parts are trained at once; each process runs one thread.
+        checkpoints: of each part the file to go on from, where there is one, and to write; empty for none.
         on_progress: told every so often, of all runs together.
 
     Returns:
         What `train` would return. After an interrupt (Ctrl-C), what was finished by then: the evaluations that every
         process had made.
+
+    Raises:
+        TargetError: where a checkpoint cannot be read.
     """
-    parts = split(job, processes)
+    files: list[Path | None] = list(checkpoints) or [None] * len(parts)
+    gathered, stopped = Gathered(job, parts), False
+    results: dict[int, ShardResult] = {}
+    for _ in range(ATTEMPTS):
+        left = [place for place in range(len(parts)) if place not in results]
+        if not left or stopped:
+            break
+        with _pool(min(processes, len(left))) as (pool, messages, stop):
+            futures = {place: pool.submit(run_shard, parts[place], place, files[place]) for place in left}
+            try:
+                _watch(list(futures.values()), messages, gathered, on_progress or (lambda progress: None))
+            except KeyboardInterrupt:
+                stop.set()
+                stopped = True
+            for place, future in futures.items():
+                with contextlib.suppress(BrokenProcessPool):
+                    results[place] = future.result()
+    for place, (part, file) in enumerate(zip(parts, files, strict=True)):
+        if place not in results:
+            results[place] = _train_part(part, file, on_progress=_interrupt if stopped else None)
+    return merge(job, parts, [results[place] for place in range(len(parts))])
+
+
+@contextlib.contextmanager
+def _pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Any, Any]]:
+    """Processes, what they tell, and the sign at which they stop."""
     context = multiprocessing.get_context("spawn")
     messages, stop = context.Queue(), context.Event()
-    with ProcessPoolExecutor(len(parts), context, initializer=_begin, initargs=(messages, stop)) as pool:
-        futures = [pool.submit(run_shard, part, place) for place, part in enumerate(parts)]
-        try:
-            _watch(futures, messages, job, parts, on_progress or (lambda progress: None))
-        except KeyboardInterrupt:
-            stop.set()
-        results = [_result(future, part) for future, part in zip(futures, parts, strict=True)]
-    return merge(job, parts, results)
+    with ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(messages, stop)) as pool:
+        yield pool, messages, stop
 
 
-def _result(future: Future[ShardResult], part: Job) -> ShardResult:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return plain(train(part))
+def _interrupt(progress: Progress) -> None:
+    """Stop a training at once, where its checkpoint left it."""
+    raise KeyboardInterrupt
 
 
-def _watch(
-    futures: Sequence[Future[ShardResult]],
-    messages: Any,
-    job: Job,
-    parts: Sequence[Job],
-    on_progress: Callable[[Progress], None],
-) -> None:
+def _watch(futures: Sequence[Future[ShardResult]], messages: Any, gathered: Gathered, on_progress: Report) -> None:
     """Pass on how far the slowest process is, until all are done."""
-    latest = {place: Progress(0, 1, np.empty(0)) for place in range(len(parts))}
-    total = job.settings.updates * job.settings.batch
-    while not all(future.done() for future in futures):
+    done = False
+    while not done:
+        done = all(future.done() for future in futures)
         wait(futures, timeout=POLL_SECONDS)
         with contextlib.suppress(queue.Empty):
             while True:
-                place, progress = messages.get_nowait()
-                latest[place] = progress
-        slowest = min(progress.env_steps for progress in latest.values())
-        on_progress(Progress(slowest, total, np.concatenate([progress.returns for progress in latest.values()])))
+                gathered.add(*messages.get_nowait())
+        for progress in gathered.news():
+            on_progress(progress)
+
+
+class Gathered:
+    """What the parts of a job tell, put together: how far the slowest is, and evaluations that all have made.
+
+    Args:
+        job: the whole.
+        parts: what it was split into.
+    """
+
+    def __init__(self, job: Job, parts: Sequence[Job]) -> None:
+        self._places, self._total = _places(job, parts), job.settings.updates * job.settings.batch
+        self._env_steps = [0] * len(parts)
+        self._waiting: dict[int, dict[int, npt.NDArray[np.float64]]] = {}
+        self._latest = (np.empty(0), 0)
+        self._new: list[tuple[npt.NDArray[np.float64], int]] = []
+
+    def add(self, part: int, progress: Progress) -> None:
+        """Take in what a part tells."""
+        self._env_steps[part] = progress.env_steps
+        at = progress.evaluated_at
+        if at <= self._latest[1] and self._latest[0].size:
+            return
+        points = self._waiting.setdefault(at, {})
+        points[part] = progress.returns
+        if len(points) == len(self._env_steps):
+            returns = np.array([points[part][row] for part, row in self._places])
+            self._new.append((returns, at))
+            self._latest = (returns, at)
+            del self._waiting[at]
+
+    def news(self) -> Iterator[Progress]:
+        """One message for each evaluation that is complete since the last call; at least one in any case."""
+        new, self._new = self._new or [self._latest], []
+        for returns, at in new:
+            yield Progress(min(self._env_steps), self._total, returns, at)
 
 
 _worker: dict[str, Any] = {}
@@ -117,7 +179,7 @@ def _begin(messages: Any, stop: Any) -> None:
     _worker.update(messages=messages, stop=stop)
 
 
-def run_shard(part: Job, place: int) -> ShardResult:
+def run_shard(part: Job, place: int, checkpoint: Path | None) -> ShardResult:
     """Train one part in this process, telling the parent how far it is."""
 
     def tell(progress: Progress) -> None:
@@ -125,7 +187,24 @@ def run_shard(part: Job, place: int) -> ShardResult:
         if _worker["stop"].is_set():
             raise KeyboardInterrupt
 
-    return plain(train(part, on_progress=tell))
+    return _train_part(part, checkpoint, on_progress=tell)
+
+
+def _train_part(part: Job, checkpoint: Path | None, *, on_progress: Report | None) -> ShardResult:
+    """Train a part from its checkpoint on; the last one is kept, so that a finished part is not trained again."""
+    if checkpoint is None:
+        return plain(train(part, on_progress=on_progress))
+    writer = Checkpointer(checkpoint)
+    latest: list[Callable[[], State]] = []
+
+    def offer(state: Callable[[], State]) -> None:
+        latest[:] = [state]
+        writer.offer(state)
+
+    training = train(part, on_progress=on_progress, on_checkpoint=offer, resume_from=read_state(checkpoint))
+    if latest:
+        writer.write(latest[0])
+    return plain(training)
 
 
 def plain(training: Training) -> ShardResult:
@@ -142,6 +221,12 @@ def plain(training: Training) -> ShardResult:
     )
 
 
+def _places(job: Job, parts: Sequence[Job]) -> list[tuple[int, int]]:
+    """Of every run of a job, which part it is in, and where."""
+    where = {run: (part, row) for part, one in enumerate(parts) for row, run in enumerate(one.runs)}
+    return [where[run] for run in job.runs]
+
+
 def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Training:
     """One training of all parts.
 
@@ -154,8 +239,7 @@ def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Tra
         The training, with runs in the job's order. Where parts were stopped at different points, curves end where the
         first of them does.
     """
-    where = {run: (part, row) for part, one in enumerate(parts) for row, run in enumerate(one.runs)}
-    places = [where[run] for run in job.runs]
+    places = _places(job, parts)
     device = torch.device(job.device)
     network = make_network(job.task, job.network, [seed for _, seed in job.runs], device)
     values = np.stack([results[part].values[row] for part, row in places])

@@ -1,14 +1,12 @@
-"""The symmetries of the tasks: from the atlas of known environments, but for the grid world's."""
+"""The symmetries of the tasks, from the atlas of known environments."""
 
 from __future__ import annotations
 
+import functools
+
 from reference_agents.catalog import Task
 from symcheck.envs import atlas
-from symcheck.groups.catalog import cyclic
 from symcheck.symmetry.symmetry import Symmetry
-
-SPATIAL: dict[str, tuple[str, ...]] = {"predator-prey/rot90": ("rot90",)}
-"""Symmetries of image tasks: the spatial operator of each generator."""
 
 
 def task_symmetry(task: Task) -> Symmetry:
@@ -19,13 +17,22 @@ def task_symmetry(task: Task) -> Symmetry:
         >>> task_symmetry(find_task("cartpole")).group.order
         2
     """
-    own = _SYMMETRIES.get(task.symmetry)
-    return own() if own is not None else atlas.entry(task.symmetry).symmetry()
+    return _symmetry(task.symmetry)
 
 
-def _grid_rotation() -> Symmetry:
-    """A quarter turn of the image, counter-clockwise; the four compass actions follow, staying stays."""
-    return Symmetry("predator-prey/rot90", cyclic(4), observation=["rot90"], action=[[0, 2, 3, 4, 1]])
+@functools.cache
+def _symmetry(name: str) -> Symmetry:
+    return atlas.entry(name).symmetry()
 
 
-_SYMMETRIES = {"predator-prey/rot90": _grid_rotation}
+def spatial_operators(task: Task) -> tuple[str, ...] | None:
+    """Of a task that shows images the spatial operator of each generator; None where it shows vectors.
+
+    Example:
+        >>> from reference_agents.catalog import find_task
+        >>> spatial_operators(find_task("gridworld"))
+        ('rot90',)
+    """
+    if len(task.observation_shape) != 3:
+        return None
+    return tuple(str(operator) for operator in atlas.entry(task.symmetry).data["observation"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from pathlib import Path
 
 import gymnasium as gym
@@ -9,6 +11,7 @@ import gymnasium as gym
 from reference_agents.catalog import TASKS, TUNED_SWEEP, NetworkPlan, Task, control_networks, find_network
 from reference_agents.environments.gymnasium_vector import check_spaces, make
 from reference_agents.networks.user import build_module
+from reference_agents.symmetries import task_symmetry
 from symcheck.envs import atlas
 from symcheck.errors import OptionError, suggestion
 from symcheck.loading import is_reference
@@ -16,35 +19,67 @@ from symcheck.loading import is_reference
 DEFAULT_RATE = 0.001
 
 
-def resolve_task(name: str) -> Task:
+def resolve_task(name: str, symmetry: str | None = None) -> Task:
     """The task of a name or of a Gymnasium id.
 
     Args:
         name: a task's name, the id of its environment, or any id with a claimed symmetry of vectors in the atlas.
+        symmetry: an atlas entry of that environment; the task's own, or the first that is claimed, where None.
 
     Returns:
         The task; for an id outside the catalogue, one with the networks of the vector tasks.
 
     Raises:
-        OptionError: neither a task nor an id with a symmetry; suggests the nearest task.
+        OptionError: neither a task nor an id with a symmetry, or a symmetry of another environment; suggests the
+            nearest.
         TargetError: an id whose environment cannot be made, or whose spaces no agent here can use.
 
     Example:
         >>> resolve_task("CartPole-v1").name
         'cartpole'
+        >>> resolve_task("gridworld", "predator-prey/rotations-and-reflections").networks["equivariant"].channels
+        (5, 11, 181)
     """
     known = {**TASKS, **{task.environment: task for task in TASKS.values()}}
     if name in known:
-        return known[name]
+        return _with_symmetry(known[name], symmetry)
     claimed = [entry for entry in atlas.entries_for(name) if entry.claim]
     if claimed:
-        return _task_of(name, claimed[0].name)
+        return _with_symmetry(_task_of(name, claimed[0].name), symmetry)
     if "-v" not in name:
         raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
     with_symmetry = sorted({id_ for entry in atlas.entries() if entry.claim for id_ in entry.environments})
     raise OptionError(
-        f"the atlas claims no symmetry of {name!r}.", where="TASK", remedy=suggestion(name, [*with_symmetry, *TASKS])
+        f"the atlas claims no symmetry of {name!r}.", where="--env", remedy=suggestion(name, [*with_symmetry, *TASKS])
     )
+
+
+def _with_symmetry(task: Task, symmetry: str | None) -> Task:
+    """The task with networks of another of its symmetries.
+
+    Channels of image networks are those of the plain network over the root of the group's order, rounded down, which
+    keeps the number of parameters about the same, as in the paper.
+    """
+    if symmetry in (None, task.symmetry):
+        return task
+    possible = [entry.name for entry in atlas.entries_for(task.environment)]
+    if symmetry not in possible:
+        raise OptionError(
+            f"the atlas has no symmetry {symmetry!r} of {task.environment}.",
+            where="--symmetry",
+            remedy=suggestion(str(symmetry), possible),
+        )
+    turned = dataclasses.replace(task, symmetry=str(symmetry))
+    if len(task.observation_shape) != 3:
+        return turned
+    root = math.sqrt(task_symmetry(turned).group.order)
+    networks = {
+        name: dataclasses.replace(plan, channels=tuple(int(c / root) for c in task.networks["cnn"].channels))
+        if plan.basis in ("equivariant", "nullspace", "random")
+        else plan
+        for name, plan in task.networks.items()
+    }
+    return dataclasses.replace(turned, networks=networks)
 
 
 def resolve_network(task: Task, name: str) -> NetworkPlan:

@@ -22,7 +22,7 @@ import torch
 from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.environments.predator_prey import all_images
 from reference_agents.environments.vector import Observations
-from reference_agents.evaluation import play
+from reference_agents.evaluation import play, play_window
 from reference_agents.learning.augmentation import Augmenter
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.rollout import Collector
@@ -69,12 +69,15 @@ class Progress:
     Attributes:
         env_steps: steps that each run has taken.
         total: steps that each run will have taken.
-        returns: the latest evaluations of the runs that are known of, NaN for a run that stopped.
+        returns: the latest evaluation of every run, in the order of the stack, NaN for a run that stopped; empty
+            before the first one.
+        evaluated_at: steps of each run when it was made.
     """
 
     env_steps: int
     total: int
     returns: npt.NDArray[np.float64]
+    evaluated_at: int = 0
 
 
 @dataclass
@@ -115,7 +118,7 @@ def train(
 
     Args:
         job: what to train.
-        on_progress: told after every update.
+        on_progress: told after every update, and first of every evaluation that a resumed training had made before.
         on_checkpoint: offered, after every update, a function that gives the state to go on from.
         resume_from: such a state of the same job; None to start afresh.
 
@@ -161,16 +164,25 @@ class _Loop:
         training, settings = self._training, self._training.job.settings
         if not training.env_steps:
             self._evaluate()
+        for evaluation in range(len(training.env_steps)):
+            on_progress(self._progress(evaluation))
         while self._updates < settings.updates:
             started = time.perf_counter()
             self._update()
             training.training_seconds += time.perf_counter() - started
             if _is_due(self._updates, settings):
                 self._evaluate()
-            on_progress(
-                Progress(self._updates * settings.batch, settings.updates * settings.batch, training.returns[-1])
-            )
+            on_progress(self._progress(-1))
             on_checkpoint(self.state)
+
+    def _progress(self, evaluation: int) -> Progress:
+        training, settings = self._training, self._training.job.settings
+        return Progress(
+            self._updates * settings.batch,
+            settings.updates * settings.batch,
+            training.returns[evaluation],
+            training.env_steps[evaluation],
+        )
 
     def _update(self) -> None:
         rollout = self._collector.collect(self._network)
@@ -182,19 +194,36 @@ class _Loop:
 
     def _evaluate(self) -> None:
         started = time.perf_counter()
-        training, settings = self._training, self._training.job.settings
+        training = self._training
+        returns = self._measure()
+        returns[list(training.stopped)] = math.nan
+        training.env_steps.append(self._updates * training.job.settings.batch)
+        training.returns.append(returns)
+        training.evaluation_seconds += time.perf_counter() - started
+
+    def _measure(self) -> npt.NDArray[np.float64]:
+        """One point of every run's curve."""
+        settings, distribution = self._training.job.settings, distribution_of(self._training.job.task)
+        index, environments = len(self._training.env_steps), settings.evaluation_episodes
 
         @torch.no_grad()
         def policy(observations: Observations) -> torch.Tensor:
             return self._network.forward(torch.from_numpy(observations).to(self._device))[0]
 
-        distribution, index = distribution_of(training.job.task), len(training.env_steps)
-        episodes = settings.evaluation_episodes
-        returns = play(policy, distribution, self._make, self._seeds, episodes=episodes, index=index).mean(1)
-        returns[list(training.stopped)] = math.nan
-        training.env_steps.append(self._updates * settings.batch)
-        training.returns.append(returns)
-        training.evaluation_seconds += time.perf_counter() - started
+        if settings.evaluation == "training":
+            return self._collector.finished_returns()
+        if settings.evaluation == "window":
+            return play_window(
+                policy,
+                distribution,
+                self._make,
+                self._seeds,
+                environments=environments,
+                steps=settings.evaluation_window,
+                index=index,
+            )
+        returns = play(policy, distribution, self._make, self._seeds, episodes=environments, index=index)
+        return np.asarray(returns.mean(1))
 
     def state(self) -> State:
         """Everything that the rest of the training depends on."""

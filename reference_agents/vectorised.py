@@ -14,9 +14,6 @@ from reference_agents.settings import Settings
 
 _ENVIRONMENTS: dict[str, MakeEnvironment] = {"cartpole": CartPoleVector, "gridworld": PredatorPreyVector}
 
-RESUMABLE = ("CartPole-v1", "symcheck/PredatorPrey-v0")
-"""Environments whose whole state is known, so that a training can go on where it was stopped."""
-
 
 def distribution_of(task: Task) -> Distribution:
     """How the numbers of a policy for this task are read."""

@@ -30,33 +30,40 @@ app = typer.Typer(
 
 @app.command("train")
 def train(
-    task: options.TaskName,
+    task: options.TaskName = None,
     network: Annotated[
         str | None,
         typer.Option("--network", help="A name, or file.py:factory; equivariant if left out.", show_default=False),
     ] = None,
+    env: options.Env = None,
+    symmetry: options.Symmetry = None,
     seeds: options.Seeds = None,
     learning_rate: options.LearningRates = None,
     steps: options.Steps = None,
     preset: options.Preset = None,
     evaluation_every: options.EvaluationEvery = None,
     evaluation_episodes: options.EvaluationEpisodes = None,
+    setting: options.Changes = None,
     device: options.Device = None,
     out: options.Out = Path("runs"),
     resume: Annotated[
         Path | None,
         typer.Option("--resume", metavar="RUN", help="Go on with a training that was stopped.", show_default=False),
     ] = None,
-    processes: options.Processes = 1,
+    processes: options.Processes = None,
     executor: options.Executor = "local",
     scheduler: options.Scheduler = None,
+    tensorboard: options.TensorBoard = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Train all seeds of one network (5 if left out) at all learning rates, as one program."""
-    from reference_agents.cli.train import Request, run_training
+    from reference_agents.cli.request import Request
+    from reference_agents.cli.train import run_training
 
     request = Request(
         task=task,
+        env=env,
+        symmetry=symmetry,
         network=network,
         seeds=seeds,
         learning_rates=_words(learning_rate),
@@ -64,12 +71,14 @@ def train(
         preset=preset,
         evaluation_every=evaluation_every,
         evaluation_episodes=evaluation_episodes,
+        changes=tuple(setting or ()),
         device=device,
         out=out,
         resume=resume,
         processes=processes,
         executor=executor,
         scheduler=scheduler,
+        tensorboard=tensorboard,
         quiet=quiet,
         command=_command_line(),
     )
@@ -78,30 +87,40 @@ def train(
 
 @app.command("sweep")
 def sweep(
-    task: options.TaskName,
+    task: options.TaskName = None,
     networks: Annotated[
         str | None,
         typer.Option("--network", metavar="A,B,...", help="Which; the paper's if left out.", show_default=False),
     ] = None,
+    env: options.Env = None,
+    symmetry: options.Symmetry = None,
     seeds: options.Seeds = None,
     learning_rate: options.LearningRates = None,
     steps: options.Steps = None,
     preset: options.Preset = None,
     evaluation_every: options.EvaluationEvery = None,
     evaluation_episodes: options.EvaluationEpisodes = None,
+    setting: options.Changes = None,
     device: options.Device = None,
     out: options.Out = Path("runs"),
-    processes: options.Processes = 1,
+    resume: Annotated[
+        Path | None,
+        typer.Option("--resume", metavar="DIR", help="Go on with a sweep that was stopped.", show_default=False),
+    ] = None,
+    processes: options.Processes = None,
     executor: options.Executor = "local",
     scheduler: options.Scheduler = None,
+    tensorboard: options.TensorBoard = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Train several networks, with the paper's seeds and learning rates where none are given."""
+    from reference_agents.cli.request import Request
     from reference_agents.cli.sweep import run_sweep
-    from reference_agents.cli.train import Request
 
     request = Request(
         task=task,
+        env=env,
+        symmetry=symmetry,
         network=None,
         seeds=seeds,
         learning_rates=_words(learning_rate),
@@ -109,11 +128,14 @@ def sweep(
         preset=preset,
         evaluation_every=evaluation_every,
         evaluation_episodes=evaluation_episodes,
+        changes=tuple(setting or ()),
         device=device,
         out=out,
+        resume=resume,
         processes=processes,
         executor=executor,
         scheduler=scheduler,
+        tensorboard=tensorboard,
         quiet=quiet,
         command=_command_line(),
     )

@@ -31,7 +31,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int) -> int
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, got {seed}.", where="--seed")
     record = load(folder)
-    task = resolve_task(record.task)
+    task = resolve_task(record.task, record.symmetry)
     make = environment_class(task)
     table = Table(
         "learning rate", "seed", "mean return", "standard error", "least", "most", box=None, padding=(0, 2, 0, 0)

@@ -22,7 +22,7 @@ def export_run(folder: Path, target: Path, *, learning_rate: float | None, seed:
     """
     record = load(folder)
     network = load_network(folder, learning_rate=learning_rate, seed=seed).eval()
-    example = torch.zeros(2, *resolve_task(record.task).observation_shape)
+    example = torch.zeros(2, *resolve_task(record.task, record.symmetry).observation_shape)
     batch = torch.export.Dim("batch", min=1)
     program = torch.export.export(network, (example,), dynamic_shapes=({0: batch},))
     try:

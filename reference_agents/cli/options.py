@@ -8,9 +8,24 @@ from typing import Annotated
 import typer
 
 TaskName = Annotated[
-    str,
-    typer.Argument(metavar="TASK", help="A task of `reference-agents list`, or a Gymnasium id with a known symmetry."),
+    str | None,
+    typer.Argument(metavar="TASK", help="A task of `reference-agents list`.", show_default=False),
 ]
+Env = Annotated[
+    str | None,
+    typer.Option(
+        "--env", metavar="ID", help="Instead of TASK: a Gymnasium id with a symmetry in the atlas.", show_default=False
+    ),
+]
+Symmetry = Annotated[
+    str | None,
+    typer.Option("--symmetry", metavar="NAME", help="An atlas entry; the task's own if left out.", show_default=False),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting of the preset; repeatable.", show_default=False),
+]
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run (extra logs).")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Seeds = Annotated[int | None, typer.Option("--seeds", help="How many seeds, from 0 on.", show_default=False)]
 LearningRates = Annotated[
@@ -24,11 +39,14 @@ Steps = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option("--preset", help="paper or tuned; the paper's where it has the task.", show_default=False),
+    typer.Option("--preset", help="paper, paper-code or tuned; the paper's where it has the task.", show_default=False),
 ]
 Device = Annotated[str | None, typer.Option("--device", help="cpu (the default) or cuda.", show_default=False)]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")]
-Processes = Annotated[int, typer.Option("--processes", help="Spread the seeds over this many processes.")]
+Processes = Annotated[
+    int | None,
+    typer.Option("--processes", help="Spread the seeds over this many processes; 1.", show_default=False),
+]
 Executor = Annotated[str, typer.Option("--executor", help="local, or dask: a Dask cluster.")]
 Scheduler = Annotated[
     str | None,

@@ -1,16 +1,33 @@
-"""`reference-agents sweep`: several networks of a task, at every learning rate, with every seed."""
+"""`reference-agents sweep`: several networks of a task, at every learning rate, with every seed, and a page of them.
+
+DIR/sweep.json    the run folders, in the order in which they are trained; written before the first one begins
+DIR/TASK-NETWORK  one run folder for each network
+DIR/report.html   the page, once all are trained
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from reference_agents.cli.train import INTERRUPTED, Request, build_job, run_training
+from rich.console import Console
+
+from reference_agents.checkpoint import refuse_differences, started_in
+from reference_agents.cli.report import write_report
+from reference_agents.cli.request import Request, build_job
+from reference_agents.cli.train import INTERRUPTED, folder_name, prepare, resume
+from reference_agents.record import finished, prepare_folder, write_file
 from reference_agents.tasks import resolve_network, resolve_task
+from symcheck.errors import OptionError, TargetError
+
+SWEEP_FILE = "sweep.json"
+SCHEMA = "reference-agents-sweep/1"
 
 
 def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
-    """Train one network after the other, each as one stacked program; the worst exit code.
+    """Train one network after the other, each as one stacked program, then draw them; the worst exit code.
 
     Args:
         request: what the user typed; seeds and learning rates are the paper's where nothing was said.
@@ -18,21 +35,68 @@ def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
 
     Raises:
         OptionError: for anything that cannot be used, before the first training starts.
+        TargetError: where there is no sweep to resume.
     """
-    task = resolve_task(request.task)
-    names = task.sweep.networks if networks is None else networks
+    if request.resume is not None:
+        out, folders = request.resume, _read(request.resume)
+        if networks is not None:
+            trained = [started_in(folder).job.network.name for folder in folders]
+            refuse_differences({"network": ", ".join(trained)}, {"network": ", ".join(networks)}, "options")
+    else:
+        out, folders = request.out, _begin(request, networks)
+    console, worst = Console(stderr=True), 0
+    for number, folder in enumerate(folders, start=1):
+        if finished(folder):
+            console.print(f"{folder} is trained already", highlight=False, soft_wrap=True)
+            continue
+        if not request.quiet:
+            console.print(f"{number} of {len(folders)}: {folder.name}", highlight=False, soft_wrap=True)
+        code = resume(replace(request, network=None), folder)
+        if code == INTERRUPTED:
+            console.print(
+                f"go on with all networks: reference-agents sweep --resume {out}", highlight=False, soft_wrap=True
+            )
+            return code
+        worst = max(worst, code)
+    write_report(out)
+    return worst
+
+
+def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
+    """Prepare a folder for every network, after all of them were found to be usable."""
+    task = resolve_task(request.task_name, request.symmetry)
     filled = replace(
         request,
         seeds=task.sweep.seeds if request.seeds is None else request.seeds,
         learning_rates=request.learning_rates or tuple(map(str, task.sweep.learning_rates)),
     )
-    requests = [replace(filled, network=resolve_network(task, name).name) for name in names]
-    for one in requests:
-        build_job(one)
-    worst = 0
-    for one in requests:
-        code = run_training(one)
-        if code == INTERRUPTED:
-            return code
-        worst = max(worst, code)
-    return worst
+    names = [resolve_network(task, name).name for name in (task.sweep.networks if networks is None else networks)]
+    if len(set(names)) < len(names):
+        raise OptionError(f"expected each network once, got {', '.join(names)}.", where="--network")
+    requests = [replace(filled, network=name) for name in names]
+    jobs = [build_job(one) for one in requests]
+    if (request.out / SWEEP_FILE).exists():
+        raise OptionError(
+            f"{str(request.out)!r} holds a sweep already.",
+            where="--out",
+            remedy=f"Go on with it (--resume {request.out}), or name another folder.",
+        )
+    folders = [prepare_folder(request.out, folder_name(job)) for job in jobs]
+    for one, job, folder in zip(requests, jobs, folders, strict=True):
+        prepare(one, job, folder)
+    document = {"schema": SCHEMA, "command": request.command, "runs": [folder.name for folder in folders]}
+    write_file(request.out / SWEEP_FILE, (json.dumps(document, indent=2) + "\n").encode())
+    return folders
+
+
+def _read(folder: Path) -> list[Path]:
+    try:
+        document = json.loads((folder / SWEEP_FILE).read_text(encoding="utf-8"))
+        return [folder / str(name) for name in document["runs"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TargetError(
+            f"expected the folder of a sweep, with a readable {SWEEP_FILE}, got {str(folder)!r} "
+            f"({type(error).__name__}).",
+            where="--resume",
+            remedy="A single training is resumed by: reference-agents train --resume RUN",
+        ) from error

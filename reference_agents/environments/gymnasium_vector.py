@@ -3,6 +3,9 @@
 Slower than an environment written for many runs, and good for all others. Episodes restart within the step that ends
 them, here and not in Gymnasium's vectorisers: no step is made up between two episodes, and the last observation of an
 episode is kept before the environment can overwrite it.
+
+Every episode has a seed of its own, so that an environment is where its episode's seed and actions have led it. That
+is how its state is saved, whatever it consists of: it is played again.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
 
 from reference_agents.environments.vector import Actions, Flags, Observations, Step
-from reference_agents.randomness import FloatArray, Purpose, stream_seeds
+from reference_agents.randomness import FloatArray, Purpose, episode_seed
 from symcheck.errors import TargetError
 
 
@@ -41,33 +45,39 @@ class GymnasiumVector:
         purpose: Purpose = Purpose.ENVIRONMENT,
         index: int = 0,
     ) -> None:
-        self._seeds = np.array([stream_seeds(seed, purpose, index, environments) for seed in seeds])
+        self._id, self._seeds, self._stream = environment_id, tuple(seeds), (purpose, index)
+        self._episodes = np.zeros((len(seeds), environments), dtype=np.int64)
+        self._played: dict[tuple[int, ...], list[Any]] = {place: [] for place in np.ndindex(self._episodes.shape)}
         self._environments = [[make(environment_id) for _ in range(environments)] for _ in seeds]
         first = self._environments[0][0]
         check_spaces(first, environment_id)
         self.observation_shape: tuple[int, ...] = first.observation_space.shape or ()
         self._space = first.action_space
         self.action_numbers = int(self._space.shape[0]) if isinstance(self._space, gym.spaces.Box) else 1
-        self._observation = np.zeros((*self._seeds.shape, *self.observation_shape), dtype=np.float32)
+        self._observation = np.zeros((*self._episodes.shape, *self.observation_shape), dtype=np.float32)
 
     def reset(self) -> Observations:
         """Start every episode afresh, from the seeds."""
-        for place in np.ndindex(self._seeds.shape):
-            self._observation[place] = self._at(place).reset(seed=int(self._seeds[place]))[0]
+        self._episodes[:] = 0
+        for place in self._played:
+            self._observation[place] = self._begin(place)
         return self._observation.copy()
 
     def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
         """Step every active environment once, actions clipped to their bounds; ended episodes restart."""
         final, following = self._observation.copy(), self._observation.copy()
-        reward = np.zeros(self._seeds.shape, dtype=np.float32)
-        terminated, truncated = np.zeros(self._seeds.shape, dtype=bool), np.zeros(self._seeds.shape, dtype=bool)
-        for place in np.ndindex(self._seeds.shape):
+        shape = self._episodes.shape
+        reward = np.zeros(shape, dtype=np.float32)
+        terminated, truncated = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        for place in self._played:
             if active is not None and not active[place]:
                 continue
-            environment = self._at(place)
-            observation, gain, terminated[place], truncated[place], _ = environment.step(self._action(actions[place]))
-            final[place], reward[place] = observation, gain
-            following[place] = environment.reset()[0] if terminated[place] or truncated[place] else observation
+            observation, reward[place], terminated[place], truncated[place], _ = self._act(place, actions[place])
+            final[place] = observation
+            if terminated[place] or truncated[place]:
+                self._episodes[place] += 1
+                observation = self._begin(place)
+            following[place] = observation
         self._observation = following
         return Step(following.copy(), final, reward, terminated, truncated)
 
@@ -81,12 +91,47 @@ class GymnasiumVector:
         return drawn
 
     def state(self) -> dict[str, Any]:
-        """What a Gymnasium environment depends on is not known."""
-        raise NotImplementedError("the state of a Gymnasium environment cannot be saved")
+        """The number of every episode, and what was done in it."""
+        played = [np.array(actions) for actions in self._played.values()]
+        return {
+            "episodes": torch.from_numpy(self._episodes.copy()),
+            "lengths": [len(actions) for actions in played],
+            "actions": torch.from_numpy(np.concatenate([actions for actions in played if len(actions)]))
+            if any(map(len, played))
+            else torch.zeros(0),
+            "observation": torch.from_numpy(self._observation.copy()),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """What a Gymnasium environment depends on is not known."""
-        raise NotImplementedError("the state of a Gymnasium environment cannot be restored")
+        """Play every unfinished episode again.
+
+        Raises:
+            TargetError: where that leads elsewhere, so that the environment depends on more than seed and actions.
+        """
+        self._episodes = state["episodes"].numpy()
+        remaining = iter(state["actions"].numpy())
+        for place, length in zip(self._played, state["lengths"], strict=True):
+            observation = self._begin(place)
+            for _ in range(length):
+                observation = self._act(place, next(remaining))[0]
+            self._observation[place] = observation
+        if not np.array_equal(self._observation, state["observation"].numpy(), equal_nan=True):
+            raise TargetError(
+                f"expected {self._id!r} to repeat itself from the same seeds and actions, but it does not.",
+                where="--resume",
+                remedy="Such a training cannot be resumed bit for bit: start a new one.",
+            )
+
+    def _begin(self, place: tuple[int, ...]) -> Any:
+        """The first observation of the place's current episode."""
+        self._played[place].clear()
+        seed = episode_seed(self._seeds[place[0]], *self._stream, place[1], int(self._episodes[place]))
+        return self._at(place).reset(seed=seed)[0]
+
+    def _act(self, place: tuple[int, ...], action: Any) -> tuple[Any, ...]:
+        """Step one environment, and remember what was done."""
+        self._played[place].append(action)
+        return self._at(place).step(self._action(action))
 
     def _at(self, place: tuple[int, ...]) -> gym.Env[Any, Any]:
         return self._environments[place[0]][place[1]]

@@ -37,6 +37,43 @@ class Rollout:
     returns: torch.Tensor
 
 
+class FinishedEpisodes:
+    """The returns of training episodes, as they end.
+
+    Args:
+        runs: how many.
+        environments: of each run.
+    """
+
+    def __init__(self, runs: int, environments: int) -> None:
+        self._running = np.zeros((runs, environments))
+        self._sum, self._count = np.zeros(runs), np.zeros(runs)
+
+    def add(self, reward: npt.NDArray[np.float32], ended: npt.NDArray[np.bool_]) -> None:
+        """Count one step of every environment; both of shape (runs, environments)."""
+        self._running += reward
+        if ended.any():
+            self._sum += np.where(ended, self._running, 0.0).sum(1)
+            self._count += ended.sum(1)
+            self._running[ended] = 0.0
+
+    def take(self) -> npt.NDArray[np.float64]:
+        """Mean return since the last call, shape (runs,); NaN where nothing ended."""
+        mean = np.full(len(self._sum), np.nan)
+        np.divide(self._sum, self._count, out=mean, where=self._count > 0)
+        self._sum[:], self._count[:] = 0.0, 0.0
+        return mean
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later means depend on."""
+        parts = {"running": self._running, "sum": self._sum, "count": self._count}
+        return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same runs."""
+        self._running, self._sum, self._count = (state[name].numpy() for name in ("running", "sum", "count"))
+
+
 class Collector:
     """Steps the training environments and remembers where they are.
 
@@ -62,6 +99,7 @@ class Collector:
         self._device = device
         self._streams = UniformStreams(seeds, Purpose.ACTIONS, policy.noise_shape(settings.environments))
         self._observation = _decorrelate(environment, seeds, settings)
+        self._finished = FinishedEpisodes(len(seeds), settings.environments)
 
     def state(self) -> dict[str, Any]:
         """Everything that later steps depend on.
@@ -73,6 +111,7 @@ class Collector:
             "environment": self._environment.state(),
             "streams": self._streams.state(),
             "observation": torch.from_numpy(self._observation.copy()),
+            "finished": self._finished.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -80,6 +119,11 @@ class Collector:
         self._environment.restore(state["environment"])
         self._streams.restore(state["streams"])
         self._observation = state["observation"].numpy()
+        self._finished.restore(state["finished"])
+
+    def finished_returns(self) -> npt.NDArray[np.float64]:
+        """Mean return of the training episodes that ended since the last call, shape (runs,); NaN where none did."""
+        return self._finished.take()
 
     @torch.no_grad()
     def collect(self, network: StackedNetwork) -> Rollout:
@@ -112,6 +156,7 @@ class Collector:
         step = self._environment.step(actions)
         self._observation = step.observation
         terminated, ended = step.terminated, step.terminated | step.truncated
+        self._finished.add(step.reward, ended)
         if self._settings.time_limit_is_terminal:
             terminated = ended
         v_next = values

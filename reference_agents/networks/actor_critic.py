@@ -11,10 +11,24 @@ from typing import Any
 
 import torch
 
-from reference_agents.networks.blocks import Block, ConvRelu, GlobalMaxPool, LiftedLinearRelu, LinearRelu
+from reference_agents.networks.blocks import (
+    Block,
+    ConvRelu,
+    GlobalAveragePool,
+    GlobalMaxPool,
+    LiftedLinearRelu,
+    LinearRelu,
+)
 from reference_agents.networks.layers import Expansion, Lifting, StackedLinear
 from reference_agents.networks.parameters import StackedParameters
-from reference_agents.networks.plans import DEVIATION, ActorCriticPlan, ConvPlan, GlobalMaxPoolPlan, LinearPlan
+from reference_agents.networks.plans import (
+    DEVIATION,
+    ActorCriticPlan,
+    ConvPlan,
+    GlobalMaxPoolPlan,
+    LinearPlan,
+    PoolPlan,
+)
 from reference_agents.randomness import Purpose, generator
 
 
@@ -38,8 +52,9 @@ class ActorCritic:
         for run, seed in enumerate(seeds):
             uniform = generator(seed, Purpose.PARAMETERS).random
             for layer in plan.layers:
-                initial = layer.initial_weight(uniform)
-                values[f"{layer.name}.weight"][run] = torch.as_tensor(initial, dtype=torch.float32)
+                for part, initial in (("weight", layer.initial_weight(uniform)), ("bias", layer.initial_bias(uniform))):
+                    if initial is not None:
+                        values[f"{layer.name}.{part}"][run] = torch.as_tensor(initial, dtype=torch.float32)
         *trunk, self._policy, self._value = (StackedLinear(layer, values, gradients, device) for layer in plan.layers)
         self._blocks, self._built = _blocks(plan, trunk, device)
         self._deviation = None if plan.deviation_basis is None else Expansion(plan.deviation_basis, device)
@@ -67,6 +82,8 @@ class ActorCritic:
             keep: whether `backward` will be called for this batch.
         """
         x = observations.permute(0, 1, 3, 4, 2) if self.plan.takes_images else observations
+        if self.plan.input_scale != 1.0:
+            x = x * self.plan.input_scale
         tapes = []
         for block in self._blocks:
             x, tape = block.forward(x)
@@ -110,8 +127,8 @@ def _blocks(
     blocks: list[Block] = []
     built: list[StackedLinear] = []
     for hidden in plan.trunk:
-        if isinstance(hidden, GlobalMaxPoolPlan):
-            blocks.append(GlobalMaxPool())
+        if isinstance(hidden, PoolPlan):
+            blocks.append(GlobalMaxPool() if isinstance(hidden, GlobalMaxPoolPlan) else GlobalAveragePool())
             continue
         layer = next(remaining)
         lifting = Lifting.of(hidden, device) if isinstance(hidden, LinearPlan) else None

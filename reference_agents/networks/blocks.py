@@ -142,3 +142,17 @@ class GlobalMaxPool:
             return None
         d_x = d_y.new_zeros(*shape[:2], shape[2] * shape[3], shape[4])
         return d_x.scatter_(2, where.unsqueeze(2), d_y.unsqueeze(2)).view(shape)
+
+
+class GlobalAveragePool:
+    """The average of every unit over all positions."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Size]:
+        """(runs, batch, height, width, units) to (runs, batch, units)."""
+        return x.mean((2, 3)), x.shape
+
+    def backward(self, tape: torch.Size, d_y: torch.Tensor, *, to_input: bool) -> torch.Tensor | None:
+        """As `Block.backward`."""
+        if not to_input:
+            return None
+        return (d_y / (tape[2] * tape[3]))[:, :, None, None, :].expand(tape).contiguous()

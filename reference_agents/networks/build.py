@@ -17,12 +17,13 @@ from reference_agents.networks.plans import (
     ActorCriticPlan,
     Basis,
     ConvPlan,
+    GlobalAveragePoolPlan,
     GlobalMaxPoolPlan,
     HiddenPlan,
     Init,
     LinearPlan,
 )
-from reference_agents.symmetries import SPATIAL, task_symmetry
+from reference_agents.symmetries import spatial_operators, task_symmetry
 from symcheck.errors import SpecError
 from symcheck.intertwiners.basis import IntertwinerBasis, Kind
 from symcheck.intertwiners.build import conv_intertwiner_basis, intertwiner_basis
@@ -51,24 +52,30 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
         else:
             trunk.append(builder.linear(depth, channels))
         if depth == len(network.convolutions) - 1:
-            trunk.append(GlobalMaxPoolPlan())
+            trunk.append(GlobalMaxPoolPlan() if network.pool == "max" else GlobalAveragePoolPlan())
     depth = len(network.channels)
     return ActorCriticPlan(
         tuple(trunk),
         builder.policy(depth, widths[-1], task.actions),
         builder.value(depth + 1, widths[-1]),
         builder.deviation(task.actions) if task.continuous else None,
+        network.input_scale,
     )
+
+
+def _init(network: NetworkPlan) -> Init:
+    """The initial weights that a network's description asks for."""
+    return cast(Init, network.init or ("he" if network.convolutions else "xavier"))
 
 
 class _DenseBuilder:
     """Layers without a basis: every weight is a parameter."""
 
     def __init__(self, network: NetworkPlan) -> None:
-        self._init: Init = "he" if network.convolutions else "xavier"
+        self._init, self._gain = _init(network), network.bias_gain
 
     def _layer(self, name: str, units_in: int, units_out: int) -> LinearPlan:
-        return LinearPlan(name, units_in, units_out, _DENSE, _DENSE, self._init)
+        return LinearPlan(name, units_in, units_out, _DENSE, _DENSE, self._init, bias_gain=self._gain)
 
     def linear(self, depth: int, channels: tuple[int, int]) -> LinearPlan:
         return self._layer(f"hidden{depth}", *channels)
@@ -94,10 +101,10 @@ class _BasisBuilder:
         symmetry = task_symmetry(task)
         self._kind = cast(Kind, network.basis)
         self._free_heads = network.free_heads
-        self._init: Init = "he" if network.convolutions else "xavier"
+        self._init, self._gain = _init(network), network.bias_gain
         self._one = representations.trivial(symmetry.group)
         self._hidden = representations.regular(symmetry.group)
-        self._spatial = SPATIAL.get(task.symmetry)
+        self._spatial = spatial_operators(task)
         self._input = self._one if self._spatial else symmetry.observation_representation
         self._actions = symmetry.action_representation
 
@@ -105,14 +112,14 @@ class _BasisBuilder:
         self, name: str, channels: tuple[int, int], rho_out: Representation, weight: Basis, depth: int
     ) -> LinearPlan:
         bias = unit_basis(intertwiner_basis(self._one, rho_out, kind=self._kind, seed=depth))
-        return LinearPlan(name, *channels, weight, bias if len(bias) else None, self._init)
+        return LinearPlan(name, *channels, weight, bias if len(bias) else None, self._init, bias_gain=self._gain)
 
     def _between(self, rho_in: Representation, rho_out: Representation, depth: int) -> Basis:
         return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))
 
     def _free_head(self, name: str, channels: int, outputs: int) -> LinearPlan:
         dim = self._hidden.dim
-        return LinearPlan(name, channels * dim, outputs, _DENSE, _DENSE, self._init, components_in=dim)
+        return LinearPlan(name, channels * dim, outputs, _DENSE, _DENSE, self._init, dim, self._gain)
 
     def linear(self, depth: int, channels: tuple[int, int]) -> LinearPlan:
         rho_in = self._hidden if depth else self._input

@@ -15,7 +15,7 @@ from reference_agents.networks.parameters import Layout
 Basis = npt.NDArray[np.float64]
 Uniform = Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
 DEVIATION = "log_deviation"
-Init = Literal["xavier", "he"]
+Init = Literal["xavier", "he", "torch"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class LinearPlan:
         weight_basis: shape (rank, dim_out, dim_in).
         bias_basis: shape (rank, dim_out, 1): intertwiners from the trivial representation; None for no bias.
         init: which variance the entries of the initial weight have.
+        bias_gain: the entries of the initial bias have this many times the deviation of Xavier's weights from one
+            input; 0 for zero.
         components_in: dense layers on top of basis layers: components of each channel of the input.
     """
 
@@ -39,6 +41,7 @@ class LinearPlan:
     bias_basis: Basis | None
     init: Init = "xavier"
     components_in: int = 1
+    bias_gain: float = 0.0
 
     @property
     def inputs(self) -> int:
@@ -64,7 +67,7 @@ class LinearPlan:
     def initial_weight(self, uniform: Uniform) -> npt.NDArray[np.float64]:
         """Coefficients for which the entries of the weight have the variance that `init` asks for, on average.
 
-        Xavier's is 2 / (inputs + outputs), He's is 2 / inputs. Biases start at zero.
+        Xavier's is 2 / (inputs + outputs), He's is 2 / inputs, PyTorch's 1 / (3 inputs).
 
         Args:
             uniform: gives uniform numbers in [0, 1) of a shape.
@@ -76,11 +79,31 @@ class LinearPlan:
             Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010,
             equation 16; He et al., "Delving deep into rectifiers", 2015, equation 10.
         """
-        basis = self.weight_basis
-        mean_square = float(np.square(basis).sum()) / max(1, basis.shape[1] * basis.shape[2])
-        variance = 2.0 / (self.inputs + self.outputs if self.init == "xavier" else self.inputs)
-        bound = math.sqrt(3.0 * variance / mean_square) if mean_square else 0.0
-        return (2.0 * uniform((len(basis), self.channels_in, self.channels_out)) - 1.0) * bound
+        variances = {
+            "xavier": 2.0 / (self.inputs + self.outputs),
+            "he": 2.0 / self.inputs,
+            "torch": 1.0 / (3.0 * self.inputs),
+        }
+        return _spread(self.weight_basis, (self.channels_in, self.channels_out), variances[self.init], uniform)
+
+    def initial_bias(self, uniform: Uniform) -> npt.NDArray[np.float64] | None:
+        """Coefficients of the bias, shape (rank, 1, channels_out); None where it starts at zero, or there is none.
+
+        PyTorch's bias has the variance of its weight; others that of Xavier's weights from one input, times the square
+        of `bias_gain`.
+        """
+        if self.bias_basis is None or not (self.bias_gain or self.init == "torch"):
+            return None
+        xavier = self.bias_gain**2 * 2.0 / (1 + self.outputs)
+        variance = 1.0 / (3.0 * self.inputs) if self.init == "torch" else xavier
+        return _spread(self.bias_basis, (1, self.channels_out), variance, uniform)
+
+
+def _spread(basis: Basis, channels: tuple[int, int], variance: float, uniform: Uniform) -> npt.NDArray[np.float64]:
+    """Uniform coefficients for which the entries of the matrix have a variance on average, shape (rank, *channels)."""
+    mean_square = float(np.square(basis).sum()) / max(1, basis.shape[1] * basis.shape[2])
+    bound = math.sqrt(3.0 * variance / mean_square) if mean_square else 0.0
+    return (2.0 * uniform((len(basis), *channels)) - 1.0) * bound
 
 
 @dataclass(frozen=True)
@@ -110,7 +133,13 @@ class GlobalMaxPoolPlan:
     """The maximum of every channel over all positions of an image."""
 
 
-HiddenPlan = LinearPlan | ConvPlan | GlobalMaxPoolPlan
+@dataclass(frozen=True)
+class GlobalAveragePoolPlan:
+    """The average of every channel over all positions of an image."""
+
+
+PoolPlan = GlobalMaxPoolPlan | GlobalAveragePoolPlan
+HiddenPlan = LinearPlan | ConvPlan | PoolPlan
 
 
 @dataclass(frozen=True)
@@ -123,17 +152,19 @@ class ActorCriticPlan:
         value: from the last hidden layer to one number.
         deviation_basis: continuous actions: basis of the logarithms of their standard deviations, which are the same
             for every observation, shape (rank, coordinates, 1); None for discrete actions.
+        input_scale: observations are multiplied by this before the first layer.
     """
 
     trunk: tuple[HiddenPlan, ...]
     policy: LinearPlan
     value: LinearPlan
     deviation_basis: Basis | None = None
+    input_scale: float = 1.0
 
     @property
     def layers(self) -> tuple[LinearPlan, ...]:
         """Everything with parameters: the trunk, the policy head, the value head."""
-        trunk = (layer.linear for layer in self.trunk if not isinstance(layer, GlobalMaxPoolPlan))
+        trunk = (layer.linear for layer in self.trunk if not isinstance(layer, PoolPlan))
         return (*trunk, self.policy, self.value)
 
     @property

@@ -8,7 +8,7 @@ import pytest
 
 from reference_agents.catalog import TASKS, find_network
 from reference_agents.environments.gymnasium_vector import GymnasiumVector
-from reference_agents.randomness import Purpose, stream_seeds
+from reference_agents.randomness import Purpose, episode_seed
 from reference_agents.settings import preset
 from reference_agents.tasks import resolve_task
 from reference_agents.trainer import Job, train
@@ -73,7 +73,8 @@ def test_every_environment_has_a_stream_of_its_own_whatever_the_company() -> Non
 
 
 def test_neighbouring_seeds_share_no_environment_seed() -> None:
-    seeds = [stream_seeds(seed, Purpose.ENVIRONMENT, 0, 100) for seed in range(20)]
+    places = [(seed, environment, episode) for seed in range(20) for environment in range(10) for episode in range(10)]
+    seeds = [episode_seed(seed, Purpose.ENVIRONMENT, 0, environment, episode) for seed, environment, episode in places]
     assert len(np.unique(seeds)) == 2_000
 
 
@@ -81,7 +82,7 @@ def test_an_episode_is_the_scalar_environments() -> None:
     vector = GymnasiumVector("Acrobot-v1", [1], 2)
     first = vector.reset()
     scalar = gym.make("Acrobot-v1")
-    observation, _ = scalar.reset(seed=stream_seeds(1, Purpose.ENVIRONMENT, 0, 2)[1])
+    observation, _ = scalar.reset(seed=episode_seed(1, Purpose.ENVIRONMENT, 0, 1, 0))
     assert first[0, 1].tobytes() == observation.tobytes()
     for action in (0, 2, 2, 1, 0):
         step = vector.step(np.array([[1, action]]))

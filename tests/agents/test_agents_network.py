@@ -13,7 +13,7 @@ from reference_agents.networks.build import build_plan
 from reference_agents.networks.factory import make_network
 from reference_agents.networks.layers import Expansion, Lifting
 from reference_agents.networks.parameters import Layout
-from reference_agents.networks.plans import ConvPlan, LinearPlan
+from reference_agents.networks.plans import ConvPlan, GlobalMaxPoolPlan, LinearPlan
 from reference_agents.networks.views import Views
 
 CPU = torch.device("cpu")
@@ -81,7 +81,8 @@ def _plain(
             windows = x.unfold(1, layer.kernel, layer.stride).unfold(2, layer.kernel, layer.stride)
             x = torch.relu(_linear(layer.linear, parameters, windows.permute(0, 1, 2, 4, 5, 3).flatten(3)))
         else:
-            x = x.flatten(1, 2).max(1).values
+            pixels = x.flatten(1, 2)
+            x = pixels.max(1).values if isinstance(layer, GlobalMaxPoolPlan) else pixels.mean(1)
     policy, value = (_linear(head, parameters, x) for head in (plan.policy, plan.value))
     if plan.deviation_basis is not None:
         basis = torch.as_tensor(plan.deviation_basis, dtype=torch.float32)
@@ -124,6 +125,8 @@ def test_the_entries_of_each_initial_weight_have_the_variance_asked_for(task: st
         entries = np.concatenate([np.einsum("rio,rde->iode", w, layer.weight_basis).ravel() for w in draws])
         # 40,000 entries, of which at least one in eight is independent: the relative error of a variance is below 3%
         variance = 2 / (layer.inputs + (0 if plan.takes_images else layer.outputs))
+        if name == "cnn-code":  # PyTorch's: uniform up to the root of 1 / inputs
+            variance = 1 / (3 * layer.inputs)
         assert np.mean(np.square(entries)) == pytest.approx(variance, rel=0.1)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from symcheck.envs.predator_prey import MOVES, PredatorPreyEnv, draw, images, register, wrap
+from symcheck.envs.predator_prey import MOVES, PredatorPreyEnv, draw, images, wrap
+from symcheck.envs.registration import register
 
 STATES = [np.array([row, column]) for row in range(-3, 4) for column in range(-3, 4)]
 # state, image and action under each generator of D4

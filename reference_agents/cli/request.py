@@ -1,0 +1,174 @@
+"""What the user asked for, and the job that it makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from reference_agents.settings import parse_changes, preset, preset_name
+from reference_agents.tasks import resolve_network, resolve_task
+from reference_agents.trainer import Job
+from symcheck.errors import OptionError, suggestion
+
+EXECUTORS = ("local", "dask")
+DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user typed, as typed; None where nothing was said."""
+
+    task: str | None
+    network: str | None
+    seeds: int | None
+    learning_rates: tuple[str, ...] | None
+    steps: int | None
+    preset: str | None
+    device: str | None
+    out: Path
+    quiet: bool
+    command: str
+    env: str | None = None
+    symmetry: str | None = None
+    evaluation_every: int | None = None
+    evaluation_episodes: int | None = None
+    changes: tuple[str, ...] = ()
+    tensorboard: bool = False
+    resume: Path | None = None
+    processes: int | None = None
+    executor: str = "local"
+    scheduler: str | None = None
+
+    @property
+    def task_name(self) -> str:
+        """The task, or the environment, that was named.
+
+        Raises:
+            OptionError: where neither was, or both.
+        """
+        if self.task is not None and self.env is not None:
+            raise OptionError(f"expected TASK or --env, got {self.task!r} and {self.env!r}.", where="--env")
+        name = self.task if self.env is None else self.env
+        if name is None:
+            raise OptionError(
+                "expected a task, or --env with a Gymnasium id.", where="TASK", remedy="See: reference-agents list"
+            )
+        return name
+
+
+def check_execution(request: Request) -> None:
+    """Refuse an executor that there is not, and impossible numbers of processes.
+
+    Raises:
+        OptionError: naming the option.
+    """
+    if request.executor not in EXECUTORS:
+        raise OptionError(
+            f"unknown executor {request.executor!r}.",
+            where="--executor",
+            remedy=suggestion(request.executor, EXECUTORS),
+        )
+    if request.processes is not None and request.processes < 1:
+        raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
+    if request.scheduler is not None and request.executor != "dask":
+        raise OptionError("expected --executor dask beside the address of a scheduler.", where="--scheduler")
+
+
+def build_job(request: Request) -> Job:
+    """The job that the user asked for.
+
+    Raises:
+        OptionError: naming the option, what was expected and what was given.
+        TargetError: for an environment or a network that cannot be used.
+    """
+    check_execution(request)
+    task = resolve_task(request.task_name, request.symmetry)
+    network = resolve_network(task, request.network or DEFAULT_NETWORK)
+    seeds = DEFAULT_SEEDS if request.seeds is None else request.seeds
+    if seeds < 1:
+        raise OptionError(f"expected a number of seeds of 1 or more, got {seeds}.", where="--seeds")
+    named = {
+        "--steps": request.steps,
+        "--evaluation-every": request.evaluation_every,
+        "--evaluation-episodes": request.evaluation_episodes,
+    }
+    for option, number in named.items():
+        if number is not None and number < 1:
+            what = option.removeprefix("--").replace("-", " ")
+            raise OptionError(f"expected a number of {what} of 1 or more, got {number}.", where=option)
+    settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(**changes(request))
+    if network.basis == "user" and (settings.bias_gain or settings.input_scale != 1.0):
+        raise OptionError(
+            "expected bias_gain and input_scale to be left alone with a network of your own.",
+            where="--set",
+            remedy="Give the module the biases and the scale itself.",
+        )
+    if settings.evaluation == "training" and settings.batch > settings.evaluation_every:
+        raise OptionError(
+            f"expected evaluations at least one update of {settings.batch} steps apart.", where="--evaluation-every"
+        )
+    rates = (network.learning_rate,) if request.learning_rates is None else learning_rates(request.learning_rates)
+    network = network.with_quirks(asdict(settings))
+    return Job(task, network, tuple(range(seeds)), rates, settings, check_device(request.device or "cpu"))
+
+
+def changes(request: Request) -> dict[str, object]:
+    """The settings that the user changed, by name.
+
+    Raises:
+        OptionError: for a setting that there is not, one of the wrong type, or one that is given twice.
+    """
+    given: dict[str, object] = {
+        "steps": request.steps,
+        "evaluation_every": request.evaluation_every,
+        "evaluation_episodes": request.evaluation_episodes,
+    }
+    stated = {name: value for name, value in given.items() if value is not None}
+    changed = parse_changes(request.changes)
+    if twice := sorted(stated.keys() & changed.keys()):
+        raise OptionError(f"expected each setting once, got {', '.join(twice)} twice.", where="--set")
+    return {**stated, **changed}
+
+
+def learning_rates(texts: Sequence[str]) -> tuple[float, ...]:
+    """Learning rates in increasing order, each once.
+
+    Raises:
+        OptionError: for anything but positive numbers.
+    """
+    return tuple(sorted({_learning_rate(text) for text in texts}))
+
+
+def _learning_rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not (math.isfinite(rate) and rate > 0):
+        raise OptionError(
+            f"expected positive numbers separated by commas, got {text!r}.",
+            where="--learning-rate",
+            remedy="For instance 0.01 or 0.01,0.001.",
+        )
+    return rate
+
+
+def check_device(name: str) -> str:
+    """The device, if it is there.
+
+    Raises:
+        OptionError: where it is not.
+    """
+    if name not in ("cpu", "cuda"):
+        raise OptionError(f"expected 'cpu' or 'cuda', got {name!r}.", where="--device")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise OptionError(
+            f"expected a CUDA device, but torch {torch.__version__} sees none.",
+            where="--device",
+            remedy="Use --device cpu.",
+        )
+    return name

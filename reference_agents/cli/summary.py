@@ -1,0 +1,101 @@
+"""What a finished training says in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from reference_agents.record import Record, RunRecord, Verification
+from reference_agents.verification import DIVERGED, NOT_CLAIMED
+
+MOST_ROWS = 40
+_UNVERIFIED = {NOT_CLAIMED: "no claim", DIVERGED: "diverged"}
+_STYLES = {"failed": "bold red", "undecided": "yellow"}
+
+
+def summarise(record: Record, folder: Path, console: Console) -> None:
+    """Print a table of the runs, or of the learning rates where there are many runs, and what came of them."""
+    goal = "threshold" if record.threshold is None else f"{record.threshold:g}"
+    table = _by_rate(record, goal) if len(record.runs) > MOST_ROWS else _by_run(record, goal)
+    console.print(table)
+    if record.threshold is not None:
+        for rate in dict.fromkeys(run.learning_rate for run in record.runs):
+            console.print(_median_sentence(record, rate, record.threshold), highlight=False)
+    seconds = record.training_seconds
+    steps = sum(curve.env_steps[-1] for curve in record.curves if curve.env_steps)
+    speed = f", {steps / seconds:,.0f} environment steps a second" if seconds else ""
+    console.print(
+        f"{len(record.runs)} runs, {seconds:.1f} s training{speed}, {record.evaluation_seconds:.1f} s evaluating",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(
+        f"saved in {folder}; draw with: reference-agents report {folder.parent}", highlight=False, soft_wrap=True
+    )
+
+
+def _by_run(record: Record, goal: str) -> Table:
+    headers = ("learning rate", "seed", "final return", f"steps to {goal}", "network before", "after")
+    table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
+    for run in record.runs:
+        final = f"diverged at {run.stopped_at:,}" if run.stopped_at is not None else _number(run.final_return)
+        reached = "not reached" if run.steps_to_threshold is None else f"{run.steps_to_threshold:,}"
+        table.add_row(
+            f"{run.learning_rate:g}", str(run.seed), final, reached, _verdicts([run.before]), _verdicts([run.after])
+        )
+    return table
+
+
+def _by_rate(record: Record, goal: str) -> Table:
+    headers = ("learning rate", "runs", "diverged", "median final return", f"reach {goal}", "networks before", "after")
+    table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
+    for rate in dict.fromkeys(run.learning_rate for run in record.runs):
+        runs = [run for run in record.runs if run.learning_rate == rate]
+        table.add_row(
+            f"{rate:g}",
+            str(len(runs)),
+            str(sum(run.stopped_at is not None for run in runs)),
+            _number(_median_final(runs)),
+            f"{sum(run.steps_to_threshold is not None for run in runs)} of {len(runs)}",
+            _verdicts([run.before for run in runs]),
+            _verdicts([run.after for run in runs]),
+        )
+    return table
+
+
+def _median_final(runs: Sequence[RunRecord]) -> float | None:
+    finals = [run.final_return for run in runs if run.final_return is not None]
+    return float(np.median(finals)) if finals else None
+
+
+def _verdicts(verifications: Sequence[Verification]) -> str:
+    """Verdicts with how often each came up; a number only where there are several networks."""
+    words = Counter(one.verdict or _UNVERIFIED.get(one, "not verified") for one in verifications)
+    return ", ".join(
+        _styled(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()
+    )
+
+
+def _styled(word: str, text: str) -> str:
+    return f"[{_STYLES[word]}]{text}[/]" if word in _STYLES else text
+
+
+def _median_sentence(record: Record, rate: float, threshold: float) -> str:
+    """When the median over the seeds first reaches the threshold; a run that stopped counts as worse than any."""
+    curves = [curve for curve in record.curves if curve.learning_rate == rate]
+    returns = np.nan_to_num(np.array([curve.returns for curve in curves]), nan=-math.inf)
+    above = np.median(returns, axis=0) >= threshold
+    at = f"learning rate {rate:g}: the median of {len(curves)} seeds"
+    if not above.any():
+        return f"{at} does not reach {threshold:g}"
+    return f"{at} reaches {threshold:g} after {curves[0].env_steps[int(np.argmax(above))]:,} steps"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
