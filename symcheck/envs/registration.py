@@ -14,11 +14,22 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+_IMAGES = "symcheck.envs.atari.images:AtariImageEnv"
+
 # id: how it is made; the modules named are imported when an environment is
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "symcheck/PredatorPrey-v0": {
         "entry_point": "symcheck.envs.predator_prey:PredatorPreyEnv",
         "max_episode_steps": 100,
+    },
+    "symcheck/Pong-v0": {"entry_point": _IMAGES, "kwargs": {"game": "pong"}},
+    "symcheck/SymmetrizedPong-v0": {"entry_point": _IMAGES, "kwargs": {"game": "pong", "symmetrized": True}},
+    "symcheck/Breakout-v0": {"entry_point": _IMAGES, "kwargs": {"game": "breakout"}},
+    "symcheck/SymmetrizedBreakout-v0": {"entry_point": _IMAGES, "kwargs": {"game": "breakout", "symmetrized": True}},
+    "symcheck/PongObjects-v0": {"entry_point": "symcheck.envs.atari.objects:SettablePongEnv"},
+    "symcheck/SymmetrizedPongObjects-v0": {
+        "entry_point": "symcheck.envs.atari.objects:PongObjectsEnv",
+        "kwargs": {"symmetrized": True},
     },
 }
 

@@ -1,0 +1,123 @@
+"""What is particular about each game: its actions, its axis, and what of its screen is kept.
+
+A screen has 210 rows and 160 columns of grey values. Rows 34 to 193 hold the field of either game; what lies above (the
+score) and below is cut off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from symcheck.errors import TargetError, suggestion
+
+Reduction = Literal["every_second", "means"]
+
+TOP = 34
+FIELD = 160
+SIZE = 80
+SCREEN = (210, 160)
+FRAME_SKIP = 4
+STACK = 4
+MOST_NOOPS = 30
+HORIZON = 27_000
+"""Steps of a game after which it is truncated: 108,000 frames, half an hour of play."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """One game.
+
+    Attributes:
+        name: the name of its ROM.
+        actions: what each action does, in the order of the game's minimal set.
+        swapped: where the reflection sends each action.
+        operator: the reflection of the image.
+        reduction: how the field is brought to 80 x 80; the one that commutes with the game's own axis.
+        painted: rectangles of the screen that are painted black, as (first row, end, first column, end).
+        fire_starts_lives: whether the ball is served when fire is pressed, so that each life begins with it.
+    """
+
+    name: str
+    actions: tuple[str, ...]
+    swapped: tuple[int, ...]
+    operator: Literal["flip_ud", "flip_lr"]
+    reduction: Reduction
+    painted: tuple[tuple[int, int, int, int], ...] = ()
+    fire_starts_lives: bool = False
+
+    @property
+    def fire(self) -> int:
+        """The action that presses fire and nothing else."""
+        return self.actions.index("fire")
+
+
+# Pong's ball reflects about screen row 113 (r -> 226 - r), Breakout's about column 79.5 (c -> 159 - c): measured, see
+# `evidence` and docs/pong.md. Of every second line, 34, 36, ..., the flip is r -> 226 - r; of means over 2 x 2 it is
+# r -> 227 - r or c -> 159 - c. So each game has one reduction that commutes with it.
+GAMES: dict[str, Game] = {
+    "pong": Game(
+        "pong", ("noop", "fire", "up", "down", "up and fire", "down and fire"), (0, 1, 3, 2, 5, 4), "flip_ud",
+        "every_second",
+    ),
+    "breakout": Game(
+        "breakout", ("noop", "fire", "right", "left"), (0, 1, 3, 2), "flip_lr", "means",
+        ((189, 196, 0, 8), (189, 196, 152, 160)), fire_starts_lives=True,
+    ),
+}  # fmt: skip
+
+
+def find_game(name: str) -> Game:
+    """The game of that name.
+
+    Args:
+        name: "pong" or "breakout".
+
+    Returns:
+        The game.
+
+    Raises:
+        TargetError: an unknown name; suggests the nearest.
+
+    Example:
+        >>> find_game("pong").swapped
+        (0, 1, 3, 2, 5, 4)
+    """
+    if name not in GAMES:
+        raise TargetError(f"unknown game {name!r}.", where="game", remedy=suggestion(str(name), GAMES))
+    return GAMES[name]
+
+
+def rom_path(game: Game) -> Path:
+    """The file of a game's ROM, which ale-py ships.
+
+    Args:
+        game: which.
+
+    Returns:
+        Its path.
+
+    Raises:
+        TargetError: ale-py is not installed, or has no such file; names the folder that was searched.
+    """
+    try:
+        from ale_py import roms
+    except ImportError as error:
+        raise TargetError(
+            f"{game.name} needs ale-py, which cannot be imported ({error}).",
+            where="game",
+            remedy="Install it with: pip install ale-py",
+        ) from error
+    folder = Path(roms.__file__).parent
+    try:
+        found = roms.get_rom_path(game.name)
+    except OSError:
+        found = None
+    if found is None or not Path(found).is_file():
+        raise TargetError(
+            f"expected the ROM {game.name}.bin that ale-py ships, but it is not in {folder}.",
+            where="game",
+            remedy="Install ale-py again: pip install --force-reinstall ale-py.",
+        )
+    return Path(found)

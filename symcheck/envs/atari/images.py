@@ -1,0 +1,175 @@
+"""One game as a Gymnasium environment of images: what `AtariVector` shows, from a single emulator.
+
+The two agree bit for bit (tested), so what is verified here holds for the environments that agents train on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from symcheck.envs.atari.games import FIELD, FRAME_SKIP, HORIZON, STACK, Reduction, find_game
+from symcheck.envs.atari.machine import Machine
+from symcheck.envs.atari.pixels import FrameStacks, Pixels, observe
+from symcheck.envs.atari.vector import checked_reduction
+from symcheck.errors import OptionError
+
+
+class AtariEnv(gym.Env[Any, Any]):
+    """A game, stepped four frames at a time; base of the environments of images and of objects.
+
+    Args:
+        game: "pong" or "breakout".
+        symmetrized: draw for each game whether it is played reflected.
+        clip_rewards: rewards are replaced by their sign.
+        episodic_life: a lost life ends the episode; the next one goes on with the game.
+        horizon: steps of a game after which it is truncated.
+        render_mode: "rgb_array" or None.
+
+    Raises:
+        TargetError: an unknown game, or a ROM that is missing.
+        OptionError: a number out of range, or another render mode.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012 - as Gymnasium has it
+
+    def __init__(
+        self,
+        game: str = "pong",
+        *,
+        symmetrized: bool = False,
+        clip_rewards: bool = True,
+        episodic_life: bool = True,
+        horizon: int = HORIZON,
+        render_mode: str | None = None,
+    ) -> None:
+        if horizon < 1:
+            raise OptionError(f"expected 1 or more, got {horizon}.", where="horizon")
+        if render_mode not in (None, "rgb_array"):
+            raise OptionError(f"expected 'rgb_array' or None, got {render_mode!r}.", where="render_mode")
+        self.game, self.render_mode = find_game(game), render_mode
+        self.action_space = gym.spaces.Discrete(len(self.game.actions))
+        self.machine = Machine(self.game)
+        self._symmetrized, self._clips = symmetrized, clip_rewards
+        self._episodic, self._horizon = episodic_life, horizon
+        self._axis = -2 if self.game.operator == "flip_ud" else -1
+        self._elapsed, self._lives = 0, 0
+        self._reflected = self._serves = self._goes_on = False
+        self._shown = self._latest = self.machine.screen()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin a game, or after a lost life the next life of the same game.
+
+        Args:
+            seed: of the numbers of no-ops and of what is drawn for a game; begins a new game.
+            options: {"noops": n} for exactly n no-ops of a new game, 0 to 29.
+
+        Returns:
+            The observation and {"lives", "reflected"}.
+
+        Raises:
+            OptionError: another number of no-ops.
+        """
+        super().reset(seed=seed)
+        noops = (options or {}).get("noops")
+        if self._goes_on and seed is None and noops is None:
+            self._goes_on = False
+            return self._observe(self._shown, afresh=True), self._info()
+        if noops is None:
+            noops = self.machine.draw_noops(self.np_random)
+        if not 0 <= noops < 30:
+            raise OptionError(f"expected 0 to 29 no-ops, got {noops}.", where="options['noops']")
+        self._reflected = self._symmetrized and bool(self.np_random.integers(2))
+        self.machine.start(int(noops))
+        self._shown = self._latest = self.machine.screen()
+        self._elapsed, self._lives = 0, self.machine.lives
+        self._goes_on = self._serves = False
+        return self._observe(self._shown, afresh=True), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Repeat an action for four frames, or until the game is over."""
+        if not self.action_space.contains(np.int64(action)):
+            raise OptionError(
+                f"expected an action from 0 to {len(self.game.actions) - 1}, got {action!r}.", where="action"
+            )
+        gained = self._play(self._sent(int(action)))
+        over = self.machine.over
+        self._elapsed += 1
+        lost = self.machine.lives < self._lives and not over
+        self._lives, self._serves = self.machine.lives, lost and self.game.fire_starts_lives
+        truncated = self._elapsed >= self._horizon and not over
+        self._goes_on = lost and self._episodic and not truncated
+        observation = self._observe(self._shown, afresh=False)
+        reward = float(np.sign(gained)) if self._clips else gained
+        return observation, reward, over or (lost and self._episodic), truncated, {**self._info(), "score": gained}
+
+    def render(self) -> Any:
+        """The screen as the player sees it: reflected where the game is; (210, 160, 3)."""
+        colours = self.machine.colours()
+        return np.flip(colours, self._axis + 2).copy() if self._reflected else colours
+
+    def _sent(self, action: int) -> int:
+        if self._serves:
+            return self.game.fire
+        return self.game.swapped[action] if self._reflected else action
+
+    def _play(self, action: int) -> float:
+        """Four frames, or fewer where the game ends; the reward. What is shown is the maximum of the last two screens.
+
+        Where the game ends before them, screens of the step before stand in, as in the vectoriser.
+        """
+        gained = 0.0
+        for frame in range(FRAME_SKIP):
+            gained += self.machine.act(action)
+            if frame == FRAME_SKIP - 2:
+                self._shown = self.machine.screen()
+            elif frame == FRAME_SKIP - 1:
+                self._latest = self.machine.screen()
+            if self.machine.over:
+                break
+        self._shown = np.maximum(self._shown, self._latest)
+        return gained
+
+    def _info(self) -> dict[str, Any]:
+        return {"lives": self._lives, "reflected": self._reflected}
+
+    def _observe(self, screen: Pixels, *, afresh: bool) -> Any:
+        raise NotImplementedError
+
+
+class AtariImageEnv(AtariEnv):
+    """The paper's images: four frames of 80 x 80 grey values, the oldest first.
+
+    Args:
+        game: "pong" or "breakout".
+        reduction: how the field is brought to 80 x 80; the game's own if None (see `pixels`).
+        **arguments: as for `AtariEnv`.
+
+    Raises:
+        TargetError: an unknown game, or a ROM that is missing.
+        OptionError: an option out of range.
+
+    Example:
+        >>> env = AtariImageEnv("pong")
+        >>> env.reset(seed=0)[0].shape
+        (4, 80, 80)
+    """
+
+    def __init__(self, game: str = "pong", *, reduction: Reduction | None = None, **arguments: Any) -> None:
+        super().__init__(game, **arguments)
+        self.reduction: Reduction = checked_reduction(reduction, self.game.reduction)
+        self.observation_space = gym.spaces.Box(0, 255, (STACK, FIELD // 2, FIELD // 2), np.uint8)
+        self._stack = FrameStacks(1)
+
+    def _observe(self, screen: Pixels, *, afresh: bool) -> Pixels:
+        frame = observe(screen, self.game, self.reduction)
+        if self._reflected:
+            frame = np.flip(frame, self._axis)
+        if afresh:
+            self._stack.restart(np.ones(1, dtype=bool), frame[None])
+        else:
+            self._stack.push(frame[None])
+        shown: Pixels = self._stack.frames[0].copy()
+        return shown

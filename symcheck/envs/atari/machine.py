@@ -1,0 +1,109 @@
+"""One emulator of one game: frames, memory, and its whole state as numbers that can be written back.
+
+The emulator's saved state holds what its memory does not: where the paddle's knob stands. Both together are the state
+of the game: put into a saved state of any moment, they reproduce every later frame (tested). So a reflected state can
+be set, knob included.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.atari.games import MOST_NOOPS, Game, rom_path
+from symcheck.envs.atari.pixels import Pixels
+
+RAM = 128
+KNOB_RANGE = (27_450, 790_196)
+"""Where the emulator stops a knob, in ohms."""
+
+
+class Machine:
+    """An emulator.
+
+    Args:
+        game: which game.
+    """
+
+    def __init__(self, game: Game) -> None:
+        import ale_py
+
+        self._clone = ale_py.ALEState
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self._ale = ale_py.ALEInterface()
+        self._ale.setFloat("repeat_action_probability", 0.0)
+        self._ale.loadROM(str(rom_path(game)))
+        self._actions = self._ale.getMinimalActionSet()
+        self._fire = game.fire
+        self._screen = np.zeros(self._ale.getScreenDims(), dtype=np.uint8)
+        self._base: bytes | None = None
+
+    def start(self, noops: int) -> None:
+        """Begin a game: one frame of fire, which serves, then no-ops for that many frames; as the vectoriser does."""
+        self._ale.reset_game()
+        self.act(self._fire)
+        for _ in range(noops):
+            self.act(0)
+
+    @staticmethod
+    def draw_noops(rng: np.random.Generator) -> int:
+        """How many no-ops precede a game: 0 to 29, as the vectoriser draws them."""
+        return int(rng.integers(MOST_NOOPS))
+
+    def act(self, action: int) -> float:
+        """One frame; the reward."""
+        return float(self._ale.act(self._actions[action], 1.0))
+
+    @property
+    def over(self) -> bool:
+        """Whether the game is over."""
+        return bool(self._ale.game_over())
+
+    @property
+    def lives(self) -> int:
+        """Lives left; 0 in Pong, which has none."""
+        return int(self._ale.lives())
+
+    def screen(self) -> Pixels:
+        """The grey values, (210, 160), a copy."""
+        self._ale.getScreenGrayscale(self._screen)
+        return self._screen.copy()
+
+    def colours(self) -> Pixels:
+        """The screen in red, green and blue, (210, 160, 3)."""
+        return np.array(self._ale.getScreenRGB(), dtype=np.uint8)
+
+    def ram(self) -> Pixels:
+        """The memory, 128 bytes, a copy."""
+        return np.array(self._ale.getRAM(), dtype=np.uint8)
+
+    def save(self) -> bytes:
+        """The whole state of the emulator."""
+        saved: bytes = self._ale.cloneState().serialize()
+        return saved
+
+    def load(self, saved: bytes) -> None:
+        """Put the emulator into a saved state."""
+        state: Any = self._clone.__new__(self._clone)
+        state.__setstate__(saved)
+        self._ale.restoreState(state)
+
+    @property
+    def knob(self) -> int:
+        """The resistance of the player's knob, in ohms: the first number of a saved state."""
+        return int(struct.unpack_from("<i", self.save())[0])
+
+    def place(self, ram: npt.NDArray[np.uint8], knob: float) -> None:
+        """Put the game into the state with this memory and knob, the knob within its range.
+
+        The rest comes from one saved moment of the first game, the same for every state.
+        """
+        if self._base is None:
+            self._base = self.save()
+        low, high = KNOB_RANGE
+        self.load(struct.pack("<i", int(min(max(knob, low), high))) + self._base[4:])
+        for at, value in enumerate(ram.tolist()):
+            self._ale.setRAM(at, value)

@@ -1,0 +1,131 @@
+"""Pong seen as numbers: where ball and paddles are, read from memory, and states that can be set.
+
+Positions are screen rows counted from the axis about which the ball reflects, so that the reflection of an observation
+only changes signs. A state is the moving parts in the same form and every other byte of the memory as it is, so that
+the reflection of a state changes signs, too:
+
+    y, y', paddle, paddle's next, opponent, opponent's copy, knob | in play, 122 bytes
+
+Memory: byte 54 is the row of the ball (0 while there is none), 56 its speed, 49 and 58 the same along the columns, 51
+and 60 the player's paddle now and next, 50 and 21 the opponent's. Found by watching which bytes move with what the
+screen shows, and confirmed by setting them (tests).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.atari.images import AtariEnv
+from symcheck.envs.atari.machine import RAM
+from symcheck.envs.atari.pixels import Pixels
+from symcheck.errors import OptionError
+
+State = npt.NDArray[np.float64]
+
+# Bytes whose values are a row, with the value on the axis r -> 226 - r. The ball spans rows y - 14 to y - 11, so its
+# centre is on the axis at 125.5; a paddle of 16 rows is centred there at 119 (drawn at y - 13 or y - 14, in turn), the
+# opponent's at 120.5 (drawn at y - 15).
+BALL, SPEED, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY = 54, 56, 51, 60, 50, 21
+COLUMN, COLUMN_SPEED = 49, 58
+_CENTRES = {BALL: 125.5, PADDLE: 119.0, PADDLE_NEXT: 119.0, OPPONENT: 120.5, OPPONENT_COPY: 120.5}
+_ORDER = (BALL, SPEED, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)
+# The paddle's byte settles at (knob + 24,000) / 4,000 (measured between 140,000 and 780,000 ohms), so that a row is
+# 4,000 ohms and the axis, 119, is at 452,000.
+KNOB_ROW, KNOB_CENTRE = 4_000.0, 452_000.0
+_OTHERS = tuple(at for at in range(RAM) if at not in _ORDER)
+STATE_SIZE = len(_ORDER) + 2 + len(_OTHERS)
+
+
+class PongObjectsEnv(AtariEnv):
+    """Pong as a dictionary of numbers.
+
+    Args:
+        **arguments: as for `AtariEnv`, the game left out.
+
+    Attributes:
+        observation_space: `ball` (row, column, speed along either; 0 while there is none), `paddle` and `opponent`
+            (rows of their centres); float32, in pixels from the axis, columns from the screen's left.
+
+    Example:
+        >>> env = PongObjectsEnv()
+        >>> sorted(env.reset(seed=0)[0])
+        ['ball', 'opponent', 'paddle']
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__("pong", **arguments)
+        numbers = {"ball": 4, "paddle": 1, "opponent": 1}
+        self.observation_space = gym.spaces.Dict(
+            {name: gym.spaces.Box(-255.0, 255.0, (size,), np.float32) for name, size in numbers.items()}
+        )
+
+    def _observe(self, screen: Pixels, *, afresh: bool) -> dict[str, npt.NDArray[np.float32]]:
+        ram = self.machine.ram()
+        side = -1.0 if self._reflected else 1.0
+        seen = {name: side * (float(ram[at]) - _CENTRES[at]) for name, at in (("p", PADDLE), ("o", OPPONENT))}
+        ball = np.zeros(4)
+        if ram[BALL]:
+            speed, along = float(ram[SPEED].astype(np.int8)), float(ram[COLUMN_SPEED].astype(np.int8))
+            ball[:] = side * (float(ram[BALL]) - _CENTRES[BALL]), float(ram[COLUMN]), side * speed, along
+        return {
+            "ball": ball.astype(np.float32),
+            "paddle": np.array([seen["p"]], dtype=np.float32),
+            "opponent": np.array([seen["o"]], dtype=np.float32),
+        }
+
+
+class SettablePongEnv(PongObjectsEnv):
+    """Pong whose whole state can be read and set, so that a state and its reflection can be stepped side by side."""
+
+    def __init__(self, **arguments: Any) -> None:
+        if arguments.get("symmetrized"):
+            raise OptionError("a symmetrised game hides which way round it is played.", where="symmetrized")
+        super().__init__(**arguments)
+
+    def get_state(self) -> State:
+        """The state, shape (130,): seven numbers that the reflection negates, whether there is a ball, 122 bytes."""
+        return state_of(self.machine.ram(), self.machine.knob)
+
+    def set_state(self, state: npt.ArrayLike) -> None:
+        """Put the game into a state; halves are rounded up, the knob stays within its range.
+
+        Raises:
+            OptionError: for another shape.
+        """
+        given = np.asarray(state, dtype=np.float64)
+        if given.shape != (STATE_SIZE,):
+            raise OptionError(f"expected a state of shape ({STATE_SIZE},), got {given.shape}.", where="state")
+        ram, knob = memory_of(given)
+        self.machine.place(ram, knob)
+        self._elapsed = 0
+
+
+def state_of(ram: Pixels, knob: float) -> State:
+    """The state of a memory and a knob; see the module's first paragraph."""
+    moved = [float(ram[at]) - _CENTRES[at] for at in (BALL, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)]
+    ball = moved[0] if ram[BALL] else 0.0
+    speed = float(ram[SPEED].astype(np.int8))
+    numbers = [ball, speed, *moved[1:], (knob - KNOB_CENTRE) / KNOB_ROW, float(ram[BALL] != 0)]
+    return np.concatenate([numbers, ram[list(_OTHERS)].astype(np.float64)])
+
+
+def memory_of(state: State) -> tuple[Pixels, float]:
+    """The memory and the knob of a state, the inverse of `state_of`.
+
+    Example:
+        >>> ram = np.arange(128, dtype=np.uint8)
+        >>> bool((memory_of(state_of(ram, 400_000))[0] == ram).all())
+        True
+    """
+    ball, speed, paddle, following, opponent, copy, knob, in_play = state[:8]
+    ram = np.zeros(RAM, dtype=np.uint8)
+    ram[list(_OTHERS)] = np.rint(state[8:]).astype(np.int64) % 256
+    for at, value in ((PADDLE, paddle), (PADDLE_NEXT, following), (OPPONENT, opponent), (OPPONENT_COPY, copy)):
+        ram[at] = int(np.floor(value + _CENTRES[at] + 0.5)) % 256
+    ram[BALL] = int(np.floor(ball + _CENTRES[BALL] + 0.5)) % 256 if in_play else 0
+    ram[SPEED] = int(np.rint(speed)) % 256
+    return ram, knob * KNOB_ROW + KNOB_CENTRE

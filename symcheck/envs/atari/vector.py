@@ -1,0 +1,339 @@
+"""Games by the dozen, as the paper preprocesses them: ale-py's C++ vectoriser, and one pass over its screens.
+
+The vectoriser repeats each action for four frames and takes the maximum of the last two; up to 30 no-ops and one press
+of fire precede a game. Screens come at full resolution, one each step, and are reduced and stacked here, which costs
+less than letting the vectoriser resize and stack them. A lost life ends the episode for whoever learns, and not the
+game; the next step then presses fire, whatever action was given, where that is what serves the ball.
+
+Without sticky actions a game is a function of the number of no-ops and of the actions: `state` is seeds, counts and
+the actions of the games that are being played, and `restore` plays those again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector.utils import batch_space
+
+from symcheck.envs.atari.games import (
+    FIELD,
+    FRAME_SKIP,
+    HORIZON,
+    MOST_NOOPS,
+    SCREEN,
+    STACK,
+    Reduction,
+    find_game,
+    rom_path,
+)
+from symcheck.envs.atari.pixels import FrameStacks, Pixels, observe
+from symcheck.errors import OptionError, TargetError
+
+Flags = npt.NDArray[np.bool_]
+_NEVER = 10**9  # frames after which the vectoriser would truncate; steps are counted here
+_BLOCK = 256  # games between two seeds: a seed costs the vectoriser 65 ms, and what is restored draws at most this many
+
+
+class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
+    """Environments of one game, stepped together; ended games restart within the same step.
+
+    Args:
+        game: "pong" or "breakout".
+        num_envs: how many environments.
+        reduction: how the field is brought to 80 x 80; the game's own if None (see `pixels`).
+        symmetrized: draw for each game whether it is played reflected: images flipped, actions swapped. What is seen
+            is then symmetric in law, whatever the game is.
+        clip_rewards: rewards are replaced by their sign; `info["score"]` has them as they are.
+        episodic_life: a lost life counts as `terminated`.
+        horizon: steps after which a game is truncated.
+        num_threads: of the vectoriser; 0 for one per core.
+
+    Attributes:
+        single_observation_space: Box of uint8, (4, 80, 80), the oldest frame first.
+        single_action_space: Discrete: 6 actions for Pong, 4 for Breakout.
+
+    Raises:
+        TargetError: an unknown game, or a ROM that is missing.
+        OptionError: a number out of range, or an unknown reduction.
+
+    Example:
+        >>> games = AtariVector("pong", 2, num_threads=1)
+        >>> games.reset(seed=0)[0].shape
+        (2, 4, 80, 80)
+
+    Source: van der Pol et al., "MDP Homomorphic Networks", 2020, section 5 and appendix (Pong, Breakout); Mnih et al.,
+    "Human-level control through deep reinforcement learning", 2015, methods (preprocessing).
+    """
+
+    metadata: dict[str, Any] = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        game: str = "pong",
+        num_envs: int = 1,
+        *,
+        reduction: Reduction | None = None,
+        symmetrized: bool = False,
+        clip_rewards: bool = True,
+        episodic_life: bool = True,
+        horizon: int = HORIZON,
+        num_threads: int = 0,
+    ) -> None:
+        self.game = find_game(game)
+        self.reduction: Reduction = checked_reduction(reduction, self.game.reduction)
+        for name, given in (("num_envs", num_envs), ("horizon", horizon)):
+            if given < 1:
+                raise OptionError(f"expected 1 or more, got {given}.", where=name)
+        rom_path(self.game)
+        self.num_envs, self._symmetrized, self._horizon = num_envs, symmetrized, horizon
+        self._clips, self._episodic = clip_rewards, episodic_life
+        self._emulators = _vectoriser(game, num_envs, num_threads)
+        self.single_observation_space = gym.spaces.Box(0, 255, (STACK, FIELD // 2, FIELD // 2), np.uint8)
+        self.single_action_space = gym.spaces.Discrete(len(self.game.actions))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._swap = np.array(self.game.swapped)
+        self._axis = -2 if self.game.operator == "flip_ud" else -1
+        self._stacks = FrameStacks(num_envs)
+        self._seeds = [np.random.SeedSequence().generate_state(1)[0] for _ in range(num_envs)]
+        self._played = np.zeros(num_envs, dtype=np.int64)
+        self._elapsed = np.zeros(num_envs, dtype=np.int64)
+        self._lives = np.zeros(num_envs, dtype=np.int64)
+        self._reflected = np.zeros(num_envs, dtype=bool)
+        self._serves = np.zeros(num_envs, dtype=bool)
+        self._frames_before = np.zeros(num_envs, dtype=np.int64)
+        self._log = np.zeros((num_envs, horizon), dtype=np.uint8)
+
+    def reset(
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Pixels, dict[str, Any]]:
+        """Start every environment's first game.
+
+        Args:
+            seed: an integer, from which each environment's seed is spawned; or one for each environment. Without one,
+                every environment goes on to its next game.
+            options: not used.
+
+        Returns:
+            Observations (num_envs, 4, 80, 80), uint8; and `lives`, `frames` (how many came before: no-ops and the press
+            of fire) and `reflected`.
+        """
+        if seed is not None:
+            self._seeds = _spread(seed, self.num_envs)
+            self._played[:] = -1
+        self._begin(np.ones(self.num_envs, dtype=bool))
+        return self._stacks.frames.copy(), self._start_info()
+
+    def _start_info(self) -> dict[str, Any]:
+        return {"lives": self._lives.copy(), "frames": self._frames_before, "reflected": self._reflected.copy()}
+
+    def restart(self, where: Flags) -> Pixels:
+        """Abandon some games and begin those environments' next ones; the observations of all."""
+        self._begin(where)
+        return self._stacks.frames.copy()
+
+    def step(self, actions: npt.ArrayLike) -> tuple[Pixels, npt.NDArray[np.float32], Flags, Flags, dict[str, Any]]:
+        """Take one action, four frames long, in every environment.
+
+        Args:
+            actions: whole numbers, shape (num_envs,).
+
+        Returns:
+            Observations (num_envs, 4, 80, 80), uint8; rewards, float32; `terminated` and `truncated`; and `lives`,
+            `score` (rewards before clipping), `game_over`, and where an episode ended `final_obs`, the observations
+            before restarts.
+
+        Raises:
+            OptionError: actions of another shape, or beyond the action space.
+        """
+        sent = self._sent(actions)
+        screens, gains, over, _, info = self._emulators.step(sent)
+        self._log[np.arange(self.num_envs), self._elapsed] = sent
+        self._elapsed += 1
+        shown = screens
+        if over.any():  # elsewhere the vectoriser leaves `final_obs` as it was
+            shown = np.where(over[:, None, None, None], info["final_obs"], screens)
+        self._stacks.push(self._frames(shown))
+        lost = (info["lives"] < self._lives) & ~over
+        truncated = (self._elapsed >= self._horizon) & ~over
+        terminated = over | (lost & self._episodic)
+        score = gains.astype(np.float32)
+        seen = {"score": score, "game_over": over | truncated}
+        if (terminated | truncated).any():
+            seen["final_obs"] = self._stacks.frames.copy()
+        self._lives = np.array(info["lives"], dtype=np.int64)
+        self._serves = lost & self.game.fire_starts_lives
+        if over.any() or truncated.any():
+            self._next_games(over, truncated, screens)
+        if self._episodic and lost.any():
+            self._stacks.restart(lost & ~truncated, self._stacks.frames[:, -1].copy())
+        seen["lives"] = self._lives.copy()
+        rewards = np.sign(score) if self._clips else score
+        return self._stacks.frames.copy(), rewards, terminated, truncated, seen
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later steps depend on: seeds, and the actions of the games being played."""
+        games = [self._log[at, :steps].tobytes() for at, steps in enumerate(self._elapsed)]
+        return {"seeds": [int(seed) for seed in self._seeds], "played": self._played.tolist(), "games": games}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same game and options: the games being played are played again up to there.
+
+        Games of unequal length end together: an environment idles until its own must begin.
+
+        Args:
+            state: as `state` returned it.
+
+        Raises:
+            TargetError: the state of another number of environments.
+        """
+        games = [np.frombuffer(log, dtype=np.uint8) for log in state["games"]]
+        if len(games) != self.num_envs:
+            raise TargetError(f"expected the state of {self.num_envs} environments, got {len(games)}.", where="state")
+        self._seeds = list(state["seeds"])
+        lengths = np.array([len(game) for game in games])
+        longest = int(lengths.max())
+        for time in range(longest + 1):
+            begins = longest - lengths == time
+            if begins.any():
+                self._played[begins] = np.array(state["played"])[begins] - 1
+                self._begin(begins, draws_again=True)
+            if time < longest:
+                self._replay(games, lengths - (longest - time))
+        self._elapsed = lengths
+
+    def _replay(self, games: Sequence[npt.NDArray[np.uint8]], at: npt.NDArray[np.int64]) -> None:
+        """One step of the games that have begun (`at` is 0 or more); the others idle, and are begun afresh later."""
+        playing = at >= 0
+        given = [game[place] if place >= 0 else 0 for game, place in zip(games, at, strict=True)]
+        unreflected = np.where(self._reflected, self._swap[given], given)
+        self._elapsed = np.where(playing, at, 0)
+        self._serves[:] = False  # the log holds what was sent
+        self.step(unreflected)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Drop the emulators, whose threads end with them."""
+        self._emulators = None
+
+    def _sent(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        given = np.asarray(actions)
+        count = len(self._swap)
+        if given.shape != (self.num_envs,) or not np.issubdtype(given.dtype, np.integer):
+            raise OptionError(
+                f"expected whole numbers of shape ({self.num_envs},), got shape {given.shape} of {given.dtype}.",
+                where="actions",
+            )
+        if given.min() < 0 or given.max() >= count:
+            raise OptionError(f"expected actions from 0 to {count - 1}, got {given.tolist()}.", where="actions")
+        moved = np.where(self._reflected, self._swap[given], given)
+        return np.where(self._serves, self.game.fire, moved).astype(np.int64)
+
+    def _frames(self, screens: Pixels) -> Pixels:
+        """Reduced frames of every environment, reflected where its game is."""
+        frames = observe(screens[:, 0], self.game, self.reduction)
+        if not self._reflected.any():
+            return frames
+        reflected = self._reflected[:, None, None]
+        return np.where(reflected, np.flip(frames, self._axis), frames)
+
+    def _next_games(self, over: Flags, truncated: Flags, screens: Pixels) -> None:
+        """The vectoriser has restarted games that were over; games cut short are restarted here."""
+        if over.any():
+            self._played[over] += 1
+            fresh = over & (self._played % _BLOCK == 0)
+            self._start(over, screens)
+            if fresh.any():
+                self._played[fresh] -= 1
+                self._begin(fresh)
+        if truncated.any():
+            self._begin(truncated)
+
+    def _begin(self, where: Flags, *, draws_again: bool = False) -> None:
+        """Reset some emulators and start their next games.
+
+        Args:
+            where: which.
+            draws_again: seed them and let the vectoriser draw as often as it had before, to come to the same game.
+        """
+        self._played[where] += 1
+        place = self._played % _BLOCK
+        seeded = where & ((place == 0) | draws_again)
+        screens = np.zeros((0, 1, *SCREEN), dtype=np.uint8)
+        if seeded.any():
+            seeds = [_block_seed(self._seeds[at], int(self._played[at]) // _BLOCK) for at in np.flatnonzero(seeded)]
+            screens, info = self._reset(seeded, np.array(seeds))
+        further = np.where(seeded, place, 1) if draws_again else (where & ~seeded).astype(np.int64)
+        for draw in range(int(further[where].max())):
+            again = where & (further > draw)
+            screens, info = self._reset(again, np.full(int(again.sum()), -1))
+        self._lives = np.where(where, info["lives"], self._lives)
+        self._frames_before = np.array(info["episode_frame_number"])
+        self._start(where, screens)
+
+    def _reset(self, where: Flags, seeds: npt.NDArray[np.int64]) -> tuple[Pixels, dict[str, Any]]:
+        return self._emulators.reset(seed=seeds, options={"reset_mask": where})  # type: ignore[no-any-return]
+
+    def _start(self, where: Flags, screens: Pixels) -> None:
+        """The emulators have been reset: clear what belongs to the games before."""
+        self._elapsed[where] = 0
+        self._serves[where] = False
+        if self._symmetrized:
+            for at in np.flatnonzero(where):
+                self._reflected[at] = _is_reflected(self._seeds[at], int(self._played[at]))
+        self._stacks.restart(where, self._frames(screens))
+
+
+def checked_reduction(given: Reduction | None, own: Reduction) -> Reduction:
+    """The reduction asked for, or the game's own.
+
+    Raises:
+        OptionError: an unknown one.
+    """
+    if given not in (None, "every_second", "means"):
+        raise OptionError(f"expected 'every_second' or 'means', got {given!r}.", where="reduction")
+    return own if given is None else given
+
+
+def _vectoriser(game: str, num_envs: int, num_threads: int) -> Any:
+    from ale_py import AtariVectorEnv
+
+    return AtariVectorEnv(
+        game,
+        num_envs,
+        num_threads=num_threads,
+        max_num_frames_per_episode=_NEVER,
+        repeat_action_probability=0.0,
+        autoreset_mode="SameStep",
+        img_height=SCREEN[0],
+        img_width=SCREEN[1],
+        grayscale=True,
+        stack_num=1,
+        frameskip=FRAME_SKIP,
+        maxpool=True,
+        noop_max=MOST_NOOPS,
+        episodic_life=False,
+        reward_clipping=False,
+        use_fire_reset=True,
+    )
+
+
+def _spread(seed: int | Sequence[int], count: int) -> list[Any]:
+    if isinstance(seed, int | np.integer):
+        return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(int(seed)).spawn(count)]
+    if len(seed) != count:
+        raise OptionError(f"expected one seed, or {count}, got {len(seed)}.", where="seed")
+    return [int(one) for one in seed]
+
+
+def _block_seed(seed: int, block: int) -> int:
+    """The vectoriser's seed of a block of games: 1 to 2^31 - 1, since it takes 0 and less for none."""
+    drawn = np.random.SeedSequence(seed, spawn_key=(0, block)).generate_state(1)[0]
+    return 1 + int(drawn) % (2**31 - 1)
+
+
+def _is_reflected(seed: int, game: int) -> bool:
+    return bool(np.random.SeedSequence(seed, spawn_key=(1, game)).generate_state(1)[0] & 1)

@@ -1,0 +1,232 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from symcheck.envs.atari.images import AtariImageEnv
+from symcheck.envs.atari.vector import AtariVector
+from symcheck.envs.atari.vector import _spread as spread
+from symcheck.errors import OptionError, TargetError
+
+
+def games(name: str, count: int, **arguments) -> AtariVector:
+    return AtariVector(name, count, num_threads=1, **arguments)
+
+
+def actions(vector: AtariVector, steps: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, vector.single_action_space.n, (steps, vector.num_envs))
+
+
+@pytest.mark.parametrize("name", ["pong", "breakout"])
+@pytest.mark.parametrize("symmetrized", [False, True])
+def test_the_vectorised_pipeline_shows_what_a_single_emulator_shows(name: str, symmetrized: bool):
+    vector = games(name, 2, symmetrized=symmetrized)
+    shown, info = vector.reset(seed=5)
+    singles = []
+    for at in range(2):
+        env = AtariImageEnv(name)
+        env._symmetrized = False
+        seen, _ = env.reset(seed=0, options={"noops": int(info["frames"][at]) - 1})
+        env._reflected = bool(info["reflected"][at])
+        seen = np.flip(seen, env._axis) if env._reflected else seen
+        assert np.array_equal(shown[at], seen)
+        env._stack.frames[0] = seen
+        singles.append(env)
+    ended = 0
+    for row in actions(vector, 250):
+        shown, rewards, terminated, truncated, info = vector.step(row)
+        for at, env in enumerate(singles):
+            seen, reward, term, trunc, single = env.step(row[at])
+            assert (reward, term, trunc) == (rewards[at], terminated[at], truncated[at])
+            last = info["final_obs"] if term else shown
+            assert np.array_equal(last[at], seen)
+            if info["game_over"][at]:
+                return
+            assert single["lives"] == info["lives"][at]
+            if term:
+                ended += 1
+                assert np.array_equal(env.reset()[0], shown[at])
+    assert ended > 0 or name == "pong"
+
+
+def test_a_symmetrised_pong_plays_some_games_reflected_and_some_not():
+    reflected = games("pong", 6, symmetrized=True).reset(seed=1)[1]["reflected"]
+    assert 1 <= reflected.sum() <= 5
+
+
+def test_a_plain_pong_is_never_reflected():
+    assert not games("pong", 4).reset(seed=1)[1]["reflected"].any()
+
+
+def test_a_reflected_game_shows_the_flipped_images_of_the_same_game_under_swapped_actions():
+    plain, mirrored = games("pong", 2), games("pong", 2, symmetrized=True)
+    plain.reset(seed=1)
+    mirrored.reset(seed=1)
+    mirrored._reflected[:] = True
+    mirrored._stacks.frames[:] = np.flip(plain._stacks.frames, -2)
+    swap = np.array(plain.game.swapped)
+    for row in actions(plain, 60):
+        one, two = plain.step(row), mirrored.step(swap[row])
+        assert np.array_equal(np.flip(one[0], -2), two[0])
+        assert np.array_equal(one[1], two[1])
+
+
+@pytest.mark.parametrize("name", ["pong", "breakout"])
+def test_a_restored_state_goes_on_bit_for_bit(name: str):
+    first = games(name, 2, symmetrized=True, horizon=90)
+    first.reset(seed=2)
+    for row in actions(first, 150):
+        first.step(row)
+    second = games(name, 2, symmetrized=True, horizon=90)
+    second.reset(seed=99)
+    second.restore(first.state())
+    for row in actions(first, 110, seed=1):
+        one, two = first.step(row), second.step(row)
+        assert all(np.array_equal(a, b) for a, b in zip(one[:4], two[:4], strict=True))
+        assert np.array_equal(one[4]["lives"], two[4]["lives"])
+
+
+def test_a_seed_repeats_every_game_and_another_seed_does_not():
+    frames = [games("pong", 4).reset(seed=seed)[1]["frames"].tolist() for seed in (3, 3, 4)]
+    assert frames[0] == frames[1] != frames[2]
+
+
+def test_no_two_environments_share_a_stream():
+    assert len(set(spread(0, 16))) == 16
+
+
+def test_a_game_is_truncated_at_the_horizon_and_a_new_one_begins():
+    vector = games("pong", 2, horizon=5)
+    vector.reset(seed=0)
+    for step in range(5):
+        _, _, terminated, truncated, info = vector.step(np.zeros(2, dtype=int))
+        assert truncated.tolist() == [step == 4] * 2
+    assert not terminated.any()
+    assert info["final_obs"].any()
+    assert vector._elapsed.tolist() == [0, 0]
+
+
+def test_a_lost_life_ends_the_episode_and_not_the_game():
+    vector = games("breakout", 1)
+    vector.reset(seed=0)
+    for _ in range(120):
+        shown, _, terminated, _, info = vector.step(np.array([0]))
+        if terminated[0]:
+            break
+    assert terminated[0]
+    assert not info["game_over"][0]
+    assert info["lives"][0] == 4
+    assert not shown[0, :3].any()
+    assert shown[0, 3].any()
+
+
+def test_the_first_action_of_a_later_life_is_fire_whatever_was_asked_for():
+    vector = games("breakout", 1)
+    vector.reset(seed=0)
+    asked = np.array([3])
+    assert vector._sent(asked).tolist() == [3]
+    while not vector.step(np.array([0]))[2][0]:
+        pass
+    assert vector._sent(asked).tolist() == [vector.game.fire]
+    vector.step(asked)
+    assert vector._sent(asked).tolist() == [3]
+
+
+def test_without_episodic_lives_only_the_game_over_ends_an_episode():
+    vector = games("breakout", 1, episodic_life=False)
+    vector.reset(seed=0)
+    lives = []
+    for row in actions(vector, 1200):
+        _, _, terminated, _, info = vector.step(row)
+        lives.append(int(info["lives"][0]))
+        if terminated[0]:
+            break
+    assert terminated[0]
+    assert min(lives) == 1
+
+
+def test_rewards_are_signs_and_the_score_is_what_the_game_gave():
+    vector = games("breakout", 4)
+    vector.reset(seed=0)
+    seen = set()
+    for row in actions(vector, 400):
+        _, rewards, _, _, info = vector.step(row)
+        assert np.array_equal(rewards, np.sign(info["score"]))
+        seen.update(info["score"].tolist())
+    assert seen >= {0.0, 1.0}
+
+
+def test_observations_are_not_overwritten_by_later_steps():
+    vector = games("pong", 2)
+    first = vector.reset(seed=0)[0]
+    kept = first.copy()
+    for row in actions(vector, 30):
+        vector.step(row)
+    assert np.array_equal(first, kept)
+
+
+def test_observations_lie_in_the_declared_space():
+    vector = games("pong", 2)
+    assert vector.observation_space.contains(vector.reset(seed=0)[0])
+    assert vector.observation_space.contains(vector.step(np.array([2, 3]))[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([0], r"expected whole numbers of shape \(2,\), got shape \(1,\)"),
+        ([0.0, 1.0], "of float64"),
+        ([0, 6], r"expected actions from 0 to 5, got \[0, 6\]"),
+    ],
+)
+def test_actions_that_cannot_be_used_are_refused(given: list[float], message: str):
+    vector = games("pong", 2)
+    vector.reset(seed=0)
+    with pytest.raises(OptionError, match=message):
+        vector.step(np.array(given))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"game": "tennis"}, "unknown game 'tennis'"),
+        ({"num_envs": 0}, "num_envs: expected 1 or more, got 0"),
+        ({"horizon": 0}, "horizon: expected 1 or more"),
+        ({"reduction": "crop"}, "expected 'every_second' or 'means', got 'crop'"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(arguments: dict, message: str):
+    with pytest.raises((OptionError, TargetError), match=message):
+        AtariVector(**arguments)
+
+
+def test_seeds_of_another_number_are_refused():
+    with pytest.raises(OptionError, match="expected one seed, or 2, got 3"):
+        games("pong", 2).reset(seed=[1, 2, 3])
+
+
+def test_the_state_of_another_number_of_environments_is_refused():
+    one = games("pong", 1)
+    one.reset(seed=0)
+    with pytest.raises(TargetError, match="expected the state of 2 environments, got 1"):
+        games("pong", 2).restore(one.state())
+
+
+@pytest.mark.parametrize("env_id", ["symcheck/Pong-v0", "symcheck/SymmetrizedBreakout-v0"])
+def test_registered_environments_pass_gymnasiums_own_checker(env_id: str):
+    from gymnasium.utils.env_checker import check_env
+
+    import symcheck  # noqa: F401 - registers the ids
+
+    env = gym.make(env_id)
+    check_env(env.unwrapped, skip_render_check=True)
+    env.close()
+
+
+def test_a_reflected_game_is_rendered_reflected():
+    env = AtariImageEnv("pong", symmetrized=True, render_mode="rgb_array")
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        if info["reflected"]:
+            break
+    assert info["reflected"]
+    assert np.array_equal(env.render(), env.machine.colours()[::-1])
