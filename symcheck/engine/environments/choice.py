@@ -190,7 +190,7 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
 def _source(bench: Workbench) -> str:
     """Where state access comes from, and what it does not restore."""
     access = bench.pairs.placement.access
-    return f"{access.source}; not restored: {access.inexact}" if access.inexact else access.source
+    return f"{access.source}; {access.inexact}" if access.inexact else access.source
 
 
 def _paired(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:

@@ -34,7 +34,7 @@ from symcheck.envs.state_access.given_numbers import GivenNumbers, replaced
 from symcheck.envs.state_access.record import StateAccess
 
 Numbers = npt.NDArray[np.float32]
-_INEXACT = "impulses remembered by contacts and joints, and time at rest, start at zero"
+_INEXACT = "not restored: impulses remembered by contacts and joints, and time at rest, start at zero"
 _BODY = 6
 _POINTS = 11  # of the lander's ground; the landing pad spans the five in the middle
 

@@ -5,11 +5,12 @@
     3       steps taken in the episode
     4..8    what it carries: type, colour, state, and type and colour of what a box contains
     9..     the same five numbers of every cell, in the order (column, row, number); nothing is (1, 0, 0, 0, 0)
+    last    column and row of every position that the task remembers (attributes such as target_pos), by name
 
 Types, colours and states are MiniGrid's own indices; 0 in the last two stands for an empty box. A quarter turn of the
 world permutes the cells, turns position and direction, and leaves the agent's view as it is.
 
-The rest of the episode is carried along unchanged: the mission, and where and what its target is. Objects keep their
+The rest of the episode is carried along unchanged, the mission for instance. Objects keep their
 identity: a cell of an image gets the object that the state had under those numbers elsewhere.
 """
 
@@ -31,8 +32,12 @@ _HEAD, _CODE = 9, 5
 _NOTHING = (1, 0, 0, 0, 0)
 _MAPPED = frozenset(("grid", "agent_pos", "agent_dir", "carrying", "step_count"))
 # What stays as the environment made it; generators are no part of the state.
-_FIXED = frozenset(("_np_random", "_np_random_seed", "spec", "metadata", "actions", "action_space", "observation_space"))
-_DRAWN = frozenset(("window", "clock", "render_mode", "render_size", "screen_size", "tile_size", "highlight", "agent_pov"))
+_FIXED = frozenset(
+    ("_np_random", "_np_random_seed", "spec", "metadata", "actions", "action_space", "observation_space")
+)
+_DRAWN = frozenset(
+    ("window", "clock", "render_mode", "render_size", "screen_size", "tile_size", "highlight", "agent_pov")
+)
 _PLAIN = (int, float, str, bytes, bool, type(None), np.generic)
 
 Code = tuple[int, int, int, int, int]
@@ -74,7 +79,7 @@ def built_in(env: Any) -> StateAccess | None:
         _set_state,
         "built in for MiniGrid: grid, agent, and what it carries",
         get=_get_state,
-        inexact="the mission and positions that the task remembers are carried along unchanged",
+        inexact="the mission stays as it was",
     )
 
 
@@ -83,7 +88,9 @@ def _get_state(env: Any) -> CarriedState:
     codes = [_code(cell) for cell in grid.grid]
     columns = [codes[j * grid.width + i] for i in range(grid.width) for j in range(grid.height)]
     head = [*env.agent_pos, env.agent_dir, env.step_count, *_code(env.carrying)]
-    vector = np.array([*head, *(number for code in columns for number in code)], dtype=np.int64)
+    cells = [number for code in columns for number in code]
+    remembered = [int(number) for name in positions(env) for number in getattr(env, name)]
+    vector = np.array([*head, *cells, *remembered], dtype=np.int64)
     carried = (env.carrying,) if env.carrying is not None else ()
     things = {
         id(thing): thing
@@ -101,6 +108,23 @@ def _get_state(env: Any) -> CarriedState:
         vector,
     )
     return CarriedState(vector, world)
+
+
+def positions(env: Any) -> list[str]:
+    """Names of the attributes in which a task remembers a cell, in alphabetical order.
+
+    Args:
+        env: the unwrapped environment.
+
+    Returns:
+        For instance ["target_pos"].
+    """
+    found = []
+    for name, value in vars(env).items():
+        named = name.lower().endswith(("pos", "position")) and not name.startswith(("agent_", "_"))
+        if named and isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
+            found.append(name)
+    return sorted(found)
 
 
 def _episode(env: Any, things: dict[int, Any]) -> dict[str, Any]:
@@ -125,6 +149,11 @@ def _set_state(env: Any, state: Any) -> None:
         _rearrange(env, world, vector)
     env.agent_pos = (int(vector[0]), int(vector[1]))
     env.agent_dir, env.step_count = int(vector[2]), int(vector[3])
+    tail = _HEAD + _CODE * world.size[0] * world.size[1]
+    for name, cell in zip(positions(env), vector[tail:].reshape(-1, 2).tolist(), strict=True):
+        setattr(
+            env, name, type(getattr(env, name))(cell) if not hasattr(getattr(env, name), "dtype") else np.array(cell)
+        )
 
 
 def _restore(env: Any, world: World) -> None:
@@ -150,7 +179,7 @@ def _rearrange(env: Any, world: World, vector: npt.NDArray[np.int64]) -> None:
     for thing in (*reversed(world.cells), world.carrying):
         if thing is not None:
             waiting[_code(thing)].append(thing)
-    codes = vector[_HEAD:].reshape(width, height, _CODE)
+    codes = vector[_HEAD : _HEAD + _CODE * width * height].reshape(width, height, _CODE)
     for i in range(width):
         for j in range(height):
             thing = _taken(waiting, codes[i, j])

@@ -55,5 +55,5 @@ def built_in(env: Any) -> StateAccess | None:
         set_state,
         "built in for MuJoCo: qpos and qvel",
         get=get_state,
-        inexact="accelerations that the solver starts from, and the sub-step by which derived quantities lag",
+        inexact="not restored: what the solver starts from, and the sub-step by which derived quantities lag",
     )

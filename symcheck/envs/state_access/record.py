@@ -26,7 +26,7 @@ class StateAccess:
         box: a box of numbers is the set of states, so single coordinates may be edited (edges, shrinking).
         ended: whether a state is terminal, so that nothing may be claimed about steps from it.
         batched: `set` and `get` act on whole batches of a vector environment, slot i holding row i.
-        inexact: what setting a state cannot restore, in words for the evidence; "" where it restores everything.
+        inexact: what setting a state does not restore, a clause for the evidence; "" where it restores everything.
         get_random: reads the state of the environment's random generators; None where they are NumPy's `np_random`.
         set_random: puts it back.
     """
