@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,9 @@ from symcheck.mdp.homomorphism import EXACT_LAW, Homomorphism, exact_reward_erro
 from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumbered
 from symcheck.mdp.structure import Structure, reduced
 from symcheck.mdp.tabular import TabularMDP
-from symcheck.symmetry.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    from symcheck.symmetry.symmetry import Symmetry
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ class AutomorphismGroup:
             >>> torus_chase().automorphism_group().symmetry().group.name
             'D4'
         """
+        from symcheck.symmetry.symmetry import Symmetry  # loads gymnasium
+
         if not self.moves_ends:
             return self._moving_ends().symmetry(name)
         actions = [self._action_entry(index) for index in range(len(self.state_maps))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,10 @@ from symcheck.errors import SpecError
 from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
 from symcheck.mdp.sparse_rows import Ints, renumbered
 from symcheck.mdp.tabular import TabularMDP
-from symcheck.symmetry.bound import BoundSymmetry
 from symcheck.symmetry.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    from symcheck.symmetry.bound import BoundSymmetry
 
 
 def homomorphism_from_symmetry(

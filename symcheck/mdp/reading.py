@@ -127,9 +127,10 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
             remedy="Give the pair a law, or say which actions exist where: available=array of booleans "
             "(states, actions).",
         )
-    # Each probability is rounded once and the sum once for each term: at least 64 units so that decimals pass.
-    off = np.abs(total - available) * 1.0
-    wrong = ~(off <= unit * max(64, longest))
+    # Each probability is rounded once and the sum once for each term: at least 64 units so that decimals pass, and
+    # 1e-12 for probabilities that were themselves added up, as from thousands of samples.
+    off = np.abs(total - available)
+    wrong = ~(off <= max(unit * max(64, longest), 1e-12))
     if not wrong.any():
         return
     state, action = np.unravel_index(int(np.argmax(np.where(wrong, off, -1.0))), off.shape)

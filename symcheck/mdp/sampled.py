@@ -40,23 +40,28 @@ def count_model(
     pair = s * n_actions + a
     seen = np.bincount(pair, minlength=n_states * n_actions)
     available, idle = _available(seen.reshape(n_states, n_actions), following, ended, unseen)
-    weight = 1.0 / seen[pair]
     shape = (n_states * n_actions, n_states)
-    stays = [(state * n_actions, state) for state in np.flatnonzero(idle)]
-    rows = np.concatenate([pair[~ended], np.array([row for row, _ in stays], dtype=np.int64)])
-    columns = np.concatenate([following[~ended], np.array([state for _, state in stays], dtype=np.int64)])
-    values = np.concatenate([weight[~ended], np.ones(len(stays))])
-    mean = np.bincount(pair, weights=gained * weight, minlength=n_states * n_actions)
+    alone = np.flatnonzero(idle)
+    going = _frequencies(
+        np.concatenate([pair[~ended], alone * n_actions]), np.concatenate([following[~ended], alone]), seen, shape
+    )
+    total = np.bincount(pair, weights=gained, minlength=n_states * n_actions)
     model = cls(
-        sparse.csr_array((values, (rows, columns)), shape=shape),
-        mean.reshape(n_states, n_actions),
+        going,
+        (total / np.maximum(seen, 1)).reshape(n_states, n_actions),
         discount,
         initial,
-        terminations=sparse.csr_array((weight[ended], (pair[ended], following[ended])), shape=shape),
+        terminations=_frequencies(pair[ended], following[ended], seen, shape),
         available=available,
     )
     model.counts = seen.reshape(n_states, n_actions)
     return model
+
+
+def _frequencies(rows: Ints, columns: Ints, seen: Ints, shape: tuple[int, int]) -> Any:
+    """How often each entry occurs, divided by how often its row was seen."""
+    counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    return sparse.csr_array(sparse.diags_array(1.0 / np.maximum(seen, 1)) @ counts)
 
 
 def _named(states: Any, actions: Any, next_states: Any) -> list[tuple[Any, str]]:

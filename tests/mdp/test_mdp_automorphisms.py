@@ -1,0 +1,274 @@
+"""Automorphism groups: against brute force, with planted symmetries, and of the worlds that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from mdp_makers import counted_by_brute_force, laws, planted_mdp, random_mdp
+from scipy import sparse
+
+import symcheck as sc
+from symcheck.errors import MissingExtraError, SpecError, SymcheckError
+from symcheck.mdp import search_builtin, search_igraph
+from symcheck.mdp.automorphisms import find_automorphisms
+from symcheck.mdp.structure import reduced
+from symcheck.mdp.tabular import TabularMDP
+from symcheck.mdp.worlds import torus_chase
+
+METHODS = [
+    "builtin",
+    pytest.param("igraph", marks=pytest.mark.skipif(not search_igraph.is_installed(), reason="extra")),
+]
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, states=st.integers(1, 5), actions=st.integers(1, 3))
+def test_the_order_is_that_of_brute_force(method: str, seed: int, states: int, actions: int) -> None:
+    mdp = random_mdp(np.random.default_rng(seed), states, actions)
+    assume(not mdp.absorbing.any())
+    assert mdp.automorphism_group(method=method).order == counted_by_brute_force(mdp)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS, turn=st.sampled_from([2, 3, 4]))
+def test_a_planted_symmetry_is_found_with_its_state_dependent_actions(method: str, seed: int, turn: int) -> None:
+    mdp, state_map, action_map = planted_mdp(np.random.default_rng(seed), 9, 4, turn)
+    found = mdp.automorphism_group(method=method)
+    assert found.order % turn == 0
+    assert (found.orbits[state_map] == found.orbits).all()
+    images = found.pair_orbits[state_map[:, None], action_map]
+    assert (images == found.pair_orbits).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS, turn=st.sampled_from([2, 3, 4]))
+def test_every_generator_keeps_rewards_and_laws_pair_by_pair(seed: int, turn: int) -> None:
+    mdp, _, _ = planted_mdp(np.random.default_rng(seed), 8, 3, turn)
+    found = mdp.automorphism_group()
+    table = laws(mdp)
+    for s_map, a_map in zip(found.state_maps, found.action_maps, strict=True):
+        for s in range(mdp.n_states):
+            for a in range(mdp.n_actions):
+                assert mdp.rewards[s_map[s], a_map[s, a]] == pytest.approx(mdp.rewards[s, a], abs=1e-12)
+                np.testing.assert_allclose(table[s_map[s], a_map[s, a], s_map], table[s, a], atol=1e-12)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=SEEDS)
+def test_action_maps_compose_as_the_paper_asks(seed: int) -> None:
+    """K_gh^s = K_g^{hs} K_h^s for the elements of an order-3 group, through the group's own words."""
+    mdp, _, _ = planted_mdp(np.random.default_rng(seed), 9, 3, 3)
+    found = mdp.automorphism_group()
+    symmetry = found.symmetry()
+    bound = symmetry.bind(*_spaces(mdp))
+    turn = found.group.generators[0]
+    word = found.group.word(turn * turn)
+    for s in range(mdp.n_states):
+        for a in range(mdp.n_actions):
+            once = found.action_maps[0][s, a]
+            assert (
+                int(bound.action(word, np.int64(a), np.int64(s))) == found.action_maps[0][found.state_maps[0][s], once]
+            )
+
+
+def _spaces(mdp: TabularMDP) -> tuple[object, object]:
+    from gymnasium import spaces
+
+    return spaces.Discrete(mdp.n_states), spaces.Discrete(mdp.n_actions)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_grid_world_has_the_whole_dihedral_group(method: str) -> None:
+    found = torus_chase().automorphism_group(method=method)
+    assert (found.name, found.order, int(found.orbits.max()) + 1) == ("D4", 8, 10)
+    assert found.verdict == "proved"
+    assert found.preserves_initial
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1", "Taxi-v4"])
+def test_the_default_toy_texts_have_no_symmetry(name: str, method: str) -> None:
+    assert TabularMDP.from_gymnasium(name).automorphism_group(method=method).order == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_open_lake_is_symmetric_about_its_diagonal(method: str) -> None:
+    lake = TabularMDP.from_gymnasium("FrozenLake-v1", desc=["SFFF", "FFFF", "FFFF", "FFFG"])
+    found = lake.automorphism_group(method=method)
+    assert (found.name, found.preserves_initial) == ("C2", True)
+    transposed = np.arange(16).reshape(4, 4).T.reshape(-1)
+    np.testing.assert_array_equal(found.state_maps[0], transposed)
+
+
+def test_interchangeable_actions_do_not_count() -> None:
+    law = np.zeros((2, 3, 2))
+    law[0, :, 1] = law[1, :, 0] = 1.0
+    twins = TabularMDP(law, [[1.0, 1.0, 2.0], [0.0, 0.0, 5.0]], 0.9)
+    assert twins.automorphism_group().order == 1  # raw, exchanging actions 0 and 1 in either state would make it 4
+
+
+def test_actions_are_matched_one_to_one() -> None:
+    """Two copies of an action in one state and one in the other are equivalent, but no symmetry."""
+    law = np.zeros((2, 3, 2))
+    law[0, :, 1] = law[1, :, 0] = 1.0
+    uneven = TabularMDP(law, [[1.0, 1.0, 2.0], [1.0, 2.0, 2.0]], 0.9)
+    assert uneven.automorphism_group().order == 1
+    assert uneven.minimal_homomorphism().abstract_mdp.n_states == 1
+
+
+def test_unreachable_and_absorbing_states_do_not_count() -> None:
+    law = np.zeros((5, 1, 5))
+    law[0, 0, [1, 2]] = 0.5
+    law[1, 0, 3] = law[2, 0, 3] = law[3, 0, 3] = 1.0  # 3 is absorbing; 4 is never reached
+    law[4, 0, 0] = 1.0
+    mdp = TabularMDP(law, [[0.0], [1.0], [1.0], [0.0], [7.0]], 0.9, initial=0)
+    found = mdp.automorphism_group()
+    assert found.counted.tolist() == [True, True, True, False, False]
+    assert (found.order, found.state_maps.tolist()) == (2, [[0, 2, 1, 3, 4]])
+
+
+def test_the_start_is_kept_only_when_asked() -> None:
+    law = np.zeros((2, 1, 2))
+    law[0, 0, 1] = law[1, 0, 0] = 1.0
+    mdp = TabularMDP(law, [[1.0], [1.0]], 0.9, initial=0)
+    free = mdp.automorphism_group()
+    assert (free.order, free.preserves_initial) == (2, False)
+    assert mdp.automorphism_group(preserve_initial=True).order == 1
+
+
+def test_final_states_move_along_where_they_can() -> None:
+    lake = TabularMDP.from_gymnasium("FrozenLake-v1", desc=["SFFF", "FFHF", "FHFF", "FFFG"])
+    found = lake.automorphism_group()
+    assert found.moves_ends
+    assert found.state_maps[0][[6, 9, 15]].tolist() == [9, 6, 15]
+
+
+def test_a_claim_about_an_environment_keeps_what_the_environment_shows() -> None:
+    """Values know a second symmetry of this lake, which no map of its holes can follow; the claim leaves it out."""
+    lake = TabularMDP.from_gymnasium("FrozenLake-v1", desc=["SFHF", "FFFF", "HFFF", "FFFG"])
+    found = lake.automorphism_group()
+    assert (found.order, found.moves_ends) == (4, False)
+    symmetry = found.symmetry("transpose")
+    assert symmetry.group.order == 2
+    import gymnasium as gym
+
+    report = sc.verify_env(lambda: gym.make("FrozenLake-v1", desc=["SFHF", "FFFF", "HFFF", "FFFG"]), symmetry)
+    verdicts = {p.name: (p.verdict, p.method) for p in report.results[0].properties}
+    assert verdicts["transition_invariance"] == ("proved", "exact")
+    assert report.verdict != "failed"
+
+
+def test_a_claim_that_no_end_can_follow_is_refused() -> None:
+    law = np.zeros((4, 1, 4))
+    ends = np.zeros((4, 1, 4))
+    law[0, 0, [1, 2]] = 0.5
+    ends[1, 0, 3] = 1.0
+    ends[2, 0, 3] = 0.5
+    ends[2, 0, 0] = 0.5  # 1 and 2 are worth the same, but 2 also ends in state 0
+    law[3, 0, 3] = 1.0
+    mdp = TabularMDP(law, [[0.0], [1.0], [1.0], [0.0]], 0.9, 0, terminations=ends)
+    found = mdp.automorphism_group()
+    assert (found.order, found.moves_ends) == (2, False)
+    with pytest.raises(SpecError, match="cannot be moved along"):
+        found.symmetry()
+    assert found.homomorphism().is_exact
+
+
+def test_interchangeable_actions_follow_the_ends_they_lead_to() -> None:
+    """Both actions of state 0 end the episode for the same reward, in different states: K must swap them with those."""
+    law, ends = np.zeros((5, 2, 5)), np.zeros((5, 2, 5))
+    ends[0, 0, 3] = ends[0, 1, 4] = 1.0
+    ends[1, :, 3] = ends[2, :, 4] = 1.0
+    law[3, :, 3] = law[4, :, 4] = 1.0
+    rewards = np.array([[1.0, 1.0], [2.0, 2.0], [2.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    mdp = TabularMDP(law, rewards, 0.9, [0.5, 0.25, 0.25, 0, 0], terminations=ends)
+    found = mdp.automorphism_group()
+    assert found.moves_ends
+    assert found.state_maps.tolist() == [[0, 2, 1, 4, 3]]
+    assert found.action_maps[0][0].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_torus_without_a_goal_has_translations_too(method: str) -> None:
+    found = _free_torus(7).automorphism_group(method=method)
+    assert found.order == 7 * 7 * 8
+    assert int(found.orbits.max()) == 0
+
+
+def _free_torus(size: int) -> TabularMDP:
+    r, c = np.divmod(np.arange(size * size), size)
+    moves = [((r + dr) % size) * size + (c + dc) % size for dr, dc in ((1, 0), (0, 1), (-1, 0), (0, -1))]
+    rows = np.concatenate([np.arange(size * size) * 4 + action for action in range(4)])
+    ones = np.ones(4 * size * size)
+    law = sparse.csr_array((ones, (rows, np.concatenate(moves))), shape=(4 * size * size, size * size))
+    return TabularMDP(law, np.ones((size * size, 4)), 0.9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_many_interchangeable_states_give_a_huge_group(method: str) -> None:
+    """30 states that end at once, reached alike: S_30, of order 2.7e32, beyond what igraph counts exactly."""
+    law = np.zeros((31, 1, 31))
+    law[0, 0, 1:] = 1 / 30
+    ending = np.ones((31, 1))
+    ending[0] = 0.0
+    mdp = TabularMDP(law, np.ones((31, 1)), 0.9, 0, terminations=ending)
+    assert mdp.automorphism_group(method=method).order == sc.groups.symmetric(30).order
+
+
+def test_known_groups_carry_their_usual_generators() -> None:
+    turn, flip = torus_chase().automorphism_group().group.generators
+    assert (turn.order, flip.order, (flip * turn) ** 2) == (4, 2, turn**4)
+
+
+@pytest.mark.parametrize(("turn", "name"), [(3, "C3"), (5, "C5")])
+def test_rings_with_a_direction_are_cyclic(turn: int, name: str) -> None:
+    law = np.zeros((turn, 1, turn))
+    law[np.arange(turn), 0, (np.arange(turn) + 1) % turn] = 1.0
+    assert TabularMDP(law, np.ones((turn, 1)), 0.9).automorphism_group().name == name
+
+
+def test_a_wrong_permutation_is_no_symmetry_of_the_structure() -> None:
+    structure = reduced(torus_chase())
+    shifted = np.roll(np.arange(49), 1)
+    assert structure.action_images(shifted) is None
+    assert structure.action_images(np.arange(49)) is not None
+
+
+def test_the_built_in_search_says_when_it_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_builtin, "BUDGET", 3)
+    with pytest.raises(SymcheckError, match=r"tried 3 partial maps of 49 states.*symcheck\[discover\]"):
+        torus_chase().automorphism_group(method="builtin")
+
+
+def test_igraph_asked_for_and_missing_is_an_error_with_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "igraph", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'symcheck\[discover\]'"):
+        torus_chase().automorphism_group(method="igraph")
+
+
+def test_without_igraph_the_built_in_search_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_igraph, "is_installed", lambda: False)
+    monkeypatch.setattr(search_igraph, "search", lambda structure: pytest.fail("igraph was used"))
+    assert torus_chase().automorphism_group().order == 8
+
+
+@pytest.mark.parametrize(("option", "value"), [("method", "nauty"), ("ends", "dropped")])
+def test_unknown_options_are_refused(option: str, value: str) -> None:
+    with pytest.raises(SpecError, match=f"{option}: expected"):
+        find_automorphisms(torus_chase(3), **{option: value})
+
+
+def test_orbits_make_an_exact_homomorphism_with_optimal_values() -> None:
+    mdp = torus_chase()
+    found = mdp.automorphism_group().homomorphism()
+    assert found.is_exact
+    optimal = sc.mdp.value_iteration(mdp).q_values
+    abstract = sc.mdp.value_iteration(found.abstract_mdp).q_values
+    np.testing.assert_allclose(found.lift_values(abstract), optimal, atol=1e-9)
