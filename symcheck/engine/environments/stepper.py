@@ -8,7 +8,7 @@ statistics of normalising wrappers are frozen, and values handed out are copies:
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,23 @@ class Steps:
     states: Vector | None
 
 
+@dataclass(frozen=True)
+class Played:
+    """An episode, or the beginning of one.
+
+    Attributes:
+        seen: observations, one more than steps were taken.
+        actions: what was done.
+        steps: what followed each.
+        states: internal states before each step, as they were read; None where that was not asked for.
+    """
+
+    seen: list[Any]
+    actions: list[Any]
+    steps: list[Step]
+    states: list[Any]
+
+
 class Stepper:
     """Puts an environment into states and steps it.
 
@@ -76,6 +93,8 @@ class Stepper:
     Raises:
         TargetError: the environment raises, or returns what Gymnasium does not allow.
     """
+
+    batched = False  # whether many cases are stepped together
 
     def __init__(self, env: gym.Env[Any, Any], access: StateAccess | None, label: str, *, seed: int) -> None:
         self.env = env
@@ -197,6 +216,29 @@ class Stepper:
         self.poke(state)
         return self.step(action)
 
+    def play(self, longest: int, proceed: Callable[[], bool] = lambda: True, *, read: bool = False) -> Played:
+        """Reset, and follow the uniform policy.
+
+        Args:
+            longest: most steps, at least 1.
+            proceed: whether another step may be taken; the first one is.
+            read: whether internal states are read before each step.
+
+        Returns:
+            At least one step.
+        """
+        played = Played([self.reset()], [], [], [])
+        while len(played.steps) < longest and (not played.steps or proceed()):
+            played.states.append(self.read_raw() if read else None)
+            action = self.env.action_space.sample()
+            step = self.step(action)
+            played.actions.append(action)
+            played.steps.append(step)
+            played.seen.append(step.obs)
+            if step.terminated or step.truncated:
+                break
+        return played
+
     def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
         """`outcome` for many states and actions."""
         return stacked([self.outcome(state, action) for state, action in zip(states, actions, strict=True)])
@@ -244,6 +286,8 @@ def copied(value: Any) -> Any:
         return value
     if isinstance(value, int | float | bool | str | bytes | np.generic) or value is None:
         return value
+    if hasattr(value, "__array__"):  # arrays of other libraries, as functional environments show
+        return np.array(value)
     return copy.deepcopy(value)
 
 
