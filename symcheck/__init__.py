@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symcheck import errors, groups, intertwiners, mdp, mujoco, nn, representations, testing, wrappers
+    from symcheck.api.discover import discover
     from symcheck.api.report import Report
     from symcheck.api.verify_env import verify_env
     from symcheck.api.verify_net import verify_net
@@ -25,6 +26,7 @@ _ATTRIBUTES = {
     "Report": "symcheck.api.report",
     "Symmetry": "symcheck.symmetry.symmetry",
     "conv_intertwiner_basis": "symcheck.intertwiners",
+    "discover": "symcheck.api.discover",
     "intertwiner_basis": "symcheck.intertwiners",
     "register_state_access": "symcheck.envs.state_access",
     "verify_env": "symcheck.api.verify_env",
@@ -35,6 +37,7 @@ __all__ = [
     "Report",
     "Symmetry",
     "conv_intertwiner_basis",
+    "discover",
     "errors",
     "groups",
     "intertwiner_basis",

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from symcheck import __version__
-from symcheck.cli import atlas, basis, doctor, explain, replay, report, run, settings, verify_env, verify_net
+from symcheck.cli import atlas, basis, discover, doctor, explain, replay, report, run, settings, verify_env, verify_net
 from symcheck.cli.exit_codes import ExitCode
 from symcheck.errors import SymcheckError
 
@@ -20,7 +20,7 @@ app = typer.Typer(
     name="symcheck",
     help="Check the symmetries of reinforcement-learning problems on the real environment, and prove them of networks.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 130 interrupted.",
@@ -48,6 +48,7 @@ app.command("run")(run.command)
 app.command("replay")(replay.command)
 app.command("explain")(explain.command)
 app.command("report")(report.command)
+app.command("discover")(discover.command)
 app.command("atlas")(atlas.command)
 app.command("basis")(basis.command)
 app.command("doctor")(doctor.command)

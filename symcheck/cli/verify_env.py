@@ -49,7 +49,7 @@ def command(
     """
     outputs = Outputs(html, json_path, junit, markdown, quiet, fail_on)
     accepted = outputs.check()
-    kwargs = _json_object(env_kwargs)
+    kwargs = json_object(env_kwargs)
     from symcheck.api.verify_env import verify_env
     from symcheck.cli.progress import progress
 
@@ -69,7 +69,12 @@ def command(
     outputs.finish(report, accepted)
 
 
-def _json_object(text: str | None) -> dict[str, Any]:
+def json_object(text: str | None) -> dict[str, Any]:
+    """The keyword arguments of --env-kwargs.
+
+    Raises:
+        OptionError: the text is no JSON object.
+    """
     if text is None:
         return {}
     try:

@@ -1,0 +1,95 @@
+"""What a page (or a terminal) says about a search for symmetries: plain data, filled by `symcheck discover`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from symcheck.engine.results import Verdict
+
+
+@dataclass(frozen=True)
+class DiscoveryCandidate:
+    """One map that was tried.
+
+    Attributes:
+        observation: how observations move, in words.
+        action: how actions move; "" where it is not known.
+        order: of the element.
+        verdict: "proved", "passed", "failed" or "undecided" by verification, "follows", "refused" or "untried".
+        why: the reason, in a sentence.
+        residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
+    """
+
+    observation: str
+    action: str
+    order: int
+    verdict: str
+    why: str
+    residual: float | None = None
+
+
+@dataclass(frozen=True)
+class DiscoveryRotation:
+    """A continuous symmetry, found approximately and never claimed.
+
+    Attributes:
+        description: what turns, in words.
+        residual: of the dynamics, relative.
+        reward_residual: of the reward, relative.
+        angle: of the finite rotation that was verified, in degrees.
+        verdict: of that verification.
+        why: the reason, in a sentence.
+    """
+
+    description: str
+    residual: float
+    reward_residual: float
+    angle: float
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True)
+class DiscoveryModel:
+    """One search.
+
+    Attributes:
+        target: the environment.
+        verdict: of the group found; failed where nothing was, undecided where something is open.
+        group: its name, "C1" where nothing was found.
+        order: of the group.
+        spec: the SPEC file, "" where nothing was found.
+        narrowing: how the search narrowed: (count in words, what was counted), from all maps to the verified ones.
+        how: the route that the search took, in words.
+        candidates: what was tried, accepted first.
+        rotations: continuous symmetries.
+        remarks: what else to know.
+        names: of the coordinates and actions in `effects`.
+        effects: effect of every column on every coordinate, rows scaled to 1; empty where none was measured.
+        alpha: of the whole search.
+        level: alpha of each verification.
+        seed: of the search.
+        duration_s: wall time, seconds.
+        command: the command line that repeats it; "" where none exists.
+        interrupted: whether it was stopped.
+    """
+
+    target: str
+    verdict: Verdict
+    group: str
+    order: int
+    spec: str
+    narrowing: Sequence[tuple[str, str]]
+    how: str
+    candidates: Sequence[DiscoveryCandidate]
+    rotations: Sequence[DiscoveryRotation] = ()
+    remarks: Sequence[str] = ()
+    names: Sequence[str] = ()
+    effects: Sequence[Sequence[float]] = ()
+    alpha: float = 0.01
+    level: float = 0.01
+    seed: int = 0
+    duration_s: float = 0.0
+    command: str = ""
+    interrupted: bool = False

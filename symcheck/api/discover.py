@@ -1,0 +1,192 @@
+"""`discover`: which symmetries does an environment have?"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+import symcheck_properties  # noqa: F401  (registers the properties)
+from symcheck.api.commands import options_that_differ, to_command
+from symcheck.api.report import write_text
+from symcheck.discovery import search
+from symcheck.discovery.claims import toml_of
+from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.result import Discovery, Trial
+from symcheck.engine.events import Emit
+from symcheck.engine.results import Verdict
+from symcheck.envs.targets import resolve_environment
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
+from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel, DiscoveryRotation
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """What a search found; it saves and shows itself.
+
+    Attributes:
+        result: everything, as plain data.
+    """
+
+    result: Discovery
+
+    def __repr__(self) -> str:
+        return f"<Discovered {self.result.group['name']} of {self.result.target}: {self.verdict}>"
+
+    @property
+    def symmetry(self) -> Symmetry | None:
+        """The verified symmetry, with one generator per generator of its group; None where nothing was found."""
+        return self.result.claim
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the symmetry found; failed where every candidate was refused, undecided where something is open."""
+        return self.result.verdict
+
+    @property
+    def spec(self) -> str:
+        """The SPEC file, TOML; "" where nothing was found, or the symmetry is no data (action maps by state)."""
+        if not self.result.fields:
+            return ""
+        remarks = [
+            f"Found by symcheck discover: {self.result.group['name']}, order {self.result.group['order']}.",
+            *([f"Again: {self.result.command}"] if self.result.command else []),
+        ]
+        return toml_of(self.result.fields, remarks)
+
+    def save_spec(self, path: str | Path) -> Path:
+        """Write the SPEC file that `verify-env --symmetry` takes.
+
+        Raises:
+            SymcheckError: nothing was found, or nothing that data can say; or the path cannot be written.
+        """
+        if not self.result.fields:
+            raise SymcheckError(
+                f"no symmetry of {self.result.target} was verified that a SPEC file can hold.", where="save_spec"
+            )
+        return write_text(path, self.spec)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types; verifications are objects of the schema `symcheck/1`."""
+        return self.result.to_dict()
+
+    def to_json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+    def save_json(self, path: str | Path) -> Path:
+        """Write the JSON text."""
+        return write_text(path, self.to_json())
+
+    def model(self) -> DiscoveryModel:
+        """What terminals and pages show."""
+        return _model(self.result, self.spec)
+
+    def to_text(self) -> str:
+        """The terminal report as plain text."""
+        from rich.console import Console
+
+        from symcheck_reports.discovery_terminal import print_discovery
+
+        stream = io.StringIO()
+        print_discovery(self.model(), Console(file=stream, width=120, no_color=True, highlight=False))
+        return stream.getvalue()
+
+    def to_html(self) -> str:
+        """One self-contained HTML page."""
+        from symcheck_reports.discovery_page import render_discovery
+
+        return render_discovery(self.model())
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write the page."""
+        return write_text(path, self.to_html())
+
+    def _repr_html_(self) -> str:
+        from symcheck_reports import html
+
+        return html.frame(self.to_html(), 620)
+
+
+def discover(
+    env: str | gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]],
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    samples: int | None = None,
+    max_time: float | None = None,
+    alpha: float = 0.01,
+    seed: int = 0,
+    emit: Emit | None = None,
+) -> Discovered:
+    """Search an environment for symmetries, and verify what is found.
+
+    Signed permutations of the coordinates with action maps that fit, reflections about equilibria, rotations and flips
+    of images, automorphisms of tables. Nothing is claimed that `verify_env` refuses on fresh samples.
+
+    Args:
+        env: a Gymnasium id, "module:factory", "file.py:factory", an environment or a zero-argument factory.
+        env_kwargs: keyword arguments of `gymnasium.make` or the factory.
+        samples: (state, action) pairs on which each surviving candidate is verified; None for what fits the size.
+        max_time: stop after this many seconds; what is then untried is said to be.
+        alpha: probability that a true symmetry among all candidates tried is refused, in (0, 1).
+        seed: reproduces the search.
+        emit: receives the engine's events as they happen.
+
+    Returns:
+        The group found, a SPEC file, and every candidate with its verdict.
+
+    Raises:
+        SymcheckError: the environment or an option cannot be used.
+
+    Example:
+        >>> found = discover("CartPole-v1", samples=500)
+        >>> found.result.group, found.symmetry
+        ({'name': 'C2', 'order': 2}, Symmetry('CartPole-v1 C2', group=C2))
+
+    Source: derived in docs/discover.md.
+    """
+    options = DiscoverOptions(samples=samples, max_time=max_time, alpha=alpha, seed=seed)
+    target = resolve_environment(env, env_kwargs=env_kwargs)
+    command = ""
+    if isinstance(env, str):
+        own = {"env-kwargs": json.dumps(dict(env_kwargs))} if env_kwargs else {}
+        command = to_command("discover", env, {**own, **options_that_differ(options, DiscoverOptions())})
+    return Discovered(search.discover(target, options=options, command=command, emit=emit))
+
+
+def _model(result: Discovery, spec: str) -> DiscoveryModel:
+    verified = sum(trial.result is not None for trial in result.trials)
+    seen = result.sensitivities
+    return DiscoveryModel(
+        target=result.target,
+        verdict=result.verdict,
+        group=result.group["name"],
+        order=result.group["order"],
+        spec=spec,
+        narrowing=(*result.narrowing, (f"{verified:,}", "verified on fresh samples")),
+        how=result.how,
+        candidates=[_candidate(trial) for trial in result.trials],
+        rotations=[
+            DiscoveryRotation(one.description, one.residual, one.reward_residual, one.angle, one.verdict, one.why)
+            for one in result.rotations
+        ],
+        remarks=result.remarks,
+        names=seen.names if seen else (),
+        effects=seen.rows if seen else (),
+        alpha=result.alpha,
+        level=result.level,
+        seed=result.seed,
+        duration_s=result.duration_s,
+        command=result.command,
+        interrupted=result.interrupted,
+    )
+
+
+def _candidate(trial: Trial) -> DiscoveryCandidate:
+    return DiscoveryCandidate(trial.moves, trial.actions, trial.order, trial.verdict, trial.why, trial.residual)

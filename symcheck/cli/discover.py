@@ -1,0 +1,89 @@
+"""`symcheck discover`: search an environment for symmetries."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from symcheck.cli import options
+from symcheck.cli.exit_codes import ExitCode, reports_mistakes
+from symcheck.cli.verify_env import json_object
+
+if TYPE_CHECKING:
+    from symcheck.api.discover import Discovered
+
+
+@reports_mistakes
+def command(
+    target: Annotated[
+        str, typer.Argument(help="A Gymnasium id, module:Id-v0, pkg.mod:factory or path/file.py:factory.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the symmetry found as a SPEC file (.toml) for verify-env.")
+    ] = None,
+    env_kwargs: Annotated[
+        str | None, typer.Option(help="Keyword arguments of the environment, as a JSON object.")
+    ] = None,
+    samples: options.Samples = None,
+    max_time: options.MaxTime = None,
+    alpha: options.Alpha = 0.01,
+    seed: options.Seed = 0,
+    html: options.Html = None,
+    json_path: options.Json = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Search for symmetries, verify each candidate, and write what holds as a SPEC file.
+
+    Exit codes: 0 found and verified, 1 every candidate was refused, 2 unusable input, 3 something is undecided.
+
+    Example: symcheck discover CartPole-v1 --out cartpole.toml
+    """
+    kwargs = json_object(env_kwargs)
+    from symcheck.api.discover import discover
+    from symcheck.api.report import check_writable
+    from symcheck.cli.progress import progress
+
+    for option, path in (("--out", out), ("--html", html), ("--json", json_path)):
+        if path is not None:
+            check_writable(path, option)
+    with progress(quiet=quiet) as emit:
+        found = discover(
+            target, env_kwargs=kwargs, samples=samples, max_time=max_time, alpha=alpha, seed=seed, emit=emit
+        )
+    _print(found, quiet=quiet, show_spec=out is None)
+    _write(found, out, html, json_path, quiet=quiet)
+    raise typer.Exit(_code(found))
+
+
+def _print(found: Discovered, *, quiet: bool, show_spec: bool) -> None:
+    from rich.console import Console
+
+    from symcheck_reports.discovery_terminal import print_discovery
+
+    if quiet:
+        typer.echo(found.result.group["name"] if found.result.found else "none")
+        return
+    wide_enough = None if sys.stdout.isatty() else 100  # rich guesses 80 for a pipe
+    print_discovery(found.model(), Console(width=wide_enough, highlight=False), show_spec=show_spec)
+
+
+def _write(found: Discovered, out: Path | None, html: Path | None, json_path: Path | None, *, quiet: bool) -> None:
+    if out is not None and not found.spec:
+        typer.echo(f"not written: {out}, as no symmetry was verified that a SPEC file can hold", err=True)
+        out = None
+    for path, save in ((out, found.save_spec), (html, found.save_html), (json_path, found.save_json)):
+        if path is not None:
+            save(path)
+            if not quiet:
+                typer.echo(f"written: {path}")
+
+
+def _code(found: Discovered) -> ExitCode:
+    if found.result.interrupted:
+        return ExitCode.INTERRUPTED
+    if found.result.found:
+        return ExitCode.GOOD
+    return ExitCode.UNDECIDED if found.verdict == "undecided" else ExitCode.FAILED

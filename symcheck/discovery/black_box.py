@@ -1,0 +1,283 @@
+"""The search where states cannot be set: a model of rollouts proposes, whole episodes decide.
+
+For vectors, how far a step moves each coordinate is regressed on the observation and the action; the coefficients are
+a table of effects as in `structure`, only noisy, so that it is compared loosely. For images the candidates are the
+rotations and reflections of the picture. Verification then has episodes only, and passes say so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from scipy.optimize import linear_sum_assignment
+
+from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.maps import Candidate, SignedMap, apply_square, corners
+from symcheck.discovery.observations import is_image, square_elements
+from symcheck.discovery.result import Trial
+from symcheck.discovery.structure import Structure, action_middle, action_reach, both_signs, probe_sizes
+from symcheck.engine.environments.pool import Pool, roll_out
+from symcheck.errors import TargetError
+
+Vector = npt.NDArray[np.float64]
+
+_STEPS = 4000
+_GATHERING = 0.25  # of the time budget
+MOST_COORDINATES = 24
+_RELATIVE, _FLOOR = 0.3, 0.2  # coefficients are estimates: a third of the larger, a fifth of the row's largest
+_ERRORS = 6.0  # standard errors that an estimate may be off; steps of one episode depend on each other, so many
+_FITS = 0.3  # of a typical step: misfit of a quadratic model, which is none of the dynamics
+_COMPARED = 600  # steps on which the model is compared with itself
+_MOST_CANDIDATES = 8  # whole episodes decide slowly
+_RIDGE = 1e-6
+_ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """Steps of uniform-policy episodes.
+
+    Attributes:
+        before: flattened observations, shape (n, dim).
+        after: the next ones, shape (n, dim).
+        actions: features of the actions, shape (n, features): one-hot, or components about the middle of the box.
+        starts: first observations of episodes, shape (episodes, dim).
+    """
+
+    before: Vector
+    after: Vector
+    actions: Vector
+    starts: Vector
+
+
+def propose(lab: Laboratory) -> Proposals:
+    """Search the observations that rollouts showed.
+
+    Args:
+        lab: an environment whose states cannot be set.
+
+    Returns:
+        Candidates for verification.
+
+    Raises:
+        TargetError: observations are too long to search.
+    """
+    width = lab.stepper.codec.coordinates.dim
+    if not is_image(lab) and width > MOST_COORDINATES:
+        raise TargetError(
+            f"expected at most {MOST_COORDINATES} observation components where states cannot be set ({lab.why}), "
+            f"got {width}.",
+            where="observation space",
+            remedy="Register state access with symcheck.register_state_access, or write the symmetry down and check it "
+            "with verify-env.",
+        )
+    rollouts = roll(lab)
+    found = _images(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
+    found.compared = f"a model of {len(rollouts.before):,} rollout steps"
+    found.remarks.append(
+        f"{lab.why}: whole episodes decide, which sees less than setting states does; "
+        "symcheck.register_state_access makes the search and its verdicts stronger"
+    )
+    return found
+
+
+def roll(lab: Laboratory) -> Rollouts:
+    """Step uniform-policy episodes."""
+    pool = Pool()
+    roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))
+    codec = lab.stepper.codec
+    before = codec.flatten_batch([visit.situation.obs for visit in pool.visits])
+    starts = [row for row, visit in zip(before, pool.visits, strict=True) if visit.situation.origin == "start"]
+    after = np.stack([visit.step.flat for visit in pool.visits])
+    return Rollouts(before, after, action_features(lab, [visit.action for visit in pool.visits]), np.stack(starts))
+
+
+def action_features(lab: Laboratory, actions: list[Any]) -> Vector:
+    """One-hot vectors of discrete actions; components of Box actions about their middle, in half widths."""
+    count = lab.count_of_actions
+    if count is not None:
+        return np.eye(count)[[lab.index_of(action) for action in actions]]
+    if isinstance(lab.action_space, spaces.Box):
+        flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in actions])
+        return np.asarray((flat - action_middle(lab.action_space)) / action_reach(lab.action_space))
+    raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
+
+
+def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
+    """A table of effects from a regression of how far steps move each coordinate.
+
+    Args:
+        lab: the environment.
+        rollouts: its steps.
+
+    Returns:
+        The table at zero, compared loosely.
+    """
+    low, high = np.quantile(rollouts.before, [0.05, 0.95], axis=0)
+    spread = np.where(high > low, (high - low) / 2, np.ptp(rollouts.before, axis=0) / 2)
+    sizes = probe_sizes(spread, whole=False)
+    scale = np.where(spread > 0, spread, 1.0)
+    design = np.concatenate([rollouts.before / scale, rollouts.actions, np.ones((len(rollouts.before), 1))], axis=1)
+    moved = rollouts.after - rollouts.before
+    penalty = _RIDGE * len(design) * np.eye(design.shape[1])
+    weights = np.linalg.solve(design.T @ design + penalty, design.T @ moved)
+    dim = rollouts.before.shape[1]
+    states = weights[:dim] / scale[:, None] * sizes[:, None]
+    actions = weights[dim:-1]
+    discrete = lab.count_of_actions is not None
+    actions = actions - actions.mean(axis=0) if discrete else _ACTION_WEIGHT * actions
+    floor = _FLOOR * np.abs(np.concatenate([states, actions])).max(axis=0)
+    deviation = np.sqrt(np.mean((moved - design @ weights) ** 2, axis=0))
+    inverse = np.sqrt(np.diag(np.linalg.inv(design.T @ design + penalty)))
+    reach = np.concatenate([sizes / scale, np.ones(actions.shape[0] if not discrete else 1)])
+    largest = (inverse[: len(reach)] * reach).max()
+    floor = np.maximum(np.maximum(floor, _ERRORS * deviation * largest), 1e-12)
+    # The reaction to -e_j is minus the reaction to e_j in a linear model.
+    rows = [row for effect in states for row in (effect, -effect)]
+    rows += list(actions) if discrete else [row for effect in actions for row in (effect, -effect)]
+    literals: list[tuple[int, ...]] = [(2 * j, 2 * j + 1) for j in range(dim)]
+    first = 2 * dim
+    literals += [(first + a,) if discrete else (first + 2 * a, first + 2 * a + 1) for a in range(len(actions))]
+    return Structure(
+        np.zeros(dim),
+        both_signs(np.stack(rows)),
+        np.zeros(2 * dim),
+        np.repeat(floor, 2),
+        tuple(literals),
+        dim,
+        tuple(int(j) for j in np.flatnonzero(sizes == 0)),
+        _RELATIVE,
+    )
+
+
+def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
+    structure = effects_of(lab, rollouts)
+    dim = structure.dim
+    found = Proposals(
+        space=(number(2**dim * math.factorial(dim)), f"signed permutations of {dim} observation coordinates")
+    )
+    found.sensitivities = sensitivities_of(structure, "observation", discrete=lab.count_of_actions is not None)
+    left = automorphisms(structure)
+    maps = [SignedMap.of(index, sign) for index, sign in left.maps]
+    maps = [one for one in maps if not one.is_identity]
+    found.structured, found.complete = len(maps), left.complete
+    effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
+    scale = np.abs(effects).max(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    model = _QuadraticModel(rollouts)
+    for state_map in maps:
+        action_map, _ = match_effects(
+            state_map.apply(effects),
+            effects,
+            SignedMap.of(state_map.index).apply(scale[None])[0],
+            discrete=lab.count_of_actions is not None,
+            space=lab.action_space,
+        )
+        found.tried += 1
+        candidate = Candidate(state_map, action_map, state_map, residual=model.misfit(state_map, action_map))
+        if candidate.residual <= _FITS:
+            found.candidates.append(candidate)
+        else:
+            why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
+            said = state_text(state_map, "o")
+            found.refused.append(Trial(said, "", state_map.order, "refused", why, candidate.residual))
+    _keep_best(found)
+    return found
+
+
+class _QuadraticModel:
+    """How far a step moves each coordinate, as a polynomial of degree 2 in observation and action."""
+
+    def __init__(self, rollouts: Rollouts) -> None:
+        spread = rollouts.before.std(axis=0)
+        self._scale = np.where(spread > 0, spread, 1.0)
+        self._rollouts = rollouts
+        moved = rollouts.after - rollouts.before
+        design = self._features(rollouts.before, rollouts.actions)
+        penalty = _RIDGE * len(design) * np.eye(design.shape[1])
+        self._weights = np.linalg.solve(design.T @ design + penalty, design.T @ moved)
+        typical = np.quantile(np.abs(moved), 0.75, axis=0)
+        self._step = np.where(typical > 0, typical, 1.0)
+
+    def _features(self, states: Vector, actions: Vector) -> Vector:
+        linear = np.concatenate([np.ones((len(states), 1)), states / self._scale, actions], axis=1)
+        n = linear.shape[1]
+        return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
+
+    def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
+        """Median over steps of |f(L s, K a) - L f(s, a)|, its largest coordinate, relative to a typical step."""
+        states, actions = self._rollouts.before[:_COMPARED], self._rollouts.actions[:_COMPARED]
+        linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the middle of the box
+        expected = state_map.apply(self._features(states, actions) @ self._weights)
+        actual = self._features(state_map.apply(states), linear.apply(actions)) @ self._weights
+        scale = SignedMap.of(state_map.index).apply(self._step[None])[0]
+        return float(np.median((np.abs(expected - actual) / scale).max(axis=1)))
+
+
+def _keep_best(found: Proposals) -> None:
+    found.candidates.sort(key=lambda one: (one.residual, one.cost))
+    if len(found.candidates) > _MOST_CANDIDATES:
+        found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates that fit worse were not verified")
+        found.candidates = found.candidates[:_MOST_CANDIDATES]
+        found.complete = False
+
+
+def match_effects(
+    moved: Vector, effects: Vector, scale: Vector, *, discrete: bool, space: spaces.Space[Any]
+) -> tuple[SignedMap, float]:
+    """Match mapped effects of actions with effects of actions.
+
+    Args:
+        moved: L on the effect of every action (or +component, -component, ...), shape (k, dim).
+        effects: the effects themselves, shape (k, dim).
+        scale: per coordinate, shape (dim,) or broadcastable.
+        discrete: whether rows are discrete actions.
+        space: the action space.
+
+    Returns:
+        The action map and the largest misfit of a matched effect, relative to the scale.
+
+    Example:
+        >>> effects = np.array([[1.0], [-1.0]])
+        >>> match_effects(-effects, effects, np.ones(1), discrete=True, space=spaces.Discrete(2))
+        (SignedMap(index=(1, 0), sign=(1, 1), offset=(0.0, 0.0)), 0.0)
+    """
+    misfit = (np.abs(moved[:, None] - effects[None]) / scale).max(axis=-1)
+    if discrete:
+        tied = misfit + 1e-6 * (1 - np.eye(len(misfit)))
+        rows, index = linear_sum_assignment(tied)
+        return SignedMap.of(index), float(misfit[rows, index].max(initial=0.0))
+    kept, turned = misfit[::2, ::2], misfit[::2, 1::2]
+    rows, index = linear_sum_assignment(np.minimum(kept, turned))
+    sign = np.where(kept[rows, index] <= turned[rows, index], 1, -1)
+    middle = action_middle(space) if isinstance(space, spaces.Box) else np.zeros(len(index))
+    worst = np.minimum(kept, turned)[rows, index].max(initial=0.0)
+    return SignedMap.about(index, sign, middle), float(worst)
+
+
+def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
+    shape = lab.observation_space.shape or (1, 1)
+    elements = [name for name in square_elements(lab) if name != "identity"]
+    found = Proposals(space=(str(len(elements)), "rotations and reflections of the image"), structured=len(elements))
+    discrete = lab.count_of_actions is not None
+    moved = rollouts.after - rollouts.before
+    features = np.concatenate([rollouts.actions, np.ones((len(moved), 1))], axis=1)
+    gram = features.T @ features + _RIDGE * len(moved) * np.eye(features.shape[1])
+    effects = np.linalg.solve(gram, features.T @ moved)[:-1]
+    effects = effects - effects.mean(axis=0) if discrete else np.repeat(effects, 2, axis=0)
+    if not discrete:
+        effects[1::2] *= -1
+    scale = np.full(1, float(np.abs(effects).max()) or 1.0)
+    for name in elements:
+        turned = apply_square(name, effects.reshape(-1, *shape)).reshape(len(effects), -1)
+        action_map, misfit = match_effects(turned, effects, scale, discrete=discrete, space=lab.action_space)
+        found.tried += 1
+        found.candidates.append(Candidate(corners(name), action_map, name, residual=misfit))
+    return found

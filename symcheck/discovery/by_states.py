@@ -1,0 +1,260 @@
+"""The search where states can be set: structure, then single transitions, then what observations do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.discovery.actions import ActionProbes, matching_action_map, try_actions
+from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.centres import Centre, centres
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.maps import Candidate, SignedMap, corners
+from symcheck.discovery.observations import (
+    NoObservationMapError,
+    Sightings,
+    is_image,
+    look_around,
+    matching_observation_map,
+)
+from symcheck.discovery.result import Sensitivities, Trial
+from symcheck.discovery.screening import Cases, Screened, draw_cases, screen
+from symcheck.discovery.structure import Structure, effects_at
+from symcheck.errors import TargetError
+from symcheck.symmetry.entries import parse_entry
+from symcheck.symmetry.text import describe
+
+_MOST_REMARKED = 8
+_SEARCHING = 0.4  # of the time budget; the rest is for verification
+
+
+@dataclass
+class Proposals:
+    """What a search hands over to verification.
+
+    Attributes:
+        candidates: what is worth verifying.
+        refused: what the screen refused, as trials.
+        space: how many maps there are, and what they are.
+        structured: maps that the structure left.
+        tried: maps that were compared with transitions.
+        compared: with what they were compared, in words.
+        remarks: what else to know.
+        sensitivities: the table that pruned the search.
+        complete: whether no limit was reached.
+    """
+
+    candidates: list[Candidate] = field(default_factory=list)
+    refused: list[Trial] = field(default_factory=list)
+    space: tuple[str, str] = ("", "")
+    structured: int = 0
+    tried: int = 0
+    compared: str = "single transitions"
+    remarks: list[str] = field(default_factory=list)
+    sensitivities: Sensitivities | None = None
+    complete: bool = True
+
+
+def identity_on(lab: Laboratory) -> Candidate:
+    """The identity on states, actions and observations."""
+    count = lab.count_of_actions
+    actions = count if count is not None else int(np.prod(lab.action_space.shape or (1,)))
+    width = lab.stepper.codec.coordinates.dim
+    if lab.kind == "black box":
+        moved = corners("identity") if is_image(lab) else SignedMap.identity(width)
+    else:
+        moved = SignedMap.identity(lab.dim)
+    seen: SignedMap | str = "identity" if is_image(lab) else SignedMap.identity(width)
+    return Candidate(moved, SignedMap.identity(actions), seen)
+
+
+def propose(lab: Laboratory) -> Proposals:
+    """Search the signed permutations of the state, with offsets about equilibria.
+
+    Args:
+        lab: an environment whose states can be set.
+
+    Returns:
+        Candidates for verification, and what was refused on the way.
+
+    Raises:
+        TargetError: the environment cannot be stepped from the states it reached itself.
+    """
+    return _Search(lab).run()
+
+
+class _Search:
+    def __init__(self, lab: Laboratory) -> None:
+        self.lab = lab
+        self.found = Proposals(space=size_of(lab))
+        self.cases: Cases = draw_cases(lab)
+        self.probes: ActionProbes = try_actions(lab, self.cases.scale)
+        self.sightings: Sightings | None = None
+        self.seen: set[SignedMap] = {SignedMap.identity(lab.dim)}
+
+    def run(self) -> Proposals:
+        self._remark_identical_actions()
+        for centre in centres(self.lab):
+            if not self.lab.in_time(_SEARCHING):
+                self.found.complete = False
+                break
+            self._about(centre)
+        return self.found
+
+    def _about(self, centre: Centre) -> None:
+        try:
+            structure = effects_at(self.lab, centre.point)
+        except TargetError:  # it may be no state
+            return
+        left = automorphisms(structure)
+        if self.found.sensitivities is None:
+            prefix = "observation" if self.lab.shows_state else "state"
+            discrete = self.lab.count_of_actions is not None
+            self.found.sensitivities = sensitivities_of(structure, prefix, discrete=discrete)
+            self._remark_fixed(structure)
+        if not left.complete:
+            self.found.complete = False
+            self.found.remarks.append(
+                f"the structure at {centre.what} leaves more maps than are tried; the first {len(left.maps)} were"
+            )
+        maps = [SignedMap.about(index, sign, centre.point) for index, sign in left.maps]
+        fresh = [one for one in maps if one not in self.seen and (centre.affine or not any(one.offset))]
+        self.found.structured += len(fresh)
+        for at, state_map in enumerate(fresh):
+            self.seen.add(state_map)
+            self.lab.progress(at, len(fresh), "comparing single transitions")
+            if not self.lab.in_time(_SEARCHING):
+                self.found.complete = False
+                self.found.remarks.append(f"the time budget left {len(fresh) - at} maps untried")
+                break
+            self._try(state_map)
+
+    def _try(self, state_map: SignedMap) -> None:
+        self.found.tried += 1
+        identity = SignedMap.identity(1)
+        try:
+            action_map = matching_action_map(self.lab, state_map, self.probes)
+            screened = screen(self.lab, state_map, action_map, self.cases)
+        except TargetError as error:
+            self._refuse(Candidate(state_map, identity, state_map), f"the environment refuses images: {error.problem}")
+            return
+        candidate = Candidate(
+            state_map, action_map, state_map, screened.residual, screened.reward_agrees, screened.reward_gap
+        )
+        if not screened.passes:
+            self._refuse(candidate, self._misfit(screened))
+            return
+        try:
+            self.found.candidates.append(self._with_observation(candidate))
+        except NoObservationMapError as error:
+            self._refuse(candidate, error.problem)
+        except TargetError as error:
+            self._refuse(candidate, f"the environment refuses images: {error.problem}")
+
+    def _with_observation(self, candidate: Candidate) -> Candidate:
+        if self.lab.shows_state:
+            return candidate
+        if self.sightings is None:
+            self.sightings = look_around(self.lab)
+        seen = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
+        return Candidate(
+            candidate.state,
+            candidate.action,
+            seen,
+            candidate.residual,
+            candidate.reward_agrees,
+            candidate.reward_gap,
+        )
+
+    def _refuse(self, candidate: Candidate, why: str) -> None:
+        said = state_text(candidate.state)
+        self.found.refused.append(Trial(said, "", candidate.state.order, "refused", why, candidate.residual))
+
+    def _misfit(self, screened: Screened) -> str:
+        misses = 1 - screened.share
+        return (
+            f"the next state differs on {misses:.0%} of {len(self.cases.states)} states, "
+            f"most in state[{screened.coordinate}] (by {screened.residual:.2g} of a typical step at the median)"
+        )
+
+    def _remark_fixed(self, structure: Structure) -> None:
+        fixed = structure.fixed
+        if fixed:
+            listed = ", ".join(f"state[{j}]" for j in fixed[:_MOST_REMARKED])
+            more = f" and {len(fixed) - _MOST_REMARKED} more" if len(fixed) > _MOST_REMARKED else ""
+            self.found.remarks.append(f"{listed}{more} never changed in the states met: left alone")
+
+    def _remark_identical_actions(self) -> None:
+        if self.lab.count_of_actions is None or self.lab.kind != "deterministic":
+            return
+        table = self.probes.outcomes
+        alike = [
+            (a, b)
+            for a in range(len(self.probes.actions))
+            for b in range(a)
+            if np.array_equal(table[:, a], table[:, b])
+        ]
+        if alike:
+            listed = ", ".join(f"{b} and {a}" for a, b in alike[:_MOST_REMARKED])
+            self.found.remarks.append(f"actions {listed} did the same wherever they were tried: not told apart")
+
+
+def state_text(state: SignedMap, letter: str = "s") -> str:
+    """A map of states (or observations) in words.
+
+    Example:
+        >>> state_text(SignedMap.of([0, 1], [-1, 1]))
+        '(s0, s1) -> (-s0, s1)'
+    """
+    return describe(parse_entry(state.written(), "state"), letter)
+
+
+def sensitivities_of(structure: Structure, prefix: str, *, discrete: bool) -> Sensitivities:
+    """The table of effects as pages draw it: positive literals only, each row scaled to its largest.
+
+    Args:
+        structure: the table.
+        prefix: what the coordinates are called, "state" or "observation".
+        discrete: whether actions are discrete.
+
+    Returns:
+        Names and rows.
+    """
+    columns = [own[0] for own in structure.literals]
+    rows = structure.table[0::2][:, columns]
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = rows / np.where(largest > 0, largest, 1.0)
+    names = [f"{prefix}[{j}]" for j in range(structure.dim)]
+    names += [f"action = {k}" if discrete else f"action[{k}]" for k in range(len(columns) - structure.dim)]
+    return Sensitivities(tuple(names), tuple(map(tuple, scaled.tolist())), tuple(structure.centre.tolist()))
+
+
+def size_of(lab: Laboratory) -> tuple[str, str]:
+    """How many maps of the searched form there are, and what they are.
+
+    Returns:
+        For instance ("768", "maps: signed permutations of 4 observation coordinates, permutations of 2 actions").
+    """
+    states = 2**lab.dim * math.factorial(lab.dim)
+    what = "observation" if lab.shows_state else "state"
+    count = lab.count_of_actions
+    if count is not None:
+        acts, named = math.factorial(count), f"permutations of {count} actions"
+    else:
+        m = int(np.prod(lab.action_space.shape)) if isinstance(lab.action_space, spaces.Box) else 1
+        acts = 2**m * math.factorial(m)
+        named = f"signed permutations of {m} action component{'' if m == 1 else 's'}"
+    return number(states * acts), f"maps: signed permutations of {lab.dim} {what} coordinates, {named}"
+
+
+def number(value: int) -> str:
+    """A count, as a power of ten where it is large.
+
+    Example:
+        >>> number(768), number(10**39)
+        ('768', '10^39')
+    """
+    return f"{value:,}" if value < 10**7 else f"10^{int(math.log10(value))}"

@@ -1,0 +1,156 @@
+"""Points that symmetries keep: where the structure of the dynamics is measured.
+
+Most reflections are about zero, or about the pose in which a robot is built. A reflection about another point keeps an
+equilibrium: it maps rest points to rest points. Candidates about such points are tried too, and are affine maps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.structure import middle_action
+from symcheck.errors import TargetError
+
+Vector = npt.NDArray[np.float64]
+
+_MOST_FOR_AFFINE = 8  # state coordinates: reflections about a point other than zero are looked for below
+_NEWTON_STEPS = 25
+_POLISHING = 3  # more steps once at rest: each gains as many digits as the difference quotient has
+# Of the spread, in double and in single precision: a rest point moves less than this in a step, and difference
+# quotients are taken over the root of the rounding unit or so.
+_AT_REST = {False: 1e-10, True: 1e-6}
+_DIFFERENCE = {False: 1e-5, True: 1e-2}
+_SAME = 1e-7
+_NEAR = {False: 1e-9, True: 1e-4}  # a number this near to a simple one is taken for it
+_SIMPLE = sorted({k * math.pi / n for n in (1, 2, 3, 4, 6) for k in range(-2 * n, 2 * n + 1)})
+
+
+@dataclass(frozen=True)
+class Centre:
+    """A point that candidates keep.
+
+    Attributes:
+        point: the state, shape (dim,).
+        what: what it is, in words.
+        affine: whether maps that keep it may have an offset.
+    """
+
+    point: Vector
+    what: str
+    affine: bool
+
+
+def centres(lab: Laboratory) -> list[Centre]:
+    """The points about which to look, most likely first; equal points once.
+
+    Args:
+        lab: the environment.
+
+    Returns:
+        At least one.
+    """
+    found = [_pose(lab) or _zero(lab)]
+    if lab.dim <= _MOST_FOR_AFFINE and not lab.is_whole:
+        found += [centre for centre in (_equilibrium(lab), _middle(lab)) if centre is not None]
+    scale = np.where(lab.spread > 0, lab.spread, 1.0)
+    kept: list[Centre] = []
+    for centre in found:
+        if all((np.abs(centre.point - other.point) / scale).max() > _SAME for other in kept):
+            kept.append(centre)
+    return kept
+
+
+def _pose(lab: Laboratory) -> Centre | None:
+    """The pose in which a MuJoCo model is built."""
+    base = lab.stepper.base
+    parts = [getattr(base, name, None) for name in ("init_qpos", "init_qvel")]
+    if any(part is None for part in parts):
+        return None
+    point = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
+    return Centre(point, "the pose in which the model is built", affine=False) if len(point) == lab.dim else None
+
+
+def _zero(lab: Laboratory) -> Centre:
+    """Zero in every coordinate that comes near it; where others typically are."""
+    low, high = lab.states.min(axis=0) - lab.spread, lab.states.max(axis=0) + lab.spread
+    point = np.where((low <= 0) & (high >= 0), 0.0, np.median(lab.states, axis=0))
+    return Centre(point, "zero", affine=False)
+
+
+def _middle(lab: Laboratory) -> Centre | None:
+    """The middle of the box of observations, where these are the state."""
+    space = lab.observation_space
+    if not lab.shows_state or not isinstance(space, spaces.Box):
+        return None
+    low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
+    if not (np.isfinite(low) & np.isfinite(high)).all() or (np.abs(high) > 1e30).any():
+        return None
+    return Centre((low + high) / 2, "the middle of the box", affine=True)
+
+
+def _equilibrium(lab: Laboratory) -> Centre | None:
+    """A state that a step leaves alone on average over the actions, by Newton's method from where episodes start."""
+    starts = np.array(
+        [state for state, met in zip(lab.states, lab.pool.situations, strict=False) if met.origin == "start"]
+    )
+    point = np.median(starts if len(starts) else lab.states, axis=0)
+    scale = np.where(lab.spread > 0, lab.spread, 1.0)
+    single = bool((lab.states.astype(np.float32).astype(np.float64) == lab.states).all())
+    polished = 0
+    try:
+        for _ in range(_NEWTON_STEPS):
+            drift = _drift(lab, point)
+            polished += (np.abs(drift) / scale).max() <= _AT_REST[single]
+            if polished > _POLISHING:
+                # Coordinates in which every state rests (a cart's position) are put to zero.
+                rest = _with_free_at_zero(lab, point, scale, _AT_REST[single])
+                return Centre(_simplified(rest, scale, _NEAR[single]), "an equilibrium", affine=True)
+            step = _newton_step(lab, point, drift, scale, _DIFFERENCE[single])
+            if not np.isfinite(step).all() or (np.abs(step) > 100 * scale).any():
+                return None
+            point = point - step
+    except TargetError:
+        return None
+    return None
+
+
+def _newton_step(lab: Laboratory, point: Vector, drift: Vector, scale: Vector, difference: float) -> Vector:
+    columns = [(_drift(lab, point + shift) - drift) / difference for shift in np.diag(difference * scale)]
+    step: Vector = np.linalg.lstsq(np.stack(columns, axis=1), drift, rcond=1e-6)[0] * scale
+    return step
+
+
+def _simplified(point: Vector, scale: Vector, near: float) -> Vector:
+    """The point with multiples of pi and short decimals where it is that near to them."""
+    simple = point.copy()
+    for j, value in enumerate(point):
+        options = [*_SIMPLE, round(float(value), 4)]
+        best = min(options, key=lambda one: abs(one - value))
+        if abs(best - value) <= near * scale[j]:
+            simple[j] = best
+    return simple
+
+
+def _with_free_at_zero(lab: Laboratory, point: Vector, scale: Vector, at_rest: float) -> Vector:
+    freed = point.copy()
+    for j in range(lab.dim):
+        moved = freed.copy()
+        moved[j] = 0.0
+        if (np.abs(_drift(lab, moved)) / scale).max() <= at_rest:
+            freed = moved
+    return freed
+
+
+def _drift(lab: Laboratory, state: Vector) -> Vector:
+    """How far a step moves a state, averaged over the discrete actions, or under the middle action."""
+    count = lab.count_of_actions
+    actions = [middle_action(lab.action_space)] if count is None else [lab.action(a) for a in range(count)]
+    followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
+    moved: Vector = lab.difference(state, followed).mean(axis=0)
+    return moved

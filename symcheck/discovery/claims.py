@@ -1,0 +1,141 @@
+"""From maps to claims: a `Symmetry` to verify, and the SPEC file that holds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.discovery.elements import Recognised
+from symcheck.discovery.maps import Candidate, SignedMap, apply_square
+from symcheck.symmetry import text
+from symcheck.symmetry.entries import SPATIAL_OPERATORS, parse_entry
+from symcheck.symmetry.spec import symmetry_from_mapping
+from symcheck.symmetry.symmetry import Symmetry
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """What entries are written for.
+
+    Attributes:
+        observation: the environment's observation space.
+        action: its action space.
+        has_state: whether claims say how an internal state moves.
+    """
+
+    observation: spaces.Space[Any]
+    action: spaces.Space[Any]
+    has_state: bool
+
+
+def observation_entry(candidate: Candidate, where: Spaces) -> Any:
+    """The SPEC entry of the observation map: signs, images, a named operator, or a permutation of pixels."""
+    if isinstance(candidate.observation, SignedMap):
+        if isinstance(where.observation, spaces.Discrete):
+            return list(candidate.observation.index)
+        return candidate.observation.written()
+    if candidate.observation in SPATIAL_OPERATORS or candidate.observation == "identity":
+        return candidate.observation
+    shape = where.observation.shape or (1, 1)
+    source = apply_square(candidate.observation, np.arange(int(np.prod(shape))).reshape(shape)).ravel()
+    return np.argsort(source).tolist()
+
+
+def action_entry(candidate: Candidate, where: Spaces) -> list[Any] | dict[str, Any]:
+    """The SPEC entry of the action map: a permutation of discrete actions, or signs or images of components."""
+    if isinstance(where.action, spaces.Discrete):
+        return list(candidate.action.index)
+    written: list[Any] | dict[str, Any] = candidate.action.written()
+    return written
+
+
+def fields(name: str, group: Recognised, where: Spaces, *, initial: bool = True) -> dict[str, Any]:
+    """The fields of a SPEC file."""
+    made: dict[str, Any] = {
+        "name": name,
+        "group": group.written,
+        "observation": [observation_entry(one, where) for one in group.generators],
+        "action": [action_entry(one, where) for one in group.generators],
+    }
+    if where.has_state:
+        made["state"] = [one.state.written() for one in group.generators]
+    if not initial:
+        made["initial"] = False
+    return made
+
+
+def single(candidate: Candidate) -> Recognised:
+    """The cyclic group that one element generates."""
+    order = candidate.order
+    return Recognised(f"C{order}", f"cyclic({order})", order, (candidate,))
+
+
+def claim_of(name: str, group: Recognised, where: Spaces) -> Symmetry:
+    """The symmetry to verify.
+
+    Raises:
+        RepresentationError: what was found for the observation does not obey the group's relations.
+    """
+    return symmetry_from_mapping(fields(name, group, where), name)
+
+
+def described(candidate: Candidate, where: Spaces) -> tuple[str, str]:
+    """A candidate for people: how observations move, and how actions do.
+
+    Example:
+        >>> box, two = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
+        >>> flip = SignedMap.of([0, 1], [-1, -1])
+        >>> described(Candidate(flip, SignedMap.of([1, 0]), flip), Spaces(box, two, False))
+        ('(o0, o1) -> (-o0, -o1)', '0 <-> 1')
+    """
+    entry = observation_entry(candidate, where)
+    unnamed = isinstance(candidate.observation, str) and not isinstance(entry, str)
+    seen = str(candidate.observation) if unnamed else text.describe(parse_entry(entry, "observation"), "o")
+    if isinstance(where.action, spaces.Box) and candidate.action.is_identity:
+        return seen, "unchanged"
+    acted = text.describe(parse_entry(action_entry(candidate, where), "action"), "a")
+    return seen, acted
+
+
+def described_entries(claim: Symmetry) -> tuple[str, str]:
+    """How the generators of a claim move observations and actions, for people."""
+    seen = "; ".join(text.describe(entry, "o") for entry in claim.observation)
+    acted = "; ".join(text.describe(entry, "a") for entry in claim.action)
+    return seen, acted
+
+
+def toml_of(data: dict[str, Any], remarks: Sequence[str] = ()) -> str:
+    """A SPEC file.
+
+    Args:
+        data: its fields.
+        remarks: lines of comment above them.
+
+    Returns:
+        TOML text.
+
+    Example:
+        >>> print(toml_of({"name": "m", "action": [["-1"], {"signs": [1], "offset": [0.5]}]}), end="")
+        name = "m"
+        action = [["-1"], { signs = [1], offset = [0.5] }]
+    """
+    lines = [f"# {remark}" for remark in remarks]
+    lines += [f"{key} = {_toml(value)}" for key, value in data.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return repr(value)

@@ -1,0 +1,189 @@
+"""The finite group that some maps generate, and its name.
+
+Elements are told apart by what they do to states and actions. Groups are recognised where the catalogue has them
+(cyclic, dihedral, products of these with cyclic groups); any other is written as a permutation group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.discovery.maps import Candidate, SignedMap
+from symcheck.errors import SymcheckError
+
+MOST_ELEMENTS = 2000
+Key = tuple[SignedMap, SignedMap]
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """A group with generators that fit the catalogue's presentation.
+
+    Attributes:
+        name: for people, "C2", "D4", "C2 x C2".
+        written: for SPEC files, "cyclic(2)".
+        order: number of elements.
+        generators: in the order that the catalogue expects.
+    """
+
+    name: str
+    written: str
+    order: int
+    generators: tuple[Candidate, ...]
+
+
+def closure(generators: Sequence[Candidate], identity: Candidate) -> dict[Key, Candidate]:
+    """All products of the generators.
+
+    Args:
+        generators: any number.
+        identity: the identity on the same spaces.
+
+    Returns:
+        Element keys to elements, the identity first.
+
+    Raises:
+        SymcheckError: more than 2000 elements.
+
+    Example:
+        >>> one = SignedMap.identity(1)
+        >>> flip = Candidate(SignedMap.of([0, 1], [-1, 1]), one, SignedMap.of([0], [-1]))
+        >>> len(closure([flip], Candidate(SignedMap.identity(2), one, one)))
+        2
+    """
+    found = {identity.key: identity}
+    waiting = [identity]
+    while waiting:
+        element = waiting.pop()
+        for generator in generators:
+            product = generator * element
+            if product.key not in found:
+                found[product.key] = product
+                waiting.append(product)
+        if len(found) > MOST_ELEMENTS:
+            raise SymcheckError(
+                f"the maps generate more than {MOST_ELEMENTS} elements.",
+                where="discovery",
+                remedy="Verify them singly.",
+            )
+    return found
+
+
+def recognise(elements: dict[Key, Candidate], identity: Candidate) -> Recognised:
+    """Name a group and choose generators that are easy to say.
+
+    Args:
+        elements: closed under products.
+        identity: its identity.
+
+    Returns:
+        The group with its generators.
+    """
+    order = len(elements)
+    ranked = sorted(elements.values(), key=lambda one: (one.cost, one.key != identity.key))
+    if order == 1:
+        return Recognised("C1", "trivial()", 1, (identity,))
+    for attempt in (_cyclic, _abelian, _dihedral, _twice_dihedral):
+        found = attempt(ranked, order, identity)
+        if found is not None:
+            return found
+    return _permutations(ranked, order, identity)
+
+
+def _cyclic(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
+    for one in ranked:
+        if one.order == order:
+            return Recognised(f"C{order}", f"cyclic({order})", order, (one,))
+    return None
+
+
+def _commute(a: Candidate, b: Candidate) -> bool:
+    return (a * b).key == (b * a).key
+
+
+def _abelian(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
+    """A product of cyclic groups: elements of the largest order first are direct factors."""
+    if order > 256 or not all(_commute(a, b) for a in ranked for b in ranked):
+        return None
+    chosen: list[Candidate] = []
+    known = closure(chosen, identity)
+    for one in sorted(ranked, key=lambda element: (-element.order, element.cost)):
+        larger = closure([*chosen, one], identity)
+        if one.order > 1 and len(larger) == len(known) * one.order:
+            chosen, known = [*chosen, one], larger
+    if len(known) != order:
+        return None
+    chosen.sort(key=lambda element: (element.order, element.cost))
+    orders = [one.order for one in chosen]
+    written = "klein_four()" if orders == [2, 2] else f"product({', '.join(f'cyclic({n})' for n in orders)})"
+    return Recognised(" x ".join(f"C{n}" for n in orders), written, order, tuple(chosen))
+
+
+def _rotation_and_reflection(
+    ranked: Sequence[Candidate], half: int, identity: Candidate
+) -> tuple[Candidate, Candidate] | None:
+    for rotation in ranked:
+        if rotation.order != half or half < 3:
+            continue
+        turns = closure([rotation], identity)
+        for reflection in ranked:
+            if reflection.order != 2 or reflection.key in turns:
+                continue
+            if (reflection * rotation * reflection * rotation).key == identity.key:
+                return rotation, reflection
+    return None
+
+
+def _dihedral(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
+    found = _rotation_and_reflection(ranked, order // 2, identity) if order % 2 == 0 else None
+    if found is None or len(closure(found, identity)) != order:
+        return None
+    return Recognised(f"D{order // 2}", f"dihedral({order // 2})", order, found)
+
+
+def _twice_dihedral(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
+    """C2 x D_n: a central element of order 2 beside a dihedral subgroup of half the order."""
+    found = _rotation_and_reflection(ranked, order // 4, identity) if order % 4 == 0 else None
+    if found is None:
+        return None
+    polygon = closure(found, identity)
+    for one in ranked:
+        central = one.order == 2 and one.key not in polygon and all(_commute(one, other) for other in found)
+        if central and len(closure([one, *found], identity)) == order == 2 * len(polygon):
+            n = order // 4
+            return Recognised(f"C2 x D{n}", f"product(cyclic(2), dihedral({n}))", order, (one, *found))
+    return None
+
+
+def _permutations(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised:
+    """Any other group, as permutations of the signed coordinates and actions."""
+    chosen: list[Candidate] = []
+    known = closure(chosen, identity)
+    for one in ranked:
+        if one.key not in known:
+            chosen.append(one)
+            known = closure(chosen, identity)
+        if len(known) == order:
+            break
+    images = [permutation_of(one) for one in chosen]
+    return Recognised(f"group of order {order}", f"from_permutations({images})", order, tuple(chosen))
+
+
+def permutation_of(element: Candidate) -> list[int]:
+    """What an element does to the signed coordinates of states and actions, as a rearrangement of 0..n-1.
+
+    Example:
+        >>> one = SignedMap.identity(1)
+        >>> permutation_of(Candidate(SignedMap.of([0], [-1]), one, one))
+        [1, 0, 2, 3]
+    """
+    images: list[int] = []
+    for part in element.key:
+        first = len(images)
+        for i, s in zip(part.index, part.sign, strict=True):
+            both = [first + 2 * i, first + 2 * i + 1]
+            images += both if s > 0 else both[::-1]
+    return [int(i) for i in np.array(images)]

@@ -1,0 +1,238 @@
+"""The environment as a function from (state, action) to the next state, and the states to try it on.
+
+Everything that discovery learns about an environment goes through here: outcomes of set states (medians where steps
+are random), a pool of states that episodes and exploration reach, and how far each coordinate spreads over them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.discovery.options import DiscoverOptions
+from symcheck.engine.environments.control import identity_control
+from symcheck.engine.environments.placement import Placement
+from symcheck.engine.environments.pool import Pool, gather
+from symcheck.engine.environments.stepper import Step, Stepper, numeric
+from symcheck.engine.events import Emit, Progress, ignore
+from symcheck.envs.state_access.access import find_state_access
+from symcheck.errors import TargetError
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+Vector = npt.NDArray[np.float64]
+Kind = Literal["deterministic", "stochastic", "black box"]
+
+_POOL_SAMPLES = 4000  # as many states as verification gathers for that many pairs
+_REPEATS = 33  # odd, so that the median of whole numbers is one of them
+_OTHER = 10_007  # added to the seed
+_GATHERING = 0.15  # of the time budget
+MOST_COMPONENTS = 128  # of a state vector; Humanoid's has 47
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Next states of many steps.
+
+    Attributes:
+        states: shape (n, dim): the next state, or the next observation where that is the state.
+        observations: shape (n, dim of observations).
+        rewards: shape (n,).
+    """
+
+    states: Vector
+    observations: Vector
+    rewards: Vector
+
+
+class Laboratory:
+    """One environment to experiment on.
+
+    Args:
+        make_env: builds it with the user's wrappers.
+        label: names it in messages.
+        options: seed and time budget.
+        emit: receives progress.
+
+    Attributes:
+        stepper: what steps it.
+        pool: states met.
+        states: the pool's states as vectors, shape (n, dim); no rows where states cannot be set or are not numbers.
+        dim: length of a state vector; 0 for a black box.
+        kind: whether set states repeat, are random, or cannot be set.
+        why: the kind in words.
+        shows_state: whether the observation is the state.
+        spread: per state coordinate, half the width of the middle 90% of the pool; 0 where it never changes.
+        repeats: how often each step is repeated.
+
+    Raises:
+        TargetError: the environment cannot be stepped.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[[], gym.Env[Any, Any]],
+        label: str,
+        options: DiscoverOptions,
+        emit: Emit | None = None,
+    ) -> None:
+        self._started, self._budget = time.monotonic(), options.max_time
+        self.emit: Emit = emit or ignore
+        self.label = label
+        env = make_env()
+        env.action_space.seed(options.seed + _OTHER)  # verifications draw from `seed`: their samples are fresh
+        self.action_space = env.action_space
+        self.observation_space = env.observation_space
+        self.stepper = Stepper(env, find_state_access(env.unwrapped), label, seed=options.seed + _OTHER)
+        nothing = Symmetry("identity", catalog.trivial(), ["identity"], ["identity"], state=["identity"])
+        bound = nothing.bind(env.observation_space, env.action_space)
+        self.rng = np.random.default_rng([options.seed, 7])
+        self.placement = Placement(self.stepper, bound, self.rng)
+        self.pool: Pool = gather(
+            self.stepper, self.placement, _POOL_SAMPLES, self.rng, lambda: self.in_time(_GATHERING)
+        )
+        self.shows_state = self.placement.kind == "observation" or self._observation_is_state()
+        self.kind, self.why = self._kind()
+        self.repeats = _REPEATS if self.kind == "stochastic" else 1
+        self.states = self._vectors() if self.kind != "black box" else np.zeros((0, 0))
+        if self.states.shape[1] > MOST_COMPONENTS:
+            self.kind, self.why = "black box", f"its state has {self.states.shape[1]} components"
+            self.states = np.zeros((0, 0))
+        self.dim = self.states.shape[1]
+        self.spread = _spread(self.states)
+
+    def in_time(self, share: float = 1.0) -> bool:
+        """Whether that share of the time budget is not used up."""
+        left = self.left(share)
+        return left is None or left > 0
+
+    def left(self, share: float = 1.0) -> float | None:
+        """Seconds left of that share of the time budget; None where there is no limit."""
+        return None if self._budget is None else share * self._budget - (time.monotonic() - self._started)
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """Tell listeners."""
+        self.emit(Progress(done, total, what))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether states are whole numbers."""
+        return bool(len(self.states) and (self.states == np.round(self.states)).all())
+
+    @property
+    def count_of_actions(self) -> int | None:
+        """Number of discrete actions, None for other action spaces."""
+        return int(self.action_space.n) if isinstance(self.action_space, spaces.Discrete) else None
+
+    def action(self, index: int) -> Any:
+        """The discrete action of that number, counted from 0."""
+        start = self.action_space.start if isinstance(self.action_space, spaces.Discrete) else 0
+        return np.int64(index + int(start))
+
+    def index_of(self, action: Any) -> int:
+        """The number of a discrete action, counted from 0."""
+        start = self.action_space.start if isinstance(self.action_space, spaces.Discrete) else 0
+        return int(action) - int(start)
+
+    def draw_actions(self, count: int) -> list[Any]:
+        """Uniform actions."""
+        return [self.action_space.sample() for _ in range(count)]
+
+    def outcomes(self, states: Vector, actions: Sequence[Any]) -> Outcomes:
+        """Set states and step; medians over repetitions where steps are random.
+
+        Args:
+            states: shape (n, dim).
+            actions: n actions.
+
+        Returns:
+            What followed.
+
+        Raises:
+            TargetError: the environment refuses a state or an action.
+        """
+        rows = [self._repeated(state, action) for state, action in zip(states, actions, strict=True)]
+        followed, observed, rewards = zip(*rows, strict=True)
+        return Outcomes(np.stack(followed), np.stack(observed), np.array(rewards))
+
+    def _repeated(self, state: Vector, action: Any) -> tuple[Vector, Vector, float]:
+        raw = self.raw(state)
+        steps = [self.stepper.outcome(raw, action) for _ in range(self.repeats)]
+        if len(steps) == 1:
+            return self._followed(steps[0]), steps[0].flat, steps[0].reward
+        return (
+            np.median([self._followed(step) for step in steps], axis=0),
+            np.median([step.flat for step in steps], axis=0),
+            float(np.median([step.reward for step in steps])),
+        )
+
+    def _followed(self, step: Step) -> Vector:
+        return step.flat if step.state is None else step.state
+
+    def raw(self, state: Vector) -> Any:
+        """A state vector in the form that the setter takes."""
+        access = self.stepper.access
+        if access is None:
+            raise TargetError("the state of a black box cannot be set.", where=self.label)
+        if access.get is None:
+            return state.astype(self.observation_space.dtype).reshape(self.observation_space.shape)
+        form = self.stepper.read_raw()
+        if isinstance(form, np.ndarray):
+            return state.astype(form.dtype).reshape(form.shape)
+        if isinstance(form, tuple | list):
+            return type(form)(state.tolist())
+        return type(form)(state[0])
+
+    def difference(self, expected: Vector, actual: Vector) -> Vector:
+        """The signed difference of states, angles on the circle."""
+        gap = actual - expected
+        turning = self._angles()
+        if turning:
+            gap[..., turning] -= 2 * np.pi * np.round(gap[..., turning] / (2 * np.pi))
+        return gap
+
+    def _angles(self) -> list[int]:
+        access = self.stepper.access
+        declared = list(access.angles) if access is not None else []
+        if self.shows_state and not declared:
+            declared = np.flatnonzero(self.stepper.codec.coordinates.period > 0).tolist()
+        return declared
+
+    def _observation_is_state(self) -> bool:
+        obs = self.stepper.reset()
+        state, flat = self.stepper.read(), self.stepper.codec.flatten(obs)
+        if state is None or not isinstance(obs, np.ndarray):
+            return False
+        return bool(state.shape == flat.shape and np.array_equal(state.astype(obs.dtype).astype(float), flat))
+
+    def _kind(self) -> tuple[Kind, str]:
+        if self.placement.kind is None:
+            return "black box", self.placement.why_not
+        state = self.pool.situations[0].state
+        if numeric(state) is None or (isinstance(state, np.ndarray) and type(state) is not np.ndarray):
+            return "black box", "its state is not made of numbers alone"
+        control = identity_control(self.stepper, self.pool, self.rng)
+        self.stepper.reset_first = control.reset_first
+        if control.behaviour == "leaky":
+            return "black box", control.text
+        return control.behaviour, control.text
+
+    def _vectors(self) -> Vector:
+        rows = [numeric(situation.state) for situation in self.pool.situations]
+        kept = [row for row in rows if row is not None and len(row) == len(rows[0] if rows[0] is not None else ())]
+        return np.stack(kept)
+
+
+def _spread(states: Vector) -> Vector:
+    if not states.size:
+        return np.zeros(states.shape[1])
+    low, high = np.quantile(states, [0.05, 0.95], axis=0)
+    wide = (high - low) / 2
+    return np.asarray(np.where(wide > 0, wide, np.ptp(states, axis=0) / 2))

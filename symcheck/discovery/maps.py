@@ -1,0 +1,242 @@
+"""Signed permutations with an offset: the maps that discovery searches, as values that compose and compare.
+
+One class serves states, observations and actions: a permutation of n discrete actions is a signed permutation without
+signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.symmetry.entries import SPATIAL_OPERATORS
+
+Vector = npt.NDArray[np.float64]
+
+_DECIMALS = 12  # products of maps round in the sixteenth digit: beyond twelve decimals offsets are the same
+_MOST_POWERS = 64  # no element of a small signed permutation group has a larger order
+
+
+@dataclass(frozen=True)
+class SignedMap:
+    """x -> P x + offset: component j goes to component index[j], times sign[j].
+
+    Attributes:
+        index: shape (dim,), a rearrangement of 0..dim-1.
+        sign: shape (dim,), +1 or -1.
+        offset: shape (dim,), in the units of the image's components.
+
+    Example:
+        >>> quarter = SignedMap.of([1, 0], [1, -1])
+        >>> quarter.apply(np.array([[1.0, 2.0]])).tolist(), quarter.order
+        ([[-2.0, 1.0]], 4)
+    """
+
+    index: tuple[int, ...]
+    sign: tuple[int, ...]
+    offset: tuple[float, ...]
+
+    @staticmethod
+    def of(
+        index: Sequence[int] | npt.NDArray[Any],
+        sign: Sequence[int] | npt.NDArray[Any] | None = None,
+        offset: Sequence[float] | Vector | None = None,
+    ) -> SignedMap:
+        """The map with these images; no signs and no offset by default."""
+        n = len(index)
+        signs = (1,) * n if sign is None else tuple(int(s) for s in sign)
+        shift = (0.0,) * n if offset is None else tuple(round(float(x), _DECIMALS) + 0.0 for x in offset)
+        return SignedMap(tuple(int(i) for i in index), signs, shift)
+
+    @staticmethod
+    def about(
+        index: Sequence[int] | npt.NDArray[Any], sign: Sequence[int] | npt.NDArray[Any], centre: Vector
+    ) -> SignedMap:
+        """The map that keeps a centre: x -> centre + P (x - centre)."""
+        linear = SignedMap.of(index, sign)
+        return SignedMap.of(index, sign, centre - linear.apply(centre[None])[0])
+
+    @staticmethod
+    def identity(dim: int) -> SignedMap:
+        """The map that changes nothing."""
+        return SignedMap.of(range(dim))
+
+    @property
+    def dim(self) -> int:
+        """Number of components."""
+        return len(self.index)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it changes nothing."""
+        return self == SignedMap.identity(self.dim)
+
+    @property
+    def cost(self) -> int:
+        """How much there is to say about it: moved components count three, negated ones two, offsets five."""
+        moved = sum(i != j for j, i in enumerate(self.index))
+        return 3 * moved + 2 * sum(s < 0 for s in self.sign) + 5 * sum(x != 0 for x in self.offset)
+
+    @property
+    def order(self) -> int:
+        """The smallest n >= 1 whose power changes nothing; 0 where there is none up to 64."""
+        power = self
+        for n in range(1, _MOST_POWERS + 1):
+            if power.is_identity:
+                return n
+            power = self * power
+        return 0
+
+    def apply(self, vectors: npt.NDArray[Any]) -> Vector:
+        """The images of stacked vectors, shape (..., dim), float64."""
+        moved = np.empty(vectors.shape, dtype=np.float64)
+        moved[..., list(self.index)] = vectors * np.array(self.sign, dtype=np.float64)
+        return np.asarray(moved + np.array(self.offset))
+
+    def __mul__(self, other: SignedMap) -> SignedMap:
+        """The composition that applies `other` first."""
+        index = [self.index[i] for i in other.index]
+        sign = [s * self.sign[i] for i, s in zip(other.index, other.sign, strict=True)]
+        return SignedMap.of(index, sign, self.apply(np.array([other.offset]))[0])
+
+    def written(self) -> Any:
+        """The entry of a SPEC file: signs, a permutation, signed images, or a mapping with an offset.
+
+        Example:
+            >>> SignedMap.of([0, 1], [-1, 1]).written(), SignedMap.of([1, 0]).written()
+            ([-1, 1], [1, 0])
+            >>> SignedMap.of([1, 0], [1, -1]).written()
+            ['+2', '-1']
+        """
+        linear = self._written_linear()
+        if not any(self.offset):
+            return linear
+        if all(i == j for j, i in enumerate(self.index)):
+            return {"signs": list(self.sign), "offset": list(self.offset)}
+        matrix = SignedMap(self.index, self.sign, (0.0,) * self.dim).apply(np.eye(self.dim)).T
+        return {"matrix": matrix.astype(int).tolist(), "offset": list(self.offset)}
+
+    def _written_linear(self) -> list[Any]:
+        kept = all(i == j for j, i in enumerate(self.index))
+        if kept:
+            return list(self.sign)
+        if min(self.sign) > 0:
+            return list(self.index)
+        return [f"{'+' if s > 0 else '-'}{i + 1}" for i, s in zip(self.index, self.sign, strict=True)]
+
+
+def written_values(images: SignedMap) -> list[int]:
+    """A permutation of discrete values as a SPEC file writes it.
+
+    Example:
+        >>> written_values(SignedMap.identity(2))
+        [0, 1]
+    """
+    return list(images.index)
+
+
+# Every element of the square's group as a product of the four named operators, the last of which is applied first.
+SQUARE: dict[str, tuple[str, ...]] = {
+    "identity": (),
+    "rot90": ("rot90",),
+    "rot180": ("rot90", "rot90"),
+    "rot270": ("rot90", "rot90", "rot90"),
+    "flip_ud": ("flip_ud",),
+    "flip_lr": ("flip_lr",),
+    "transpose": ("transpose",),
+    "antitranspose": ("transpose", "rot90", "rot90"),
+}
+
+
+def apply_square(name: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An element of the square's group on stacked images, shape (..., height, width).
+
+    Example:
+        >>> apply_square("rot180", np.array([[1, 2], [3, 4]])).tolist()
+        [[4, 3], [2, 1]]
+    """
+    for operator in reversed(SQUARE[name]):
+        images = SPATIAL_OPERATORS[operator](images)
+    return images
+
+
+def corners(name: str) -> SignedMap:
+    """How an element of the square's group permutes the four corners; faithful.
+
+    Example:
+        >>> corners("rot90").order, corners("transpose").order
+        (4, 2)
+    """
+    source = apply_square(name, np.arange(4).reshape(2, 2)).ravel()
+    return SignedMap.of(np.argsort(source))
+
+
+def _square_product(first: str, second: str) -> str:
+    wanted = corners(first) * corners(second)
+    return next(name for name in SQUARE if corners(name) == wanted)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One map that may be a symmetry: how states and actions move, and what observations do then.
+
+    Attributes:
+        state: on the vector that states are; for images without states, on the four corners of the picture.
+        action: on action vectors, or on the values of a discrete action space.
+        observation: on the flattened observation, or the name of an element of the square's group.
+        residual: median misfit of its transitions on the screening states, relative to a typical step.
+        reward_agrees: whether rewards agreed on the screening states.
+        reward_gap: median difference of rewards there.
+    """
+
+    state: SignedMap
+    action: SignedMap
+    observation: SignedMap | str
+    residual: float = 0.0
+    reward_agrees: bool = True
+    reward_gap: float = 0.0
+
+    @property
+    def key(self) -> tuple[SignedMap, SignedMap]:
+        """What tells it from others: states and actions; observations follow."""
+        return self.state, self.action
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether neither states nor actions move."""
+        return self.state.is_identity and self.action.is_identity
+
+    @property
+    def cost(self) -> int:
+        """How much there is to say about it; the simplest of several generators is preferred."""
+        own = 8 if self.observation in ("rot180", "rot270", "antitranspose") else 0
+        return 4 * self.state.cost + self.action.cost + own
+
+    @property
+    def order(self) -> int:
+        """The order of the element; 0 where it is not finite."""
+        orders = (self.state.order, self.action.order)
+        return 0 if 0 in orders else int(np.lcm(*orders))
+
+    def __mul__(self, other: Candidate) -> Candidate:
+        """The composition that applies `other` first; its residual is the larger of both."""
+        mine, others = self.observation, other.observation
+        observation: SignedMap | str
+        if isinstance(mine, str) and isinstance(others, str):
+            observation = _square_product(mine, others)
+        elif isinstance(mine, SignedMap) and isinstance(others, SignedMap):
+            observation = mine * others
+        else:
+            raise ValueError("expected two maps of vectors or two maps of images")
+        return Candidate(
+            self.state * other.state,
+            self.action * other.action,
+            observation,
+            max(self.residual, other.residual),
+            self.reward_agrees and other.reward_agrees,
+            max(self.reward_gap, other.reward_gap),
+        )

@@ -1,0 +1,199 @@
+"""What observations do when states move: read off pairs of states and images, like the action map.
+
+Where the observation is the state there is nothing to find. Elsewhere each component of the observation at the image
+is matched with the component of the original that it equals, up to sign (a cosine with itself, a left leg with a right
+one); images are compared under the spatial operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.maps import SQUARE, SignedMap, apply_square
+from symcheck.discovery.screening import map_actions
+from symcheck.errors import TargetError
+
+Vector = npt.NDArray[np.float64]
+
+_PAIRS = 160  # states and images whose observations are matched, plus those that show rare components
+_BATCHES = 16  # of widened states, looked through for such
+_ENOUGH = 12  # sightings of every component away from its usual value
+_WIDENED = 2.0  # times the spread: half of the states are drawn this wide, so that rare contacts show
+_FITS = 0.02  # of the component's own spread, at the median pair
+_TIE = 1e-6
+_LOOKING = 0.3  # of the time budget
+_MOST_MATCHED = 1024  # components
+SMALLEST_IMAGE = 3  # pixels along each of the last two axes
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """Observations after a step, at states of all kinds.
+
+    Attributes:
+        states: shape (n, dim).
+        actions: n actions.
+        observations: shape (n, dim of observations).
+    """
+
+    states: Vector
+    actions: list[Any]
+    observations: Vector
+
+
+class NoObservationMapError(TargetError):
+    """No map of a searched form goes with the state map; the message names a component without a partner."""
+
+
+def is_image(lab: Laboratory) -> bool:
+    """Whether observations have two axes that are long enough for a picture."""
+    shape = lab.observation_space.shape
+    return shape is not None and len(shape) >= 2 and min(shape[-2:]) >= SMALLEST_IMAGE
+
+
+def look_around(lab: Laboratory) -> Sightings:
+    """Observe after a step from states of the pool and, where states are no integers, from wider ones.
+
+    Components that rarely leave their usual value (contacts) are looked for until each was seen a dozen times.
+
+    Args:
+        lab: the environment.
+
+    Returns:
+        What was seen; states that the environment refuses are left out.
+    """
+    found = _sighted(lab, _pool_states(lab, _PAIRS // 2 if not lab.is_whole else _PAIRS))
+    if lab.is_whole or is_image(lab):
+        return found
+    found = _joined(found, _sighted(lab, _widened(lab, _PAIRS // 2)), slice(None))
+    usual = np.median(found.observations, axis=0)
+    for _ in range(_BATCHES):
+        rare = (found.observations != usual).sum(axis=0) < _ENOUGH
+        if not rare.any() or not lab.in_time(_LOOKING):
+            break
+        more = _sighted(lab, _widened(lab, _PAIRS))
+        showing = (more.observations[:, rare] != usual[rare]).any(axis=1)
+        found = _joined(found, more, np.flatnonzero(showing)[:_PAIRS])
+    return found
+
+
+def _pool_states(lab: Laboratory, count: int) -> Vector:
+    states: Vector = lab.states[lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)]
+    return states
+
+
+def _widened(lab: Laboratory, count: int) -> Vector:
+    states = _pool_states(lab, count)
+    return states + _WIDENED * lab.spread * lab.rng.uniform(-1, 1, size=states.shape)
+
+
+def _sighted(lab: Laboratory, states: Vector) -> Sightings:
+    kept, actions, seen = [], [], []
+    for state, action in zip(states, lab.draw_actions(len(states)), strict=True):
+        try:
+            outcome = lab.outcomes(state[None], [action])
+        except TargetError:  # a widened state need not be a state
+            continue
+        if np.isfinite(outcome.observations).all():
+            kept.append(state)
+            actions.append(action)
+            seen.append(outcome.observations[0])
+    width = lab.stepper.codec.coordinates.dim
+    empty = np.zeros((0, lab.dim)), np.zeros((0, width))
+    return Sightings(np.stack(kept) if kept else empty[0], actions, np.stack(seen) if seen else empty[1])
+
+
+def _joined(first: Sightings, second: Sightings, rows: Any) -> Sightings:
+    """The first sightings and some rows of the second."""
+    chosen = np.arange(len(second.states))[rows]
+    return Sightings(
+        np.concatenate([first.states, second.states[chosen]]),
+        [*first.actions, *(second.actions[i] for i in chosen)],
+        np.concatenate([first.observations, second.observations[chosen]]),
+    )
+
+
+def matching_observation_map(
+    lab: Laboratory, state_map: SignedMap, action_map: SignedMap, sightings: Sightings
+) -> SignedMap | str:
+    """The observation map that goes with a state map.
+
+    Args:
+        lab: the environment.
+        state_map: L on states.
+        action_map: K on actions.
+        sightings: the left sides.
+
+    Returns:
+        A signed permutation, or the name of an element of the square's group for images.
+
+    Raises:
+        NoObservationMapError: none fits.
+        TargetError: the environment refuses an image.
+    """
+    images = lab.outcomes(state_map.apply(sightings.states), map_actions(lab, action_map, sightings.actions))
+    expected, actual = sightings.observations, images.observations
+    if is_image(lab):
+        return _matching_operator(lab, expected, actual)
+    if expected.shape[1] > _MOST_MATCHED:
+        raise NoObservationMapError(
+            f"expected at most {_MOST_MATCHED} observation components, got {expected.shape[1]}."
+        )
+    return _matching_columns(expected, actual, lab.stepper.codec.coordinates.names)
+
+
+def _matching_columns(expected: Vector, actual: Vector, names: tuple[str, ...]) -> SignedMap:
+    """Component j of the original goes where the image has it, by the median misfit over pairs."""
+    spread = np.quantile(np.abs(expected - np.median(expected, axis=0)), 0.75, axis=0)
+    largest = np.abs(expected).max(axis=0)
+    scale = np.where(spread > 0, spread, np.where(largest > 0, largest, 1.0))
+    kept, turned = _misfits(expected, actual, scale)
+    # Rare components (contacts) are zero at the median pair: the mean tells their partners apart.
+    cost = np.minimum(kept, turned + _TIE) + _TIE * (1 - np.eye(len(kept)))
+    _, index = linear_sum_assignment(cost)
+    at = np.arange(len(index))
+    sign = np.where(kept[at, index] <= turned[at, index] + _TIE, 1, -1)
+    found = SignedMap.of(index, sign)
+    gaps = np.median(np.abs(found.apply(expected) - actual) / SignedMap.of(index).apply(scale[None])[0], axis=0)
+    if gaps.max(initial=0.0) > _FITS:
+        worst = int(np.argmax(gaps))
+        raise NoObservationMapError(
+            f"no signed permutation of the observation goes with it: {names[worst]} of the image has no partner."
+        )
+    return found
+
+
+def _misfits(expected: Vector, actual: Vector, scale: Vector) -> tuple[Vector, Vector]:
+    """Mean misfits of every pair of columns, kept and negated, each relative to its scale and capped at 1."""
+    n = expected.shape[1]
+    kept, turned = np.empty((n, n)), np.empty((n, n))
+    for j in range(n):
+        column = expected[:, j : j + 1]
+        kept[j] = np.minimum(np.abs(actual - column) / scale[j], 1.0).mean(axis=0)
+        turned[j] = np.minimum(np.abs(actual + column) / scale[j], 1.0).mean(axis=0)
+    return kept, turned
+
+
+def square_elements(lab: Laboratory) -> list[str]:
+    """The elements that keep the shape of the images."""
+    shape = lab.observation_space.shape or (1, 1)
+    if shape[-1] == shape[-2]:
+        return list(SQUARE)
+    return ["identity", "rot180", "flip_ud", "flip_lr"]
+
+
+def _matching_operator(lab: Laboratory, expected: Vector, actual: Vector) -> str:
+    shape = lab.observation_space.shape or (1, 1)
+    left, right = expected.reshape(-1, *shape), actual.reshape(-1, *shape)
+    misfits = {name: float(np.abs(apply_square(name, left) - right).mean()) for name in square_elements(lab)}
+    best = min(misfits, key=lambda name: misfits[name])
+    scale = float(np.abs(left - left.mean(axis=0)).mean()) or 1.0
+    if misfits[best] > _FITS * 10 * scale:  # outcomes that are random differ now and then
+        raise NoObservationMapError("no rotation or reflection of the image goes with it.")
+    return best

@@ -1,0 +1,219 @@
+"""What a search found: plain data for terminals, pages, JSON and SPEC files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from symcheck.engine.results import SCHEMA, RunResult, Verdict, to_json_value
+from symcheck.symmetry.symmetry import Symmetry
+
+Route = Literal["states", "rollouts", "table"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate and what became of it.
+
+    Attributes:
+        moves: how observations move, in one line.
+        actions: how actions move; "" where that was never found out.
+        order: of the element.
+        verdict: of verification, or "refused" by the screen, or "follows" from verified elements, or "untried".
+        why: the reason in one sentence.
+        residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
+        result: the verification, where there was one.
+        fields: the SPEC fields of this candidate alone; empty where it was never complete.
+    """
+
+    moves: str
+    actions: str
+    order: int
+    verdict: Verdict | Literal["refused", "follows", "untried"]
+    why: str
+    residual: float | None = None
+    result: RunResult | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """A continuous linear symmetry, found approximately; never a claim.
+
+    Attributes:
+        description: which coordinates turn, in words.
+        residual: how well its equations hold, relative; for the dynamics and the reward together.
+        reward_residual: of the reward alone.
+        angle: of the finite rotation that was verified, in degrees.
+        verdict: what verification says about the finite rotation; "undecided" where it could not be verified.
+        why: the reason in one sentence.
+        result: the verification, where there was one.
+    """
+
+    description: str
+    residual: float
+    reward_residual: float
+    angle: float
+    verdict: Verdict
+    why: str
+    result: RunResult | None = None
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """The table of effects that pruned the search, for pages.
+
+    Attributes:
+        names: of the coordinates, then of the actions' columns.
+        rows: effect of every column on every coordinate, each row scaled to its largest.
+        centre: the point at which it was measured.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    centre: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """All that one search found out about one environment.
+
+    Attributes:
+        target: the environment.
+        route: how states were tried: set, only reached by rollouts, or enumerated from a table.
+        how: the route in words.
+        narrowing: how the search narrowed: (count in words, what was counted).
+        tried: candidates compared with the environment; the error budget counts each.
+        alpha: of the whole search.
+        level: alpha of each verification.
+        seed: of the search.
+        trials: the candidates, accepted first.
+        group: {"name", "order"} of the verified group, order 1 where nothing was found.
+        claim: the verified symmetry; None where nothing was found.
+        fields: its SPEC fields; empty where nothing was found, or a SPEC file cannot say it (callables).
+        verified: the verification of exactly these fields; None where nothing was found.
+        rotations: continuous symmetries, never claimed.
+        remarks: what else to know: limits reached, coordinates left alone, identical actions.
+        sensitivities: what pruned the search; None on other routes.
+        complete: whether nothing was left untried for want of time or at a limit.
+        interrupted: whether it was stopped.
+        duration_s: wall time.
+        command: the command line that repeats it.
+    """
+
+    target: str
+    route: Route
+    how: str
+    narrowing: tuple[tuple[str, str], ...]
+    tried: int
+    alpha: float
+    level: float
+    seed: int
+    trials: tuple[Trial, ...] = ()
+    group: dict[str, Any] = field(default_factory=lambda: {"name": "C1", "order": 1})
+    claim: Symmetry | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    verified: RunResult | None = None
+    rotations: tuple[Rotation, ...] = ()
+    remarks: tuple[str, ...] = ()
+    sensitivities: Sensitivities | None = None
+    complete: bool = True
+    interrupted: bool = False
+    duration_s: float = 0.0
+    command: str = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether a symmetry was verified."""
+        return self.claim is not None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the group found; failed where every candidate was refused, undecided where some were not decided."""
+        if self.verified is not None and self.found:
+            return self.verified.verdict
+        open_ended = self.interrupted or any(trial.verdict in ("undecided", "untried") for trial in self.trials)
+        return "undecided" if open_ended else "failed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only; verifications are objects of the schema `symcheck/1`."""
+        head = {"schema": SCHEMA, "kind": "discovery", "target": self.target, "verdict": self.verdict}
+        names = ("route", "how", "narrowing", "tried", "alpha", "level", "seed", "group", "remarks")
+        body = {name: to_json_value(getattr(self, name)) for name in names}
+        tail = {
+            name: to_json_value(getattr(self, name)) for name in ("complete", "interrupted", "duration_s", "command")
+        }
+        return {
+            **head,
+            **body,
+            "symmetry": to_json_value(self.fields) if self.fields else None,
+            "report": self.verified.to_dict() if self.verified is not None else None,
+            "candidates": [_plain(trial) for trial in self.trials],
+            "rotations": [_plain_rotation(rotation) for rotation in self.rotations],
+            **tail,
+        }
+
+
+def _plain(trial: Trial) -> dict[str, Any]:
+    return {
+        "moves": trial.moves,
+        "actions": trial.actions,
+        "order": trial.order,
+        "verdict": trial.verdict,
+        "why": trial.why,
+        "residual": to_json_value(trial.residual),
+        "report": None if trial.result is None else trial.result.to_dict(),
+    }
+
+
+def _plain_rotation(rotation: Rotation) -> dict[str, Any]:
+    return {
+        "description": rotation.description,
+        "residual": to_json_value(rotation.residual),
+        "reward_residual": to_json_value(rotation.reward_residual),
+        "angle": rotation.angle,
+        "verdict": rotation.verdict,
+        "why": rotation.why,
+        "report": None if rotation.result is None else rotation.result.to_dict(),
+    }
+
+
+def why_of(result: RunResult) -> str:
+    """What a verification says, in one sentence: which properties fail, where and by how much.
+
+    Args:
+        result: a finished verification.
+
+    Returns:
+        For instance "reward_invariance fails: off by 0.62 in reward".
+    """
+    refused = [one for one in result.properties if one.verdict == "failed"]
+    if refused:
+        return "; ".join(_failure(one) for one in refused)
+    unsure = [one for one in result.properties if one.verdict == "undecided"]
+    if unsure:
+        return "; ".join(f"{one.name} is undecided: {one.detail}" for one in unsure[:1])
+    checked = [f"{one.checked:,} {_EVIDENCE.get(one.name, 'checks')}" for one in result.properties if one.checked > 1]
+    kinds: Sequence[str] = list(dict.fromkeys(checked))
+    return f"holds on {', '.join(kinds)}" if kinds else "holds"
+
+
+_EVIDENCE = {
+    "reward_invariance": "rewards",
+    "transition_invariance": "transitions",
+    "termination_invariance": "ends",
+    "initial_invariance": "pairs of starts",
+    "observation_equivariance": "observations",
+    "group_axioms": "relations",
+}
+
+
+def _failure(one: Any) -> str:
+    example = one.counterexample
+    approximate = " (approximately: small beside the values)" if "approximate" in one.detail[:40].lower() else ""
+    if example is None:
+        return f"{one.name} fails{approximate}"
+    where = f" in {example.where}" if example.where and example.where != one.name.split("_")[0] else ""
+    size = max(example.residual, one.max_residual or 0.0)
+    return f"{one.name} fails: off by up to {size:.2g}{where}{approximate}"

@@ -1,0 +1,158 @@
+"""`discover`: the whole search over one environment, by the route that the environment allows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+from gymnasium import spaces
+
+from symcheck.discovery import black_box, by_states
+from symcheck.discovery.actions import refuse_large
+from symcheck.discovery.by_states import Proposals, identity_on, number
+from symcheck.discovery.claims import Spaces, claim_of, fields
+from symcheck.discovery.deciding import Court, Judgement, decide
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.result import Discovery, Route
+from symcheck.discovery.tabular import search_table
+from symcheck.engine.environments.tabular import table_of
+from symcheck.engine.events import Emit, ignore
+from symcheck.engine.options import EnvOptions
+from symcheck.envs.targets import EnvTarget
+from symcheck.errors import TargetError
+
+
+def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", emit: Emit | None = None) -> Discovery:
+    """Search an environment for symmetries; claim what verification accepts.
+
+    Args:
+        target: the environment.
+        options: budgets and the seed.
+        command: the command line that repeats the search, or "".
+        emit: receives events.
+
+    Returns:
+        The verified group, every candidate with its verdict, and how the search narrowed. After Ctrl-C, what was
+        found until then, with `interrupted=True`.
+
+    Raises:
+        TargetError: the environment cannot be stepped, or its action space is too large to search.
+
+    Example:
+        >>> import symcheck_properties
+        >>> from symcheck.envs.targets import resolve_environment
+        >>> found = discover(resolve_environment("CartPole-v1"), options=DiscoverOptions(samples=500))
+        >>> found.group["name"], found.fields["observation"], found.fields["action"]
+        ('C2', [[-1, -1, -1, -1]], [[1, 0]])
+
+    Source: derived in docs/discover.md.
+    """
+    started = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")  # states set on purpose may leave the space
+        found = _search(target, options, emit or ignore)
+    return _finished(found, time.monotonic() - started, command)
+
+
+def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
+    env = target.make()
+    if table_of(env) is not None:
+        return _by_table(target, options, emit)
+    refuse_large(env.action_space)
+    refuse_structured(env.observation_space)
+    lab = Laboratory(lambda: env, target.label, options, emit)
+    by_rollouts = lab.kind == "black box"
+    where = Spaces(lab.observation_space, lab.action_space, has_state=not (by_rollouts or lab.shows_state))
+    proposals = black_box.propose(lab) if by_rollouts else by_states.propose(lab)
+    # One share of the budget for every candidate that was compared with the environment, and one for the whole group.
+    level = options.alpha / (proposals.tried + 1) if proposals.tried else options.alpha
+    samples = options.samples_for(lab.dim, lab.stepper.codec.coordinates.dim)
+    court = Court(target.make, target.label, where, samples, level, options.seed, lambda: lab.left(), emit)
+    judged = decide(proposals.candidates, identity_on(lab), court)
+    return _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
+
+
+def refuse_structured(space: spaces.Space[Any]) -> None:
+    """Refuse observations that are no array of numbers.
+
+    Raises:
+        TargetError: with the way out.
+
+    Example:
+        >>> refuse_structured(spaces.Dict(x=spaces.Discrete(2)))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.TargetError: observation space: expected Box observations to search, got Dict(...
+    """
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return
+    raise TargetError(
+        f"expected Box observations to search, got {space}.",
+        where="observation space",
+        remedy="Flatten them with gymnasium.wrappers.FlattenObservation; finite environments need a table P.",
+    )
+
+
+def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
+    run = EnvOptions(max_time=options.max_time, alpha=options.alpha, seed=options.seed)
+    found = search_table(target.make, target.label, run, emit)
+    group = found.claim.group if found.claim is not None else None
+    return Discovery(
+        target=target.label,
+        route="table",
+        how=found.summary,
+        narrowing=((f"{found.states:,}", f"states and {found.actions} actions in a table, all enumerated"),),
+        tried=len(found.trials),
+        alpha=options.alpha,
+        level=options.alpha,
+        seed=options.seed,
+        trials=tuple(found.trials),
+        group={"name": group.name if group else "C1", "order": group.order if group else 1},
+        claim=found.claim,
+        fields=found.fields,
+        verified=found.verified,
+        remarks=tuple(found.remarks),
+    )
+
+
+def _discovery(
+    target: EnvTarget,
+    lab: Laboratory,
+    options: DiscoverOptions,
+    proposals: Proposals,
+    judged: Judgement,
+    court: Court,
+    route: Route,
+) -> Discovery:
+    group = judged.group
+    name = f"{target.label} {group.name}" if group else ""
+    return Discovery(
+        target=target.label,
+        route=route,
+        how=lab.why,
+        narrowing=(
+            proposals.space,
+            (number(proposals.structured), "left by the structure of the dynamics"),
+            (number(len(proposals.candidates)), f"of {proposals.tried} that fit {proposals.compared}"),
+        ),
+        tried=proposals.tried,
+        alpha=options.alpha,
+        level=court.level,
+        seed=options.seed,
+        trials=(*judged.trials, *proposals.refused),
+        group={"name": group.name if group else "C1", "order": group.order if group else 1},
+        claim=claim_of(name, group, court.where) if group else None,
+        fields=fields(name, group, court.where) if group else {},
+        verified=judged.verified,
+        remarks=tuple(proposals.remarks),
+        sensitivities=proposals.sensitivities,
+        complete=proposals.complete and judged.complete,
+        interrupted=judged.interrupted,
+    )
+
+
+def _finished(found: Discovery, seconds: float, command: str) -> Discovery:
+    return replace(found, duration_s=seconds, command=command)

@@ -1,0 +1,207 @@
+"""What every coordinate and every action does to every coordinate, at a point that symmetries keep.
+
+A symmetry x -> c + P (x - c) that keeps the point c maps the probe c + d e_j to the probe c +- d e_i, and the outcome
+of the one to the outcome of the other: the tables of effects below are carried into themselves, exactly, however
+nonlinear the dynamics are. A signed permutation is a permutation of the 2n *literals* +e_j and -e_j that commutes with
+negation, so one table indexed by literals holds all that is needed; actions are further literals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.errors import TargetError
+
+Vector = npt.NDArray[np.float64]
+
+_PROBE = 0.1  # of the spread: small beside what is met, large beside rounding
+_ACTION_PROBE = 0.5  # of the way from the middle of a Box action to its bound
+_SAME_SCALE = 2.0  # spreads this close are one scale, so that coordinates a symmetry exchanges get the same probe
+# Effects are compared loosely: an approximate symmetry shall reach verification, which then says how approximate it is.
+RELATIVE = 0.02
+FLOOR = 0.01  # of the largest effect on the same coordinate
+_UNBOUNDED_ACTION = 1.0  # where an action has no bounds
+_MOST_AVERAGED = 32  # discrete actions
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Effects as a table over literals.
+
+    Literals are numbered 2 j for +e_j and 2 j + 1 for -e_j, state coordinates first. The components of a Box action
+    follow in the same way; discrete actions follow with one number each and are not negated.
+
+    Attributes:
+        centre: the state c, shape (dim,).
+        table: table[p, q]: how far literal p rises when literal q is probed, shape (2 dim, literals).
+        drift: how far literal p rises without a probe, shape (2 dim,).
+        floor: per state literal, below which effects count as none.
+        literals: the literals of every variable: one for a discrete action, two for everything else.
+        dim: number of state coordinates.
+        fixed: coordinates that never change and are left alone.
+        relative: effects that differ by no more than this share of the larger count as equal.
+    """
+
+    centre: Vector
+    table: Vector
+    drift: Vector
+    floor: Vector
+    literals: tuple[tuple[int, ...], ...]
+    dim: int
+    fixed: tuple[int, ...]
+    relative: float = RELATIVE
+
+
+def probe_sizes(spread: Vector, whole: bool) -> Vector:
+    """The length of the probe along every coordinate; equal for coordinates of one scale.
+
+    Args:
+        spread: half widths, shape (dim,); 0 where a coordinate never changes.
+        whole: whether states are whole numbers.
+
+    Returns:
+        Shape (dim,).
+
+    Example:
+        >>> probe_sizes(np.array([1.0, 1.5, 100.0, 0.0]), whole=False).round(3).tolist()
+        [0.122, 0.122, 10.0, 0.0]
+    """
+    if whole:
+        return np.asarray(np.where(spread > 0, 1.0, 0.0))
+    sizes = np.zeros(len(spread))
+    used = np.argsort(spread, kind="stable")[np.count_nonzero(spread <= 0) :]
+    if not len(used):
+        return sizes
+    cuts = np.flatnonzero(spread[used][1:] > _SAME_SCALE * spread[used][:-1]) + 1
+    for group in np.split(used, cuts):
+        sizes[group] = _PROBE * float(np.exp(np.log(spread[group]).mean()))
+    return sizes
+
+
+def effects_at(lab: Laboratory, centre: Vector) -> Structure:
+    """Probe every coordinate and every action at a centre.
+
+    Args:
+        lab: the environment.
+        centre: the state c, shape (dim,).
+
+    Returns:
+        The table. Costs about 2 dim (number of discrete actions, or 1) + 2 (components of a Box action) steps.
+
+    Raises:
+        TargetError: the environment refuses the centre.
+    """
+    sizes = probe_sizes(lab.spread, lab.is_whole)
+    neutral = _neutral_actions(lab)
+    base = _mean_outcome(lab, centre, neutral)
+    states = _state_effects(lab, centre, sizes, neutral, base)
+    actions = _action_effects(lab, centre, base)
+    table = np.concatenate([states, actions], axis=0)
+    floor = np.maximum(FLOOR * np.abs(table).max(axis=0), 1e-12)
+    literals: list[tuple[int, ...]] = [(2 * j, 2 * j + 1) for j in range(lab.dim)]
+    first = 2 * lab.dim
+    if lab.count_of_actions is not None:
+        literals += [(first + a,) for a in range(len(actions))]
+    else:
+        literals += [(first + 2 * k, first + 2 * k + 1) for k in range(len(actions) // 2)]
+    return Structure(
+        centre,
+        both_signs(table),
+        both_signs((base - centre)[None])[:, 0],
+        np.repeat(floor, 2),
+        tuple(literals),
+        lab.dim,
+        tuple(int(j) for j in np.flatnonzero(sizes == 0)),
+    )
+
+
+def both_signs(rows: Vector) -> Vector:
+    """Rows over probes, columns over coordinates, as a table over literals of both signs."""
+    table: Vector = np.repeat(rows.T, 2, axis=0) * np.tile([1.0, -1.0], rows.shape[1])[:, None]
+    return table
+
+
+def _neutral_actions(lab: Laboratory) -> list[Any]:
+    count = lab.count_of_actions
+    if count is not None:
+        return [lab.action(a) for a in range(min(count, _MOST_AVERAGED))]
+    return [middle_action(lab.action_space)]
+
+
+def middle_action(space: spaces.Space[Any]) -> Any:
+    """The action in the middle of a Box, zero where it has no bounds; any fixed action of another space.
+
+    Example:
+        >>> middle_action(spaces.Box(0.0, 2.0, (1,))).tolist()
+        [1.0]
+    """
+    if not isinstance(space, spaces.Box):
+        space.seed(0)
+        return space.sample()
+    return action_middle(space).astype(space.dtype).reshape(space.shape)
+
+
+def action_middle(space: spaces.Box) -> Vector:
+    """The middle of every component, 0 where a bound is missing; flat float64."""
+    low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
+    bounded = np.isfinite(low) & np.isfinite(high)
+    return np.asarray(np.where(bounded, (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0)) / 2, 0.0))
+
+
+def action_reach(space: spaces.Box) -> Vector:
+    """Half the width of every component, 1 where a bound is missing; flat float64."""
+    low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
+    bounded = np.isfinite(low) & np.isfinite(high)
+    width = np.where(bounded, high, 0.0) - np.where(bounded, low, 0.0)
+    return np.asarray(np.where(bounded, width / 2, _UNBOUNDED_ACTION))
+
+
+def probe_actions(space: spaces.Box) -> list[Any]:
+    """For every component, the middle moved up and moved down in that component; 2 x components actions."""
+    middle, reach = action_middle(space), action_reach(space)
+    probes = []
+    for k in range(len(middle)):
+        for direction in (1.0, -1.0):
+            moved = middle.copy()
+            moved[k] += direction * _ACTION_PROBE * reach[k]
+            probes.append(moved.astype(space.dtype).reshape(space.shape))
+    return probes
+
+
+def _mean_outcome(lab: Laboratory, state: Vector, actions: list[Any]) -> Vector:
+    followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
+    mean: Vector = state + lab.difference(state, followed).mean(axis=0)
+    return mean
+
+
+def _state_effects(lab: Laboratory, centre: Vector, sizes: Vector, neutral: list[Any], base: Vector) -> Vector:
+    """Rows over probes +e_0, -e_0, +e_1, ...: what a probe changes beyond itself."""
+    rows = np.zeros((2 * lab.dim, lab.dim))
+    for j in np.flatnonzero(sizes > 0):
+        for k, direction in enumerate((1.0, -1.0)):
+            step = np.zeros(lab.dim)
+            step[j] = direction * sizes[j]
+            try:
+                moved = _mean_outcome(lab, centre + step, neutral)
+            except TargetError:  # beyond what the environment allows: nothing is known about this probe
+                continue
+            rows[2 * j + k] = lab.difference(base, moved) - step
+    return rows
+
+
+def _action_effects(lab: Laboratory, centre: Vector, base: Vector) -> Vector:
+    count = lab.count_of_actions
+    if count is not None:
+        actions = [lab.action(a) for a in range(count)]
+    elif isinstance(lab.action_space, spaces.Box):
+        actions = probe_actions(lab.action_space)
+    else:
+        return np.zeros((0, lab.dim))
+    followed = lab.outcomes(np.repeat(centre[None], len(actions), axis=0), actions).states
+    return lab.difference(base, followed)

@@ -1,0 +1,203 @@
+"""The search where the whole transition table is known: the automorphism group, computed and proved, not sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+
+from symcheck.discovery.claims import described_entries
+from symcheck.discovery.result import Trial, why_of
+from symcheck.engine.env_runner import run_env
+from symcheck.engine.events import Emit
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import RunResult
+from symcheck.errors import SpecError, SymcheckError
+from symcheck.groups.group import Group
+from symcheck.mdp.tabular import TabularMDP
+from symcheck.symmetry.entries import AffineEntry
+from symcheck.symmetry.spec import parse_group, symmetry_from_mapping
+from symcheck.symmetry.symmetry import Symmetry
+
+_SAME = 64 * float(np.finfo(np.float64).eps)  # probabilities are written as decimals, as in the exact method
+_DISCOUNT = 0.99  # symmetries do not depend on it
+
+
+@dataclass
+class TableFindings:
+    """What the table says.
+
+    Attributes:
+        summary: order, orbits and what was enumerated, in a sentence.
+        states: number of states.
+        actions: number of actions.
+        claim: the symmetry; None where there is none.
+        fields: its SPEC fields; empty where the action map depends on the state, which data cannot say.
+        verified: the run that proves it.
+        trials: the claim, generator by generator.
+        remarks: what else to know.
+    """
+
+    summary: str
+    states: int
+    actions: int
+    claim: Symmetry | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    verified: RunResult | None = None
+    trials: list[Trial] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def search_table(
+    make_env: Callable[[], gym.Env[Any, Any]], label: str, options: EnvOptions, emit: Emit
+) -> TableFindings:
+    """Compute the automorphism group and verify it with the exact method.
+
+    Args:
+        make_env: builds an environment with a table `P`.
+        label: names it.
+        options: of the verification.
+        emit: receives its events.
+
+    Returns:
+        The group as a claim, with its proof.
+
+    Raises:
+        SymcheckError: the table cannot be used, or is too large; the message says the size.
+
+    Cost: see `symcheck.mdp.TabularMDP.automorphism_group`.
+    """
+    mdp = TabularMDP.from_gymnasium(make_env(), discount=_DISCOUNT)
+    automorphisms = mdp.automorphism_group()
+    found = TableFindings(automorphisms.summary(), mdp.n_states, mdp.n_actions)
+    if automorphisms.order == 1:
+        return found
+    try:
+        claim = with_uniform_actions(mdp, automorphisms.symmetry(f"{label} {automorphisms.name}"))
+    except SpecError as error:
+        found.remarks.append(error.problem.rstrip("."))
+        return found
+    result = run_env(make_env, claim, options=options, target=label, command="", emit=emit)
+    accepted = result.verdict in ("proved", "passed")
+    moves, actions = described_entries(claim)
+    found.trials.append(Trial(moves, actions, claim.group.order, result.verdict, why_of(result), result=result))
+    if accepted:
+        found.claim, found.verified = claim, result
+        found.fields = fields_of(claim)
+        if not found.fields:
+            found.remarks.append(
+                "the action map depends on the state, which no SPEC file can say; in Python: "
+                "TabularMDP.from_gymnasium(env, discount=...).automorphism_group().symmetry()"
+            )
+    return found
+
+
+def with_uniform_actions(mdp: TabularMDP, claim: Symmetry) -> Symmetry:
+    """The same claim with action maps that do not depend on the state, where the states allow such.
+
+    Actions that do the same in some states leave a choice there; one permutation may serve everywhere.
+
+    Args:
+        mdp: the table.
+        claim: permutations of states, with callables for actions.
+
+    Returns:
+        The claim with permutations of the actions, or as it was.
+    """
+    entries = []
+    for seen, acted in zip(claim.observation, claim.action, strict=True):
+        images = getattr(seen, "index", None)
+        uniform = None if images is None else uniform_action_map(mdp, np.asarray(images))
+        entries.append(acted if uniform is None else uniform)
+    return Symmetry(claim.name, claim.group, list(claim.observation), entries, initial=claim.initial)
+
+
+def uniform_action_map(mdp: TabularMDP, images: npt.NDArray[np.int64]) -> list[int] | None:
+    """One permutation of the actions that goes with a permutation of the states; None where there is none.
+
+    Args:
+        mdp: the table.
+        images: the image of each state, shape (S,).
+
+    Returns:
+        The image of each action.
+
+    Example:
+        >>> from symcheck.mdp.worlds import torus_chase
+        >>> world = torus_chase()
+        >>> uniform_action_map(world, np.arange(world.n_states))
+        [0, 1, 2, 3, 4]
+    """
+    states = np.flatnonzero(mdp.reachable & ~mdp.absorbing)
+    count = mdp.n_actions
+    fits = np.zeros((count, count), dtype=bool)
+    for action in range(count):
+        for image in range(count):
+            fits[action, image] = _fits(mdp, images, states, action, image)
+    rows, found = linear_sum_assignment(1.0 - fits + 1e-3 * (1 - np.eye(count)))
+    return [int(one) for one in found] if fits[rows, found].all() else None
+
+
+def _fits(
+    mdp: TabularMDP, images: npt.NDArray[np.int64], states: npt.NDArray[np.int64], action: int, image: int
+) -> bool:
+    """Whether action in s and its image in L s have the same law and reward, for all states that count."""
+    if np.abs(mdp.rewards[states, action] - mdp.rewards[images[states], image]).max(initial=0.0) > _SAME:
+        return False
+    for laws in (mdp.transitions, mdp.terminations):
+        if laws is None:
+            continue
+        left = laws[states * mdp.n_actions + action]
+        right = laws[images[states] * mdp.n_actions + image][:, images]
+        if abs(left - right).max() > _SAME:
+            return False
+    return True
+
+
+def fields_of(claim: Symmetry) -> dict[str, Any]:
+    """The SPEC fields of a symmetry whose entries are permutations; empty where some entry is a callable."""
+    entries = (*claim.observation, *claim.action)
+    if not all(isinstance(entry, AffineEntry) and entry.permutation() is not None for entry in entries):
+        return {}
+    made: dict[str, Any] = {
+        "name": claim.name,
+        "group": written_group(claim.group),
+        "observation": [_images(entry) for entry in claim.observation],
+        "action": [_images(entry) for entry in claim.action],
+    }
+    if not claim.initial:
+        made["initial"] = False
+    try:
+        symmetry_from_mapping(made, claim.name)
+    except SymcheckError:  # the catalogue's presentation expects other generators
+        made["group"] = _as_permutations(claim.group)
+    return made
+
+
+def _images(entry: Any) -> list[int]:
+    return [int(image) for image in entry.index]
+
+
+def written_group(group: Group) -> str:
+    """A text from which `parse_group` builds the group: its name where the catalogue knows it.
+
+    Example:
+        >>> from symcheck.groups import catalog
+        >>> written_group(catalog.dihedral(4))
+        'D4'
+    """
+    try:
+        same = parse_group(group.name, "group")
+    except SymcheckError:
+        return _as_permutations(group)
+    fits = same.order == group.order and len(same.generators) == len(group.generators)
+    return group.name if fits else _as_permutations(group)
+
+
+def _as_permutations(group: Group) -> str:
+    return f"from_permutations({[list(g.images) for g in group.generators]})"
