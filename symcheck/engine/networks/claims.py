@@ -338,7 +338,7 @@ def _moved_output(entry: FunctionEntry, output: FloatArray, obs: Array) -> Float
 def _discrete_images(entry: FunctionEntry, count: int, obs: Array) -> list[int] | None:
     try:
         images = [entry.function(np.int64(a), obs.copy()) for a in range(count)]
-    except Exception:
+    except Exception:  # it takes vectors, not numbers of actions; what it raises on those is reported from there
         return None
     if any(np.asarray(image).size != 1 for image in images):
         return None

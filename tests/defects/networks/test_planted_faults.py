@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from subjects import CORRECT, FAULTS, Correct, Fault
+from correct_networks import CORRECT
+from faulty_networks import FAULTS
+from subjects import Correct, Fault
 
 from symcheck.engine.net_options import NetOptions
 from symcheck.engine.net_runner import run_net
