@@ -1,5 +1,7 @@
 """What a user may name as an environment: a Gymnasium id, an instance, a class or factory, `module:name` or a file.
 
+Gymnasium's functional environments (`FuncEnv`) are given a state first, see `functional`.
+
 All of them become an `EnvTarget`: a label for reports and a function that returns an environment with the wrapper
 stack that the user trains on. An instance that the user holds is never stepped itself where it can be copied.
 """
@@ -7,6 +9,7 @@ stack that the user trains on. An instance that the user holds is never stepped 
 from __future__ import annotations
 
 import copy
+import importlib
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,10 +19,15 @@ from typing import Any
 import gymnasium as gym
 
 from symcheck.envs import registration
-from symcheck.errors import TargetError, suggestion
+from symcheck.envs.functional import FunctionalEnv, is_functional
+from symcheck.errors import MissingExtraError, TargetError, suggestion
 from symcheck.loading import is_reference, load_attribute
 
 _VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
+
+# Packages register their ids when they are imported: which to import for an id, and the extra that installs it.
+_PACKAGES = {"ALE/": ("ale_py", None), "MiniGrid-": ("minigrid", "minigrid"), "BabyAI-": ("minigrid", "minigrid")}
+_OLD_ATARI = re.compile(r"^\w+(?:NoFrameskip|Deterministic)?-v[04]$")
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,8 @@ def resolve_environment(
     """Find the environment that a user named, and build it once to see that it works.
 
     Args:
-        target: a Gymnasium id (also "module:Id-v0"), an environment, a zero-argument factory or class, or a reference
+        target: a Gymnasium id (also "module:Id-v0"), an environment or `FuncEnv`, a zero-argument factory or class of
+            one, or a reference
             "pkg.mod:factory" or "path/file.py:factory" to one.
         env_kwargs: keyword arguments for ids, factories and classes.
         where: names the argument in messages.
@@ -61,6 +70,8 @@ def resolve_environment(
     arguments = dict(env_kwargs or {})
     if isinstance(target, str):
         return _named(target, arguments, where)
+    if is_functional(target):
+        return _instance(FunctionalEnv(target), type(target).__name__, arguments, where)
     if isinstance(target, gym.Env):
         return _instance(target, _label_of(target), arguments, where)
     return _factory(target, getattr(target, "__name__", type(target).__name__), arguments, where)
@@ -72,6 +83,8 @@ def _named(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     if not is_reference(text):
         raise _unknown_id(text, where)
     found = load_attribute(text, where=where)
+    if is_functional(found):
+        found = FunctionalEnv(found)
     if isinstance(found, gym.Env):
         return _instance(found, text, arguments, where)
     return _factory(found, text, arguments, where)
@@ -79,6 +92,7 @@ def _named(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
 
 def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     registration.register()
+    _import_package_of(env_id)
 
     def make() -> gym.Env[Any, Any]:
         with warnings.catch_warnings():
@@ -94,6 +108,22 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
     except Exception as error:
         raise _build_failure(env_id, error, where) from error
     return EnvTarget(env_id, make, env_id.rpartition(":")[2])
+
+
+def _import_package_of(env_id: str) -> None:
+    """Import the package that registers an id, where the id says which one and it is not registered yet."""
+    if env_id in gym.registry or ":" in env_id:
+        return
+    package, extra = next((known for prefix, known in _PACKAGES.items() if env_id.startswith(prefix)), (None, None))
+    if package is None and _OLD_ATARI.match(env_id):
+        package = "ale_py"
+    if package is None:
+        return
+    try:
+        gym.register_envs(importlib.import_module(package))
+    except ImportError as error:
+        if extra is not None:
+            raise MissingExtraError(extra, needed_for=env_id) from error
 
 
 def _unknown_id(text: str, where: str) -> TargetError:
@@ -133,7 +163,8 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
         )
 
     def make() -> gym.Env[Any, Any]:
-        return factory(**arguments)  # type: ignore[no-any-return]
+        made = factory(**arguments)
+        return FunctionalEnv(made) if is_functional(made) else made
 
     try:
         env = make()
