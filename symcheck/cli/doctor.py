@@ -3,39 +3,62 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import platform
+import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
 import typer
 
 from symcheck.cli.exit_codes import ExitCode
 
-_REQUIRED = ("numpy", "scipy", "torch", "hypothesis", "gymnasium", "ale-py", "typer", "rich", "jinja2", "sympy")
 _EXTRAS = {
-    "box2d": ("Box2D", "Box2D environments"),
-    "mujoco": ("mujoco", "MuJoCo environments"),
-    "minigrid": ("minigrid", "MiniGrid environments"),
-    "distributed": ("distributed", "sweeps over a Dask cluster"),
-    "discover": ("igraph", "automorphism groups of large tabular MDPs"),
-    "onnx": ("onnx", "ONNX networks"),
-    "sb3": ("stable_baselines3", "Stable-Baselines3 policies"),
+    "box2d": (("Box2D",), "Box2D environments"),
+    "mujoco": (("mujoco",), "MuJoCo environments, mirrors of robots"),
+    "minigrid": (("minigrid",), "MiniGrid environments"),
+    "distributed": (("distributed",), "sweeps over a Dask cluster"),
+    "discover": (("igraph",), "automorphism groups of large tabular MDPs"),
+    "onnx": (("onnx", "onnxruntime", "onnxscript"), "ONNX networks"),
+    "sb3": (("stable_baselines3",), "Stable-Baselines3 policies"),
+    "logs": (("tensorboard", "pyarrow"), "TensorBoard logs, Parquet curves"),
+    "video": (("imageio", "PIL", "pygame"), "episodes as GIF or MP4"),
 }
 
 
 def command() -> None:
-    """Print versions, which optional parts are installed, and how to install the others."""
+    """Print versions, which optional parts are installed and work, and how to install the others.
+
+    Example: symcheck doctor
+    """
     typer.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()} ({sys.executable})")
-    missing = [name for name in ("symcheck", *_REQUIRED) if _version(name) is None]
-    for name in ("symcheck", *_REQUIRED):
-        typer.echo(f"  {name:<12} {_version(name) or 'MISSING: reinstall symcheck'}")
+    required = list(_required())
+    for name, state, _ in required:
+        typer.echo(f"  {name:<12} {state}")
     typer.echo("Optional parts:")
-    for extra, (module, purpose) in _EXTRAS.items():
-        found = importlib.util.find_spec(module) is not None
-        state = _version(module) or "installed" if found else f"pip install 'symcheck[{extra}]'"
+    for extra, purpose, state in _extras():
         typer.echo(f"  {extra:<12} {purpose}: {state}")
-    if missing:
+    typer.echo("What works here:")
+    works = [_try(*check) for check in _CHECKS]
+    if not (all(works) and all(fine for *_, fine in required)):
         raise typer.Exit(ExitCode.UNUSABLE)
+
+
+def _required() -> Iterator[tuple[str, str, bool]]:
+    """Name, version or complaint, and whether it will do, of symcheck and of all that it cannot do without."""
+    from packaging.requirements import Requirement
+
+    yield "symcheck", _version("symcheck") or "MISSING: pip install symcheck", _version("symcheck") is not None
+    for text in importlib.metadata.requires("symcheck") or ():
+        requirement = Requirement(text)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        version = _version(requirement.name)
+        if version is None:
+            yield requirement.name, "MISSING: reinstall symcheck", False
+        elif not requirement.specifier.contains(version, prereleases=True):
+            yield requirement.name, f"{version}, but symcheck needs {requirement.specifier}: reinstall symcheck", False
+        else:
+            yield requirement.name, version, True
 
 
 def _version(name: str) -> str | None:
@@ -43,3 +66,77 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+# What a process of its own imports: a broken binary may raise anything, or take the process with it.
+_IMPORT = """
+import importlib, sys
+try:
+    loaded = [importlib.import_module(name) for name in sys.argv[1:]]
+except ModuleNotFoundError:
+    sys.exit(3)
+except BaseException as error:
+    print(f"{type(error).__name__}: {error}")
+    sys.exit(4)
+print(getattr(loaded[0], "__version__", ""))
+"""
+_NOT_FOUND, _RAISED = 3, 4
+
+
+def _extras() -> Iterator[tuple[str, str, str]]:
+    """Name, purpose and state of every optional part; they are imported side by side."""
+    started = {extra: _start(modules) for extra, (modules, _) in _EXTRAS.items()}
+    for extra, (modules, purpose) in _EXTRAS.items():
+        printed, _ = started[extra].communicate()
+        last = printed.decode(errors="replace").strip().rpartition("\n")[2]
+        code = started[extra].returncode
+        if code == 0:
+            state = last or _version(modules[0]) or "works"
+        elif code == _NOT_FOUND:
+            state = f"pip install 'symcheck[{extra}]'"
+        else:
+            reason = last if code == _RAISED else f"the process ended with {code}"
+            state = f"installed, but importing it fails ({reason}); pip install --force-reinstall 'symcheck[{extra}]'"
+        yield extra, purpose, state
+
+
+def _start(modules: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-W", "ignore", "-c", _IMPORT, *modules]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+def _try(name: str, check: Callable[[], str]) -> bool:
+    """Run one check of this installation and print how it went."""
+    try:
+        typer.echo(f"  {name:<12} {check()}")
+    except Exception as error:  # whatever is wrong with an installation shows here, in one line
+        typer.echo(f"  {name:<12} FAILS: {type(error).__name__}: {error}")
+        return False
+    return True
+
+
+def _environment() -> str:
+    from symcheck.api.verify_env import verify_env
+
+    verdict = verify_env("CartPole-v1", "cartpole/mirror", samples=200).verdict
+    if verdict != "passed":
+        raise RuntimeError(f"CartPole-v1 under cartpole/mirror is {verdict}, and should have passed")
+    return "CartPole-v1 verified: passed"
+
+
+def _network() -> str:
+    import torch
+
+    from symcheck.api.verify_net import verify_net
+
+    net = torch.nn.Linear(4, 2, bias=False)
+    with torch.no_grad():
+        net.weight[1] = -net.weight[0]
+    verdict = verify_net(net, "cartpole/mirror", samples=100).verdict
+    if verdict != "proved":
+        raise RuntimeError(f"an equivariant layer is {verdict}, and should be proved")
+    device = f"CUDA: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "no CUDA device"
+    return f"a layer proved equivariant; {device}"
+
+
+_CHECKS = (("verify-env", _environment), ("verify-net", _network))

@@ -12,7 +12,10 @@ from symcheck.cli.exit_codes import FailOn, code_of, reports_mistakes
 
 @reports_mistakes
 def command(file: Annotated[Path, typer.Argument(help="A JSON report of verify-env or verify-net.")]) -> None:
-    """Reproduce the counterexamples of a JSON report; exits 1 while they still fail, 0 once they no longer do."""
+    """Reproduce the counterexamples of a JSON report; exits 1 while they still fail, 0 once they no longer do.
+
+    Example: symcheck replay report.json
+    """
     from rich.console import Console
 
     from symcheck.api.replay import replay

@@ -13,7 +13,10 @@ from symcheck.errors import TargetError
 
 @reports_mistakes
 def command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with JSON reports.")]) -> None:
-    """Write DIR/index.html: every verdict found below DIR in one table, each linked to its page."""
+    """Write DIR/index.html: every verdict found below DIR in one table, each linked to its page.
+
+    Example: symcheck report reports
+    """
     from symcheck.api.report import write_text
     from symcheck_reports import index
 

@@ -32,6 +32,8 @@ def command(
     """Run every check that pyproject.toml lists as tool.symcheck.checks (or symcheck.toml as checks), found upward.
 
     Paths in it are relative to that file. One summary, one exit code: the worst of all.
+
+    Example: symcheck run --junit junit.xml --html report.html
     """
     outputs = Outputs(html, json_path, junit, markdown, quiet, fail_on)
     accepted = outputs.check()

@@ -178,12 +178,6 @@ def test_the_atlas_prints_entries_and_refuses_unknown_ids():
     assert run("atlas", "CartPol-v1")[0] == 2
 
 
-def test_doctor_lists_versions_and_install_lines():
-    code, output = run("doctor")
-    assert code == 0
-    assert "gymnasium" in output
-
-
 def test_an_index_links_the_reports_of_a_folder(folder):
     run("verify-env", "CartPole-v1", "--samples", "100", "--quiet", "--json", "cartpole.json")
     code, output = run("report", str(folder))

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>file|not run): (?P<text>.*?) -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S
 )
-_DURATION = re.compile(r"\b\d[\d.,]* (?:ms|s|min)\b")
+_DURATION = re.compile(r"\b\d[\d.,]* ?(?:ms|s|min)\b")
 ELISION = "[...]"
 
 
