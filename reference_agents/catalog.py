@@ -36,7 +36,8 @@ class NetworkPlan:
         views: how the symmetry is used beside the layers: "symmetrized", "averaged" or "augmented"; "" for not at all.
         free_heads: whether the heads are ordinary layers on top of the basis layers.
         convolutions: the windows of the first hidden layers; a global maximum follows the last of them.
-        pool: "max", or "average" in its place.
+        pool: "max", or "average" in its place; "none" hands on every position of the image.
+        free_layers: how many of the last hidden layers are ordinary ones on top of basis layers.
         init: the initial weights: "" for Xavier's, He's after convolutions; "torch" for PyTorch's own.
         bias_gain: as in `settings.Settings`.
         input_scale: as in `settings.Settings`.
@@ -51,6 +52,7 @@ class NetworkPlan:
     views: str = ""
     free_heads: bool = False
     pool: str = "max"
+    free_layers: int = 0
     init: str = ""
     bias_gain: float = 0.0
     input_scale: float = 1.0
@@ -102,6 +104,7 @@ class Task:
         networks: name to plan.
         summary: one line for `reference-agents list`.
         continuous: whether actions are vectors of real numbers.
+        masked: actions that are never taken, because others do the same.
     """
 
     name: str
@@ -115,6 +118,7 @@ class Task:
     networks: Mapping[str, NetworkPlan] = field(default_factory=dict)
     summary: str = ""
     continuous: bool = False
+    masked: tuple[int, ...] = ()
 
     def channels_in(self, *, dense: bool) -> int:
         """Channels of an observation: one copy of its representation; all of its numbers where layers are dense."""
@@ -163,6 +167,43 @@ _GRID_NETWORKS = _plans(
 )  # fmt: skip
 
 
+_SCREEN_WINDOWS = (Convolution(8, 4), Convolution(5, 2))
+
+
+def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
+    """The networks of Pong and Breakout.
+
+    Widths are the paper's: 16, 32, 512 of the plain network over the root of 2, rounded down. Learning rates too; where
+    it states none, a network takes the rate of the one it varies.
+    """
+    rate, basis, plain = 0.0002, (11, 22, 362), (16, 32, 512)
+
+    def published(name: str, kind: str, summary: str) -> NetworkPlan:
+        return NetworkPlan(
+            name, kind, basis, rate, summary, _SCREEN_WINDOWS, free_heads=True, pool="none", free_layers=1
+        )
+
+    def dense(name: str, summary: str, views: str = "") -> NetworkPlan:
+        return NetworkPlan(name, "dense", plain, plain_rate, summary, _SCREEN_WINDOWS, views, pool="none")
+
+    return _plans(
+        NetworkPlan(
+            "equivariant", "equivariant", basis, rate, "C2 layers up to policy and value: equivariant from end to end",
+            _SCREEN_WINDOWS, pool="none",
+        ),
+        published(
+            "extractor", "equivariant",
+            "the paper's: 2816 equivariant features under ordinary layers; the policy is NOT equivariant",
+        ),
+        published("nullspace", "nullspace", "extractor with convolutions orthogonal to every intertwiner"),
+        published("random", "random", "extractor with convolutions in a random full-rank basis"),
+        dense("cnn", "plain convolutional network of 16, 32, 512"),
+        dense("augmented", "cnn, trained on pairs that are reflected at random", "augmented"),
+        dense("averaged", "cnn, policies of both views averaged", "averaged"),
+        dense("symmetrized", "cnn, averaged over the group", "symmetrized"),
+    )  # fmt: skip
+
+
 def control_networks(rate: float, *, continuous: bool = False) -> dict[str, NetworkPlan]:
     """The vector networks, at one learning rate for method and baselines alike.
 
@@ -202,6 +243,36 @@ TASKS: dict[str, Task] = {
         control_networks(0.001, continuous=True),
         "swing up a pendulum by a bounded torque; reflected states and opposite torques are alike", continuous=True,
     ),
+    **{
+        name: Task(
+            name, environment, symmetry, None, "a2c", (4, 80, 80), 6,
+            Sweep(("extractor", "nullspace", "random", "cnn"), (1e-4, 2e-4, 3e-4), 15),
+            _screen_networks(0.0001), summary, masked=(4, 5),
+        )
+        for name, environment, symmetry, summary in (
+            ("pong", "symcheck/Pong-v0", "pong/flip", "table tennis against an opponent that is NOT alike under flips"),
+            (
+                "pong-symmetrized", "symcheck/SymmetrizedPong-v0", "pong/symmetrized",
+                "the same, each game upside down or not at random, so that the flip is exact",
+            ),
+        )
+    },
+    **{
+        name: Task(
+            name, environment, symmetry, None, "a2c", (4, 80, 80), 4,
+            Sweep(
+                ("extractor", "cnn"), (0.001, 0.005, 0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.00001, 0.00005), 14
+            ),
+            _screen_networks(0.0002), summary,
+        )
+        for name, environment, symmetry, summary in (
+            ("breakout", "symcheck/Breakout-v0", "breakout/flip", "break bricks; left and right are nearly alike"),
+            (
+                "breakout-symmetrized", "symcheck/SymmetrizedBreakout-v0", "breakout/symmetrized",
+                "the same, each game mirrored or not at random, so that the flip is exact",
+            ),
+        )
+    },
 }  # fmt: skip
 
 

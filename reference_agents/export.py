@@ -12,11 +12,14 @@ from reference_agents.networks.build import build_plan
 from reference_agents.networks.layers import Expansion
 from reference_agents.networks.plans import (
     DEVIATION,
+    MASKED_LOGIT,
     ActorCriticPlan,
     Basis,
     ConvPlan,
+    FlattenPlan,
     GlobalMaxPoolPlan,
     LinearPlan,
+    PoolPlan,
 )
 from reference_agents.networks.user import UserNetwork, build_module, export_user_network
 from reference_agents.networks.views import Combine, Views, combine_views
@@ -42,10 +45,7 @@ class PolicyValueNetwork(torch.nn.Module):
                 convolution = torch.nn.Conv2d(hidden.units_in, hidden.linear.outputs, hidden.kernel, hidden.stride)
                 layers += [convolution, torch.nn.ReLU()]
             else:
-                pool = (
-                    torch.nn.AdaptiveMaxPool2d if isinstance(hidden, GlobalMaxPoolPlan) else torch.nn.AdaptiveAvgPool2d
-                )
-                layers += [pool(1), torch.nn.Flatten()]
+                layers += _pool(hidden)
         self.trunk = torch.nn.Sequential(*layers)
         self.policy = torch.nn.Linear(plan.policy.inputs, plan.policy.outputs)
         if plan.deviation_basis is not None:
@@ -80,6 +80,8 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     for layer, target in zip([*hidden, plan.policy, plan.value], [*plain, module.policy, module.value], strict=True):
         weight = _weight(layer, parameters) * (plan.input_scale if layer is plan.trunk[0] else 1.0)
         bias = _bias(layer.linear, parameters)
+        if layer is plan.policy and plan.masked:
+            weight, bias = _masked(weight, bias, plan.masked)
         target.load_state_dict({"weight": weight.reshape(target.weight.shape).contiguous(), "bias": bias})
     if plan.deviation_basis is not None:
         module.log_deviation = _expand(plan.deviation_basis, parameters[DEVIATION]).flatten()
@@ -146,15 +148,37 @@ def _weight(plan: LinearPlan | ConvPlan, parameters: Mapping[str, torch.Tensor])
     linear = plan.linear
     if isinstance(plan, LinearPlan) and plan.components_in > 1:
         dense = parameters[f"{linear.name}.weight"].view(plan.components_in, -1, plan.outputs)
-        return dense.permute(2, 1, 0)
+        return _pixels_last(dense.permute(2, 1, 0), plan.pixels)
     matrix = _expand(linear.weight_basis, parameters[f"{linear.name}.weight"])
     dim_out = linear.weight_basis.shape[1]
     outputs = (dim_out, linear.channels_out)
     if isinstance(plan, LinearPlan):
         blocks = matrix.view(linear.weight_basis.shape[2], linear.channels_in, *outputs)
-        return blocks.permute(3, 2, 1, 0)
+        return _pixels_last(blocks.permute(3, 2, 1, 0), plan.pixels)
     pixels = matrix.view(plan.kernel, plan.kernel, plan.dim_in, plan.units_in // plan.dim_in, *outputs)
     return pixels.permute(5, 4, 3, 2, 0, 1)
+
+
+def _pool(plan: PoolPlan) -> list[torch.nn.Module]:
+    if isinstance(plan, FlattenPlan):
+        return [torch.nn.Flatten()]
+    pool = torch.nn.AdaptiveMaxPool2d if isinstance(plan, GlobalMaxPoolPlan) else torch.nn.AdaptiveAvgPool2d
+    return [pool(1), torch.nn.Flatten()]
+
+
+def _pixels_last(weight: torch.Tensor, pixels: int) -> torch.Tensor:
+    """Components that are ordered position by position, in the order of a flattened image: the position last."""
+    if pixels == 1:
+        return weight
+    return weight.reshape(*weight.shape[:-1], pixels, -1).transpose(-1, -2)
+
+
+def _masked(weight: torch.Tensor, bias: torch.Tensor, masked: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The policy head whose masked logits do not depend on the observation."""
+    weight, bias = weight.reshape(len(bias), -1).clone(), bias.clone()
+    weight[list(masked)] = 0.0
+    bias[list(masked)] = MASKED_LOGIT
+    return weight, bias
 
 
 def _bias(plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:

@@ -207,6 +207,15 @@ PRESETS: dict[str, dict[str, Settings]] = {
     },
 }  # fmt: skip
 
+_SCREENS = Settings(
+    algorithm="a2c", steps=3_750_000, environments=4, value_coefficient=0.5, decorrelation_steps=1000,
+    evaluation_every=10_000, evaluation_episodes=10, evaluation="training", input_scale=1 / 255,
+)  # fmt: skip
+for _name, _steps in (("pong", 3_750_000), ("breakout", 10_000_000)):  # 15 million frames; the paper states Pong's only
+    _paper = _SCREENS.with_changes(steps=_steps)
+    _tuned = _paper.with_changes(environments=16, time_limit_is_terminal=False)
+    PRESETS[_name] = PRESETS[f"{_name}-symmetrized"] = {"paper": _paper, "tuned": _tuned}
+
 _ELSEWHERE = {
     "tuned": Settings(
         steps=200_000, horizon=64, gae_lambda=0.95, value_coefficient=0.5, epochs=10, minibatches=16, clip=0.2,

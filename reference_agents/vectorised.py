@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from reference_agents.atari.environment import AtariGames
 from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.environments.cartpole import CartPoleVector
 from reference_agents.environments.gymnasium_vector import GymnasiumVector
@@ -12,7 +13,14 @@ from reference_agents.evaluation import MakeEnvironment
 from reference_agents.learning.distributions import Categorical, Distribution, Gaussian
 from reference_agents.settings import Settings
 
-_ENVIRONMENTS: dict[str, MakeEnvironment] = {"cartpole": CartPoleVector, "gridworld": PredatorPreyVector}
+_ENVIRONMENTS: dict[str, MakeEnvironment] = {
+    "cartpole": CartPoleVector,
+    "gridworld": PredatorPreyVector,
+    "pong": functools.partial(AtariGames, "pong"),
+    "pong-symmetrized": functools.partial(AtariGames, "pong", symmetrized=True),
+    "breakout": functools.partial(AtariGames, "breakout"),
+    "breakout-symmetrized": functools.partial(AtariGames, "breakout", symmetrized=True),
+}
 
 
 def distribution_of(task: Task) -> Distribution:

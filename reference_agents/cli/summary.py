@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reference_agents.record import Record, RunRecord, Verification
-from reference_agents.verification import DIVERGED, NOT_CLAIMED
+from reference_agents.verification import DIVERGED, FEATURES, NOT_CLAIMED
 
 MOST_ROWS = 40
 _UNVERIFIED = {NOT_CLAIMED: "no claim", DIVERGED: "diverged"}
@@ -76,7 +76,7 @@ def _median_final(runs: Sequence[RunRecord]) -> float | None:
 
 def _verdicts(verifications: Sequence[Verification]) -> str:
     """Verdicts with how often each came up; a number only where there are several networks."""
-    words = Counter(one.verdict or _UNVERIFIED.get(one, "not verified") for one in verifications)
+    words = Counter(one.verdict or _unverified(one) for one in verifications)
     return ", ".join(
         _styled(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()
     )
@@ -99,3 +99,10 @@ def _median_sentence(record: Record, rate: float, threshold: float) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def _unverified(one: Verification) -> str:
+    """A word or two for a network without a verdict of its own."""
+    if one.detail.startswith(f"{FEATURES} "):
+        return " ".join(one.detail.split()[:2])
+    return _UNVERIFIED.get(one, "not verified")

@@ -27,6 +27,8 @@ class Step:
         reward: shape (runs, environments), float32.
         terminated: the task ended; nothing follows. Shape (runs, environments).
         truncated: the time limit ended the episode; the task would have gone on. Both may be set.
+        score: what is reported of the step where that is not the reward (which may be clipped); else None.
+        game_over: where what is reported ends, if not with an episode (which may be one life of a game); else None.
     """
 
     observation: Observations
@@ -34,6 +36,8 @@ class Step:
     reward: npt.NDArray[np.float32]
     terminated: Flags
     truncated: Flags
+    score: npt.NDArray[np.float32] | None = None
+    game_over: Flags | None = None
 
 
 class VectorEnvironment(Protocol):

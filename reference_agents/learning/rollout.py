@@ -47,7 +47,7 @@ class FinishedEpisodes:
 
     def __init__(self, runs: int, environments: int) -> None:
         self._running = np.zeros((runs, environments))
-        self._sum, self._count = np.zeros(runs), np.zeros(runs)
+        self._sum, self._count, self._last = np.zeros(runs), np.zeros(runs), np.full(runs, np.nan)
 
     def add(self, reward: npt.NDArray[np.float32], ended: npt.NDArray[np.bool_]) -> None:
         """Count one step of every environment; both of shape (runs, environments)."""
@@ -58,20 +58,20 @@ class FinishedEpisodes:
             self._running[ended] = 0.0
 
     def take(self) -> npt.NDArray[np.float64]:
-        """Mean return since the last call, shape (runs,); NaN where nothing ended."""
-        mean = np.full(len(self._sum), np.nan)
-        np.divide(self._sum, self._count, out=mean, where=self._count > 0)
+        """Mean return since the last call, shape (runs,); as before where nothing ended, NaN until something has."""
+        np.divide(self._sum, self._count, out=self._last, where=self._count > 0)
         self._sum[:], self._count[:] = 0.0, 0.0
-        return mean
+        return self._last.copy()
 
     def state(self) -> dict[str, Any]:
         """Everything that later means depend on."""
-        parts = {"running": self._running, "sum": self._sum, "count": self._count}
+        parts = {"running": self._running, "sum": self._sum, "count": self._count, "last": self._last}
         return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same runs."""
-        self._running, self._sum, self._count = (state[name].numpy() for name in ("running", "sum", "count"))
+        names = ("running", "sum", "count", "last")
+        self._running, self._sum, self._count, self._last = (state[name].numpy() for name in names)
 
 
 class Collector:
@@ -122,7 +122,7 @@ class Collector:
         self._finished.restore(state["finished"])
 
     def finished_returns(self) -> npt.NDArray[np.float64]:
-        """Mean return of the training episodes that ended since the last call, shape (runs,); NaN where none did."""
+        """Mean return of the training episodes that ended since the last call, shape (runs,); see `take`."""
         return self._finished.take()
 
     @torch.no_grad()
@@ -156,7 +156,9 @@ class Collector:
         step = self._environment.step(actions)
         self._observation = step.observation
         terminated, ended = step.terminated, step.terminated | step.truncated
-        self._finished.add(step.reward, ended)
+        self._finished.add(
+            step.reward if step.score is None else step.score, ended if step.game_over is None else step.game_over
+        )
         if self._settings.time_limit_is_terminal:
             terminated = ended
         v_next = values
@@ -174,17 +176,29 @@ class Collector:
         )
 
     def _to_device(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(array).to(self._device)
+        given = torch.from_numpy(array)
+        if self._device.type == "cuda":
+            # From pinned memory the copy runs beside what the device is doing.
+            return given.pin_memory().to(self._device, non_blocking=True)
+        return given.to(self._device)
 
 
 def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings: Settings) -> Observations:
-    """Let each environment take its own random number of uniformly random actions; the observations after that."""
+    """Let each environment take its own random number of uniformly random actions; the observations after that.
+
+    Where environments cannot stand still, each begins afresh when as many steps are left as it is to take.
+    """
     longest, environments = settings.decorrelation_steps, settings.environments
     observation = environment.reset()
     streams = [generator(seed, Purpose.DECORRELATION) for seed in seeds]
     lengths = np.stack([stream.integers(0, longest, environments, endpoint=True) for stream in streams])
+    restart = getattr(environment, "restart", None)
     for time in range(longest):
         uniforms = np.stack([stream.random((environments, environment.action_numbers)) for stream in streams])
-        step = environment.step(environment.random_actions(uniforms), active=time < lengths)
-        observation = step.observation
-    return observation
+        actions = environment.random_actions(uniforms)
+        if restart is None:
+            observation = environment.step(actions, active=time < lengths).observation
+        else:
+            restart(lengths == longest - time)
+            observation = environment.step(actions).observation
+    return observation if restart is None else restart(lengths == 0)

@@ -14,6 +14,7 @@ import torch
 from reference_agents.networks.blocks import (
     Block,
     ConvRelu,
+    Flatten,
     GlobalAveragePool,
     GlobalMaxPool,
     LiftedLinearRelu,
@@ -23,8 +24,10 @@ from reference_agents.networks.layers import Expansion, Lifting, StackedLinear
 from reference_agents.networks.parameters import StackedParameters
 from reference_agents.networks.plans import (
     DEVIATION,
+    MASKED_LOGIT,
     ActorCriticPlan,
     ConvPlan,
+    FlattenPlan,
     GlobalMaxPoolPlan,
     LinearPlan,
     PoolPlan,
@@ -59,6 +62,10 @@ class ActorCritic:
         self._blocks, self._built = _blocks(plan, trunk, device)
         self._deviation = None if plan.deviation_basis is None else Expansion(plan.deviation_basis, device)
         self._deviation_value, self._deviation_gradient = values.get(DEVIATION), gradients.get(DEVIATION)
+        self._mask = None
+        if plan.masked:
+            self._mask = torch.zeros(plan.policy.outputs, dtype=torch.bool, device=device)
+            self._mask[list(plan.masked)] = True
         self._tapes: list[Any] = []
         self._features = torch.empty(0)
         self.refresh()
@@ -78,12 +85,14 @@ class ActorCritic:
         The numbers are logits for discrete actions; means, then logarithms of deviations for continuous ones.
 
         Args:
-            observations: float32, (runs, batch, size) or (runs, batch, channels, height, width).
+            observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
             keep: whether `backward` will be called for this batch.
         """
         x = observations.permute(0, 1, 3, 4, 2) if self.plan.takes_images else observations
         if self.plan.input_scale != 1.0:
             x = x * self.plan.input_scale
+        elif not x.is_floating_point():
+            x = x.float()
         tapes = []
         for block in self._blocks:
             x, tape = block.forward(x)
@@ -93,6 +102,8 @@ class ActorCritic:
             self._tapes, self._features = tapes, x
         heads = torch.baddbmm(self._head_offset, x, self._head_matrix)
         numbers, values = heads[..., :-1], heads[..., -1]
+        if self._mask is not None:
+            numbers = numbers.masked_fill(self._mask, MASKED_LOGIT)
         if self._deviation is not None and self._deviation_value is not None:
             log_deviation = self._deviation.expand(self._deviation_value).expand_as(numbers)
             numbers = torch.cat([numbers, log_deviation], dim=2)
@@ -108,6 +119,8 @@ class ActorCritic:
         if self._deviation is not None and self._deviation_gradient is not None:
             d_numbers, d_deviation = d_numbers.chunk(2, dim=2)
             self._deviation.collect(d_deviation.sum(1, keepdim=True), self._deviation_gradient)
+        if self._mask is not None:
+            d_numbers = d_numbers.masked_fill(self._mask, 0.0)
         d_heads = torch.cat([d_numbers, d_values.unsqueeze(2)], dim=2)
         d_matrix = torch.bmm(self._features.transpose(1, 2), d_heads)
         d_offset = d_heads.sum(1, keepdim=True)
@@ -119,6 +132,12 @@ class ActorCritic:
                 d_x = self._blocks[depth].backward(self._tapes[depth], d_x, to_input=depth > 0)
 
 
+def _pool(plan: PoolPlan) -> Block:
+    if isinstance(plan, FlattenPlan):
+        return Flatten()
+    return GlobalMaxPool() if isinstance(plan, GlobalMaxPoolPlan) else GlobalAveragePool()
+
+
 def _blocks(
     plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device
 ) -> tuple[list[Block], list[StackedLinear]]:
@@ -128,7 +147,7 @@ def _blocks(
     built: list[StackedLinear] = []
     for hidden in plan.trunk:
         if isinstance(hidden, PoolPlan):
-            blocks.append(GlobalMaxPool() if isinstance(hidden, GlobalMaxPoolPlan) else GlobalAveragePool())
+            blocks.append(_pool(hidden))
             continue
         layer = next(remaining)
         lifting = Lifting.of(hidden, device) if isinstance(hidden, LinearPlan) else None

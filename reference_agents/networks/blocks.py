@@ -144,6 +144,18 @@ class GlobalMaxPool:
         return d_x.scatter_(2, where.unsqueeze(2), d_y.unsqueeze(2)).view(shape)
 
 
+class Flatten:
+    """Every unit of every position, position by position."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Size]:
+        """(runs, batch, height, width, units) to (runs, batch, height * width * units)."""
+        return x.flatten(2), x.shape
+
+    def backward(self, tape: torch.Size, d_y: torch.Tensor, *, to_input: bool) -> torch.Tensor | None:
+        """As `Block.backward`."""
+        return d_y.reshape(tape) if to_input else None
+
+
 class GlobalAveragePool:
     """The average of every unit over all positions."""
 

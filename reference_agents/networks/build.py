@@ -7,6 +7,8 @@ rate means.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import cast
 
@@ -17,17 +19,20 @@ from reference_agents.networks.plans import (
     ActorCriticPlan,
     Basis,
     ConvPlan,
+    FlattenPlan,
     GlobalAveragePoolPlan,
     GlobalMaxPoolPlan,
     HiddenPlan,
     Init,
     LinearPlan,
+    PoolPlan,
 )
 from reference_agents.symmetries import spatial_operators, task_symmetry
 from symcheck.errors import SpecError
 from symcheck.intertwiners.basis import IntertwinerBasis, Kind
 from symcheck.intertwiners.build import conv_intertwiner_basis, intertwiner_basis
 from symcheck.representations import constructors as representations
+from symcheck.representations import grids, operations
 from symcheck.representations.representation import Representation, SignedPermutationRepresentation
 
 _DENSE: Basis = np.ones((1, 1, 1))
@@ -49,10 +54,13 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     for depth, channels in enumerate(pairwise(widths)):
         if depth < len(network.convolutions):
             trunk.append(builder.convolution(depth, channels, network.convolutions[depth]))
+        elif depth == len(network.convolutions) > 0 and network.pool == "none":
+            size = image_size(task, network)
+            trunk.append(builder.flat(depth, channels, size, free=depth >= len(network.channels) - network.free_layers))
         else:
             trunk.append(builder.linear(depth, channels))
         if depth == len(network.convolutions) - 1:
-            trunk.append(GlobalMaxPoolPlan() if network.pool == "max" else GlobalAveragePoolPlan())
+            trunk.append(_POOLS[network.pool])
     depth = len(network.channels)
     return ActorCriticPlan(
         tuple(trunk),
@@ -60,7 +68,25 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
         builder.value(depth + 1, widths[-1]),
         builder.deviation(task.actions) if task.continuous else None,
         network.input_scale,
+        task.masked,
     )
+
+
+_POOLS: dict[str, PoolPlan] = {"max": GlobalMaxPoolPlan(), "average": GlobalAveragePoolPlan(), "none": FlattenPlan()}
+
+
+def image_size(task: Task, network: NetworkPlan) -> tuple[int, int]:
+    """Height and width of the image that the last convolution leaves.
+
+    Example:
+        >>> from reference_agents.catalog import find_network, find_task
+        >>> image_size(find_task("pong"), find_network(find_task("pong"), "cnn"))
+        (8, 8)
+    """
+    height, width = task.observation_shape[-2:]
+    for window in network.convolutions:
+        height, width = ((side - window.kernel) // window.stride + 1 for side in (height, width))
+    return height, width
 
 
 def _init(network: NetworkPlan) -> Init:
@@ -79,6 +105,9 @@ class _DenseBuilder:
 
     def linear(self, depth: int, channels: tuple[int, int]) -> LinearPlan:
         return self._layer(f"hidden{depth}", *channels)
+
+    def flat(self, depth: int, channels: tuple[int, int], size: tuple[int, int], *, free: bool) -> LinearPlan:
+        return free_linear(f"hidden{depth}", channels, self._init, self._gain, pixels=size[0] * size[1])
 
     def convolution(self, depth: int, channels: tuple[int, int], window: Convolution) -> ConvPlan:
         units_in = window.kernel**2 * channels[0]
@@ -100,7 +129,7 @@ class _BasisBuilder:
     def __init__(self, task: Task, network: NetworkPlan) -> None:
         symmetry = task_symmetry(task)
         self._kind = cast(Kind, network.basis)
-        self._free_heads = network.free_heads
+        self._free_heads, self._free_layers = network.free_heads, network.free_layers
         self._init, self._gain = _init(network), network.bias_gain
         self._one = representations.trivial(symmetry.group)
         self._hidden = representations.regular(symmetry.group)
@@ -118,12 +147,21 @@ class _BasisBuilder:
         return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))
 
     def _free_head(self, name: str, channels: int, outputs: int) -> LinearPlan:
-        dim = self._hidden.dim
-        return LinearPlan(name, channels * dim, outputs, _DENSE, _DENSE, self._init, dim, self._gain)
+        dim = 1 if self._free_layers else self._hidden.dim
+        return free_linear(name, (channels, outputs), self._init, self._gain, dim=dim)
 
     def linear(self, depth: int, channels: tuple[int, int]) -> LinearPlan:
         rho_in = self._hidden if depth else self._input
         return self._layer(f"hidden{depth}", channels, self._hidden, self._between(rho_in, self._hidden, depth), depth)
+
+    def flat(self, depth: int, channels: tuple[int, int], size: tuple[int, int], *, free: bool) -> LinearPlan:
+        pixels = size[0] * size[1]
+        if free:
+            return free_linear(f"hidden{depth}", channels, self._init, self._gain, pixels=pixels, dim=self._hidden.dim)
+        rho_in = flat_representation(self._hidden, self._spatial or (), size)
+        weight = self._between(rho_in, self._hidden, depth)
+        layer = self._layer(f"hidden{depth}", channels, self._hidden, weight, depth)
+        return dataclasses.replace(layer, pixels=pixels)
 
     def convolution(self, depth: int, channels: tuple[int, int], window: Convolution) -> ConvPlan:
         rho_in = self._hidden if depth else self._input
@@ -153,6 +191,28 @@ class _BasisBuilder:
         if self._kind != "equivariant" or self._free_heads:
             return np.eye(actions)[:, :, None]
         return unit_basis(intertwiner_basis(self._one, _without_signs(self._actions)))
+
+
+def free_linear(
+    name: str, channels: tuple[int, int], init: Init, gain: float, *, pixels: int = 1, dim: int = 1
+) -> LinearPlan:
+    """An ordinary layer on top of channels with several components, or with several positions of an image."""
+    components = pixels * dim
+    return LinearPlan(name, channels[0] * components, channels[1], _DENSE, _DENSE, init, components, gain, pixels)
+
+
+def flat_representation(rho: Representation, spatial: Sequence[str], size: tuple[int, int]) -> Representation:
+    """How the positions of an image and the components at each of them move together, position by position.
+
+    Args:
+        rho: how the components move.
+        spatial: the operator of each generator.
+        size: height and width.
+
+    Returns:
+        A representation of dimension height * width * rho.dim.
+    """
+    return operations.tensor(grids.image_grid(rho.group, *size, spatial), rho)
 
 
 def _without_signs(rho: Representation) -> Representation:

@@ -16,6 +16,8 @@ Basis = npt.NDArray[np.float64]
 Uniform = Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
 DEVIATION = "log_deviation"
 Init = Literal["xavier", "he", "torch"]
+MASKED_LOGIT = -30.0
+"""exp(-30) is 1e-13: such an action is not seen in 10^12 steps, and the number is no larger than logits get."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class LinearPlan:
         bias_gain: the entries of the initial bias have this many times the deviation of Xavier's weights from one
             input; 0 for zero.
         components_in: dense layers on top of basis layers: components of each channel of the input.
+        pixels: positions of the image that its input was; components are then ordered position by position.
     """
 
     name: str
@@ -42,6 +45,7 @@ class LinearPlan:
     init: Init = "xavier"
     components_in: int = 1
     bias_gain: float = 0.0
+    pixels: int = 1
 
     @property
     def inputs(self) -> int:
@@ -138,7 +142,12 @@ class GlobalAveragePoolPlan:
     """The average of every channel over all positions of an image."""
 
 
-PoolPlan = GlobalMaxPoolPlan | GlobalAveragePoolPlan
+@dataclass(frozen=True)
+class FlattenPlan:
+    """Every position of an image, one after the other."""
+
+
+PoolPlan = GlobalMaxPoolPlan | GlobalAveragePoolPlan | FlattenPlan
 HiddenPlan = LinearPlan | ConvPlan | PoolPlan
 
 
@@ -153,6 +162,7 @@ class ActorCriticPlan:
         deviation_basis: continuous actions: basis of the logarithms of their standard deviations, which are the same
             for every observation, shape (rank, coordinates, 1); None for discrete actions.
         input_scale: observations are multiplied by this before the first layer.
+        masked: logits that are `MASKED_LOGIT` for every observation.
     """
 
     trunk: tuple[HiddenPlan, ...]
@@ -160,6 +170,7 @@ class ActorCriticPlan:
     value: LinearPlan
     deviation_basis: Basis | None = None
     input_scale: float = 1.0
+    masked: tuple[int, ...] = ()
 
     @property
     def layers(self) -> tuple[LinearPlan, ...]:

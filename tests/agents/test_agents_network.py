@@ -18,7 +18,8 @@ from reference_agents.networks.views import Views
 
 CPU = torch.device("cpu")
 TASK = find_task("cartpole")
-NETWORKS = [(task.name, network) for task in TASKS.values() for network in task.networks]
+SMALL = [task for task in TASKS.values() if task.observation_shape != (4, 80, 80)]  # the others: tests/atari
+NETWORKS = [(task.name, network) for task in SMALL for network in task.networks]
 
 
 def _network(name: str, seeds: tuple[int, ...] = (0, 1, 2), *, task: str = "cartpole") -> ActorCritic:

@@ -131,6 +131,11 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
     def _start_info(self) -> dict[str, Any]:
         return {"lives": self._lives.copy(), "frames": self._frames_before, "reflected": self._reflected.copy()}
 
+    @property
+    def observations(self) -> Pixels:
+        """What every environment shows, (num_envs, 4, 80, 80), a copy."""
+        return self._stacks.frames.copy()
+
     def restart(self, where: Flags) -> Pixels:
         """Abandon some games and begin those environments' next ones; the observations of all."""
         self._begin(where)

@@ -1,0 +1,1 @@
+"""Pong and Breakout for many runs at once."""

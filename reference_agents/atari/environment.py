@@ -1,0 +1,102 @@
+"""The games of all environments of all runs, in one C++ vectoriser; images stay bytes until they are on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reference_agents.environments.vector import Actions, Flags, Observations, Step
+from reference_agents.randomness import FloatArray, Purpose, stream_seeds
+from symcheck.envs.atari.vector import AtariVector
+
+
+class AtariGames:
+    """The games of all runs; each run's games depend on its own seed and actions alone.
+
+    While agents learn, a lost life ends the episode and rewards are signs; what is reported is the score of whole
+    games. Evaluations play whole games for the score.
+
+    Args:
+        game: "pong" or "breakout".
+        seeds: one seed per run.
+        environments: environments of each run.
+        purpose: which stream the games' seeds come from.
+        index: which of several streams of that purpose.
+        symmetrized: whether each game may be played reflected (see `AtariVector`).
+        threads: of the vectoriser; 0 for one per core.
+    """
+
+    observation_shape: tuple[int, ...] = (4, 80, 80)
+    action_numbers: int = 1
+
+    def __init__(
+        self,
+        game: str,
+        seeds: Sequence[int],
+        environments: int,
+        *,
+        purpose: Purpose = Purpose.ENVIRONMENT,
+        index: int = 0,
+        symmetrized: bool = False,
+        threads: int = 0,
+    ) -> None:
+        self._shape = (len(seeds), environments)
+        self._seeds = [one for seed in seeds for one in stream_seeds(seed, purpose, index, environments)]
+        learns = purpose is Purpose.ENVIRONMENT
+        self._games = AtariVector(
+            game,
+            len(self._seeds),
+            symmetrized=symmetrized,
+            clip_rewards=learns,
+            episodic_life=learns,
+            num_threads=threads,
+        )
+
+    def reset(self) -> Observations:
+        """Start every first game; images (runs, environments, 4, 80, 80), uint8."""
+        shown: Observations = self._runs(self._games.reset(seed=self._seeds)[0])
+        return shown
+
+    def restart(self, where: Flags) -> Observations:
+        """Abandon some games and begin new ones; a game cannot stand still while others go on."""
+        shown = self._games.restart(where.reshape(-1)) if where.any() else self._games.observations
+        of_runs: Observations = self._runs(shown)
+        return of_runs
+
+    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+        """Take one action in every environment.
+
+        Raises:
+            NotImplementedError: where some should stand still, which the vectoriser cannot do.
+        """
+        if active is not None and not active.all():
+            raise NotImplementedError("games of one vectoriser cannot stand still while others go on")
+        shown, rewards, terminated, truncated, info = self._games.step(actions.reshape(-1))
+        final = info.get("final_obs", shown)
+        return Step(
+            self._runs(shown),
+            self._runs(final),
+            self._runs(rewards),
+            self._runs(terminated),
+            self._runs(truncated),
+            self._runs(info["score"]),
+            self._runs(info["game_over"]),
+        )
+
+    def random_actions(self, uniforms: FloatArray) -> Actions:
+        """Each action with the same probability."""
+        drawn: Actions = (len(self._games.game.actions) * uniforms[..., 0]).astype(np.int64)
+        return drawn
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later steps depend on."""
+        return self._games.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same seeds; the games being played are played again up to there."""
+        self._games.restore(state)
+
+    def _runs(self, array: Any) -> Any:
+        return array.reshape(*self._shape, *array.shape[1:])
