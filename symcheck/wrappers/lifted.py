@@ -1,0 +1,101 @@
+"""Networks of a quotient, lifted: what an agent trained on `Quotient` computes on the environment's own observations.
+
+    f_lifted(s) = average over the elements g that lead s to its representative r of K_g^-1 f(r).
+
+It is equivariant whatever f is: for h in the group, g leads s to r exactly when g h^-1 leads L_h s to r.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+from symcheck.errors import SpecError
+from symcheck.symmetry.symmetry import Symmetry
+from symcheck.wrappers.orbit import Elements, leading
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]) -> nn.Module:
+    """The network that a policy learned on `Quotient(env, symmetry)` is on `env`.
+
+    Outputs as wide as the action vector are mapped back, outputs of width one are left as they are; with several
+    outputs each goes by its own width.
+
+    Args:
+        net: takes observations (n, ...) of the quotient; returns action vectors (n, A), values (n, 1), or a tuple of
+            them, or a distribution's logits.
+        symmetry: the quotient's; its actions are data on a vector.
+        env: the environment, with or without the wrapper; its spaces are used.
+
+    Returns:
+        A module of observations of the environment, for acting and for `verify_net`: no gradient passes through it.
+
+    Raises:
+        SpecError: the symmetry does not fit, its actions are not data, or an output is of another width.
+
+    Example:
+        >>> import gymnasium, torch, symcheck as sc
+        >>> mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
+        >>> lifted = lifted_network(torch.nn.Linear(4, 2), mirror, env=gymnasium.make("CartPole-v1"))
+        >>> s = torch.rand(5, 4)
+        >>> bool((lifted(-s) == lifted(s).flip(1)).all())
+        True
+    """
+    import torch
+
+    bound = symmetry.bind(env.observation_space, env.action_space)
+    elements = Elements(bound)
+    width = symmetry.action_representation.dim
+    group = symmetry.group
+    back = [torch.tensor(symmetry.action_representation.matrix(~g), dtype=torch.float64) for g in group.elements()]
+
+    class Lifted(torch.nn.Module):
+        """See `lifted_network`."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net
+
+        @torch.no_grad()
+        def forward(self, observations: Tensor) -> Any:
+            given = observations.cpu().numpy()
+            images = [np.asarray(bound.observation_batch(word, given)) for word in elements.words]
+            alive = leading(images, len(given))
+            total: list[Tensor] | None = None
+            for element in np.flatnonzero(alive.any(axis=1)):
+                rows = torch.as_tensor(np.flatnonzero(alive[element]))
+                seen = torch.as_tensor(np.ascontiguousarray(images[element][rows.numpy()])).to(observations)
+                answers = self.net(seen)
+                parts = list(answers) if isinstance(answers, tuple) else [answers]
+                moved = [_moved(part, back[element], width) for part in parts]
+                if total is None:
+                    total = [part.new_zeros((len(given), *part.shape[1:])) for part in moved]
+                for whole, part in zip(total, moved, strict=True):
+                    whole.index_add_(0, rows, part)
+                several = isinstance(answers, tuple)
+            count = torch.as_tensor(alive.sum(axis=0)).to(observations)
+            outputs = [_divided(whole, count) for whole in total or []]
+            return tuple(outputs) if several else outputs[0]
+
+    return Lifted()
+
+
+def _moved(output: Tensor, back: Tensor, width: int) -> Tensor:
+    if output.ndim == 2 and output.shape[1] == width:
+        return output @ back.to(output).T
+    if output.ndim <= 2 and output.shape[1:].numel() == 1:
+        return output
+    raise SpecError(
+        f"expected outputs of {width} (action) or 1 (invariant) components, got shape {tuple(output.shape)}.",
+        where="lifted_network",
+        remedy="Lift a module that returns the action vector and the value only.",
+    )
+
+
+def _divided(total: Tensor, count: Tensor) -> Tensor:
+    return total / count.reshape(-1, *[1] * (total.ndim - 1)).to(total)

@@ -1,0 +1,102 @@
+"""Orbits of observations: one representative each, and the elements that lead to it.
+
+The representative is the image that comes last in lexicographic order: the first component is made as large as it can
+be, then the second, and so on. All observations of an orbit have the same images, hence the same representative. An
+observation that some elements leave as it is has several elements that lead there; they are all found, because a
+policy that is to be equivariant must not prefer one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import SpecError
+from symcheck.symmetry.bound import BoundSymmetry
+
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Word: TypeAlias = tuple[int, ...]
+MOST_ELEMENTS = 10_000
+"""Every observation is mapped by every element: beyond this a single step takes a tenth of a second and more."""
+
+
+class Elements:
+    """The elements of a symmetry's group as words, with their inverses.
+
+    Attributes:
+        words: a word of each element, the identity first.
+        inverses: a word of each element's inverse.
+        names: readable names.
+    """
+
+    def __init__(self, bound: BoundSymmetry) -> None:
+        group = bound.group
+        if group.order > MOST_ELEMENTS:
+            raise SpecError(
+                f"{group.name} has {group.order:,} elements; every observation is mapped by all of them, at most "
+                f"{MOST_ELEMENTS:,}.",
+                where="symmetry",
+                remedy="Give a symmetry of a subgroup.",
+            )
+        elements = group.elements()
+        self.words: tuple[Word, ...] = tuple(group.word(g) for g in elements)
+        self.inverses: tuple[Word, ...] = tuple(group.word(~g) for g in elements)
+        self.names: tuple[str, ...] = tuple(group.element_name(g) for g in elements)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def leading(images: Sequence[Any], count: int) -> Bools:
+    """Which elements lead to the representative.
+
+    Args:
+        images: for each element the images of `count` observations, stacked, or as lists of structured values.
+        count: how many observations.
+
+    Returns:
+        Shape (elements, count): True where the image is the representative. Several in a column where elements of the
+        group leave the observation as it is.
+
+    Cost: elements times components, until one image leads.
+    """
+    flat = np.stack([_flattened(image, count) for image in images])
+    tolerance = _tolerance(flat)
+    alive = np.ones(flat.shape[:2], dtype=np.bool_)
+    differing = np.flatnonzero((flat != flat[0]).any(axis=(0, 1)))
+    for component in differing:
+        if (alive.sum(axis=0) == 1).all():
+            break
+        values = flat[:, :, component]
+        largest = np.where(alive, values, -np.inf).max(axis=0)
+        alive &= ~(values < largest - tolerance)  # NaN leads: it is nowhere smaller
+    return alive
+
+
+def _flattened(image: Any, count: int) -> npt.NDArray[np.float64]:
+    """Stacked values as rows of numbers; structured ones by their leaves, in the order of their keys."""
+    if isinstance(image, np.ndarray) and image.dtype != object:
+        return image.reshape(count, -1).astype(np.float64)
+    return np.stack([np.concatenate(_leaves(one)) for one in image])
+
+
+def _leaves(value: Any) -> list[npt.NDArray[np.float64]]:
+    if isinstance(value, Mapping):
+        return [leaf for key in sorted(value, key=str) for leaf in _leaves(value[key])]
+    if isinstance(value, tuple | list):
+        return [leaf for one in value for leaf in _leaves(one)]
+    return [np.asarray(value, dtype=np.float64).reshape(-1)]
+
+
+def _tolerance(flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Components that differ by rounding are equal: 64 units of float32 at the observation's own scale.
+
+    Signed permutations copy numbers and need none of it; a product with a matrix in float32 leaves a few units.
+    """
+    exact = (np.sort(np.abs(flat), axis=2) == np.sort(np.abs(flat[:1]), axis=2)).all()
+    scale = np.abs(np.where(np.isfinite(flat), flat, 0.0)).max(axis=(0, 2), initial=0.0)
+    result: npt.NDArray[np.float64] = scale * (0.0 if exact else 64 * float(np.finfo(np.float32).eps))
+    return result

@@ -1,0 +1,85 @@
+"""`Quotient`: the agent sees one representative of each orbit, its actions are mapped back.
+
+The agent is in state r = L_g s, where g leads s to the representative of its orbit, and chooses a; the environment
+receives K_{g^-1}^r a. What the agent learns is a policy of the smaller MDP of orbits; the policy of the environment is
+its lifting, and equivariant under the group whatever the agent does. Where several elements lead to the representative
+(the pole upright in the middle: its mirror image is itself) one of them is drawn, each with the same probability:
+otherwise the lifted policy would break the symmetry there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from symcheck.symmetry.symmetry import Symmetry
+from symcheck.wrappers.orbit import Elements, leading
+from symcheck.wrappers.randomness import Dice
+from symcheck.wrappers.spaces import bind, image_space
+
+
+class Quotient(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment whose observations are orbit representatives.
+
+    Every agent library can train on it; at run time the same wrapper makes the trained agent's policy equivariant. The
+    environment must have the symmetry: `symcheck.verify_env(env, symmetry)` says whether it has.
+
+    Args:
+        env: the environment.
+        symmetry: of a group of at most 10,000 elements.
+        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it anew.
+
+    Raises:
+        SpecError: the symmetry does not fit the spaces, or its group is too large.
+
+    Example:
+        >>> import gymnasium, symcheck as sc
+        >>> mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
+        >>> env = Quotient(gymnasium.make("CartPole-v1"), mirror)
+        >>> first, info = env.reset(seed=1)
+        >>> bool(first[0] >= 0), info["group_element"] in ("e", "r")
+        (True, True)
+
+    Source: lifting as in van der Pol et al. 2020, section 2.2, with mass divided evenly over what is the same.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None) -> None:
+        RecordConstructorArgs.__init__(self, symmetry=symmetry)
+        gym.Wrapper.__init__(self, env)
+        self.symmetry = symmetry
+        self._bound = bind(symmetry, env)
+        self._elements = Elements(self._bound)
+        self._dice = Dice(rng)
+        self._shown: Any = None
+        self._element = 0
+        self.observation_space = image_space(self._bound, self._elements.words)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment; the representative of its first observation, and which element led there."""
+        self._dice.seed(seed)
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._show(observation), self._told(info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Map the action back, step, and show the representative of what follows."""
+        inverse = self._elements.inverses[self._element]
+        mapped = self._bound.action(inverse, action, self._shown)
+        observation, reward, terminated, truncated, info = self.env.step(mapped)
+        return self._show(observation), reward, terminated, truncated, self._told(info)
+
+    def _show(self, observation: Any) -> Any:
+        images = [self._bound.observation(word, observation) for word in self._elements.words]
+        alive = leading([_stacked(image) for image in images], 1)[:, 0]
+        self._element = self._dice.among(alive)
+        self._shown = images[self._element]
+        return self._shown
+
+    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+        return {**info, "group_element": self._elements.names[self._element]}
+
+
+def _stacked(image: Any) -> Any:
+    return [image] if isinstance(image, dict | tuple) else np.asarray(image)[None]

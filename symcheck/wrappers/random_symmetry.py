@@ -1,0 +1,71 @@
+"""`RandomSymmetry`: every episode is shown through a group element drawn at random.
+
+In an episode with element g the agent sees x = L_g s, and its action a reaches the environment as K_{g^-1}^x a. An
+agent trained on it meets every state in all its images: augmentation that needs nothing from the learner. The law of
+what the agent sees is symmetric whether or not the environment is, so the environment must have the symmetry:
+otherwise the wrapper is a task of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from symcheck.symmetry.symmetry import Symmetry
+from symcheck.wrappers.orbit import Elements
+from symcheck.wrappers.randomness import Dice
+from symcheck.wrappers.spaces import bind, image_space
+
+
+class RandomSymmetry(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment seen through a random group element, one an episode.
+
+    Args:
+        env: the environment.
+        symmetry: of a group of at most 10,000 elements.
+        rng: draws the elements; `reset(seed=...)` seeds it anew.
+
+    Raises:
+        SpecError: the symmetry does not fit the spaces, or its group is too large.
+
+    Example:
+        >>> import gymnasium, symcheck as sc
+        >>> mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
+        >>> env = RandomSymmetry(gymnasium.make("CartPole-v1"), mirror)
+        >>> sorted({env.reset(seed=seed)[1]["group_element"] for seed in range(20)})
+        ['e', 'r']
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None) -> None:
+        RecordConstructorArgs.__init__(self, symmetry=symmetry)
+        gym.Wrapper.__init__(self, env)
+        self.symmetry = symmetry
+        self._bound = bind(symmetry, env)
+        self._elements = Elements(self._bound)
+        self._dice = Dice(rng)
+        self._shown: Any = None
+        self._element = 0
+        self.observation_space = image_space(self._bound, self._elements.words)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Draw an element for the episode, reset the environment, and show it through the element."""
+        self._dice.seed(seed)
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._element = int(self._dice.below(len(self._elements), 1)[0])
+        return self._show(observation), self._told(info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Map the action back, step, and show what follows through the episode's element."""
+        mapped = self._bound.action(self._elements.inverses[self._element], action, self._shown)
+        observation, reward, terminated, truncated, info = self.env.step(mapped)
+        return self._show(observation), reward, terminated, truncated, self._told(info)
+
+    def _show(self, observation: Any) -> Any:
+        self._shown = self._bound.observation(self._elements.words[self._element], observation)
+        return self._shown
+
+    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+        return {**info, "group_element": self._elements.names[self._element]}

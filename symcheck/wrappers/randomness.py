@@ -1,0 +1,46 @@
+"""The wrappers' own dice: passed in, or seeded with the environment, and never shared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+_STREAM = 0x51A7
+"""Keeps a wrapper's stream apart from an environment's that is seeded with the same number."""
+
+
+class Dice:
+    """Draws of group elements.
+
+    Args:
+        rng: the generator; an unseeded one where None.
+    """
+
+    def __init__(self, rng: np.random.Generator | None) -> None:
+        self._rng = np.random.default_rng() if rng is None else rng
+
+    def seed(self, seed: int | Sequence[int | None] | None) -> None:
+        """Start a new stream, as `reset(seed=...)` asks; None goes on with the present one."""
+        if seed is None:
+            return
+        numbers = [seed] if isinstance(seed, int | np.integer) else [one for one in seed if one is not None]
+        if numbers:
+            self._rng = np.random.default_rng([_STREAM, *(int(one) for one in numbers)])
+
+    def among(self, alive: npt.NDArray[np.bool_]) -> int:
+        """One of the marked places, all equally likely."""
+        places = np.flatnonzero(alive)
+        return int(places[0]) if len(places) == 1 else int(self._rng.choice(places))
+
+    def among_each(self, alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """One marked place of each column, shape (columns,); draws only where there is a choice."""
+        chosen: npt.NDArray[np.int64] = alive.argmax(axis=0).astype(np.int64)
+        for column in np.flatnonzero(alive.sum(axis=0) > 1):
+            chosen[column] = self._rng.choice(np.flatnonzero(alive[:, column]))
+        return chosen
+
+    def below(self, count: int, size: int) -> npt.NDArray[np.int64]:
+        """`size` numbers below `count`."""
+        return self._rng.integers(0, count, size)

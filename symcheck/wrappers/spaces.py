@@ -1,0 +1,86 @@
+"""The space in which mapped observations live: the smallest box that holds all images of the environment's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.errors import SpecError
+from symcheck.symmetry.bound import BoundSymmetry
+
+
+def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.Space[Any]:
+    """The observation space of a wrapper that shows images.
+
+    Args:
+        bound: the symmetry.
+        words: of all its elements.
+
+    Returns:
+        The environment's space where no image leaves it; a wider box where maps are affine and one does.
+    """
+    space = bound.observation_space
+    if not isinstance(space, spaces.Box) or not bound.is_data("observation"):
+        return space
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    lows, highs = [low], [high]
+    for word in words:
+        # An affine map of components takes its extremes over a box at corners; infinite bounds stay infinite.
+        least, most = _extremes(bound, word, low, high)
+        lows.append(least)
+        highs.append(most)
+    wide_low, wide_high = np.min(lows, axis=0), np.max(highs, axis=0)
+    if (wide_low == low).all() and (wide_high == high).all():
+        return space
+    dtype: Any = space.dtype
+    return spaces.Box(wide_low.astype(dtype), wide_high.astype(dtype), space.shape, dtype)
+
+
+def _extremes(bound: BoundSymmetry, word: tuple[int, ...], low: Any, high: Any) -> tuple[Any, Any]:
+    """Bounds of the image of a box under one element, by probing its affine map along every axis."""
+    size = low.size
+    if size > _MOST_PROBED:  # images: operators move pixels, whose bounds are the same everywhere or moved along
+        corners = [bound.observation(word, low), bound.observation(word, high)]
+        return np.minimum(*corners), np.maximum(*corners)
+    zero = np.zeros(low.shape)
+    offset = np.asarray(bound.observation(word, zero), dtype=np.float64).reshape(-1)
+    units = np.eye(size).reshape(size, *low.shape)
+    matrix = np.asarray(bound.observation_batch(word, units), dtype=np.float64).reshape(size, size) - offset
+    ends = np.stack([low.reshape(-1), high.reshape(-1)])
+    with np.errstate(invalid="ignore"):
+        reached = np.where(matrix == 0.0, 0.0, matrix * ends[:, :, None])
+    least = reached.min(axis=0).sum(axis=0) + offset
+    most = reached.max(axis=0).sum(axis=0) + offset
+    return least.reshape(low.shape), most.reshape(low.shape)
+
+
+_MOST_PROBED = 2_000
+
+
+def bind(symmetry: Any, env: Any) -> BoundSymmetry:
+    """Fit a symmetry to an environment's single spaces.
+
+    Args:
+        symmetry: the symmetry.
+        env: an environment or a vector environment.
+
+    Returns:
+        The symmetry as maps.
+
+    Raises:
+        SpecError: not a symmetry, or it does not fit.
+    """
+    if not hasattr(symmetry, "bind"):
+        raise SpecError(
+            f"expected a Symmetry, got {type(symmetry).__name__}.",
+            where="symmetry",
+            remedy="symcheck.Symmetry(name, group, observation=[...], action=[...]).",
+        )
+    observation = getattr(env, "single_observation_space", env.observation_space)
+    action = getattr(env, "single_action_space", env.action_space)
+    bound: BoundSymmetry = symmetry.bind(observation, action)
+    return bound

@@ -1,0 +1,192 @@
+"""The same two wrappers for vector environments, in any of Gymnasium's autoreset modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from symcheck.symmetry.symmetry import Symmetry
+from symcheck.wrappers.orbit import Elements, leading
+from symcheck.wrappers.randomness import Dice
+from symcheck.wrappers.spaces import bind, image_space
+
+_STACKED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+class _SymmetryVectorWrapper(VectorWrapper):
+    """Shows each environment's observation through an element, and maps its action back through the inverse."""
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], symmetry: Symmetry, rng: np.random.Generator | None) -> None:
+        super().__init__(env)
+        self.symmetry = symmetry
+        self._bound = bind(symmetry, env)
+        self._elements = Elements(self._bound)
+        self._dice = Dice(rng)
+        self._chosen: npt.NDArray[np.int64] = np.zeros(self.num_envs, dtype=np.int64)
+        self._shown: Any = None
+        self._ended: npt.NDArray[np.bool_] = np.zeros(self.num_envs, dtype=np.bool_)
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.single_observation_space = image_space(self._bound, self._elements.words)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset all environments, or those of `options["reset_mask"]`, and show what they begin with."""
+        self._dice.seed(seed)
+        fresh = np.ones(self.num_envs, dtype=np.bool_)
+        if options is not None and "reset_mask" in options:
+            fresh = np.asarray(options["reset_mask"], dtype=np.bool_)
+        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken too
+        self._ended &= ~fresh
+        return self._show(observations, fresh), self._told(infos)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Map every action back, step, and show what follows."""
+        observations, rewards, terminations, truncations, infos = self.env.step(self._mapped_back(actions))
+        ended = np.asarray(terminations | truncations)
+        if self._mode == AutoresetMode.SAME_STEP:
+            infos = self._with_final(infos)
+            fresh = ended
+        else:
+            fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else np.zeros_like(ended)
+        shown = self._show(observations, fresh)
+        self._ended = ended
+        return shown, rewards, terminations, truncations, self._told(infos)
+
+    def _choose(self, observations: Any, fresh: npt.NDArray[np.bool_]) -> None:
+        """Set the element of each environment; `fresh` ones have just begun an episode."""
+        raise NotImplementedError
+
+    def _show(self, observations: Any, fresh: npt.NDArray[np.bool_]) -> Any:
+        singles = self._split(observations, self.env.single_observation_space)
+        self._choose(singles, fresh)
+        self._shown = self._through(singles, self._elements.words)
+        return self._joined(self._shown, self.single_observation_space)
+
+    def _through(self, values: Any, words: tuple[tuple[int, ...], ...]) -> Any:
+        """Each observation through its own element."""
+        result: Any = np.array(values) if isinstance(values, np.ndarray) else list(values)
+        for element in np.unique(self._chosen):
+            rows = np.flatnonzero(self._chosen == element)
+            image = self._bound.observation_batch(words[element], _rows(values, rows))
+            _put(result, rows, image)
+        return result
+
+    def _mapped_back(self, actions: Any) -> Any:
+        singles = self._split(actions, self.env.single_action_space)
+        result: Any = np.array(singles) if isinstance(singles, np.ndarray) else list(singles)
+        for element in np.unique(self._chosen):
+            rows = np.flatnonzero(self._chosen == element)
+            inverse = self._elements.inverses[element]
+            image = self._bound.action_batch(inverse, _rows(singles, rows), _rows(self._shown, rows))
+            _put(result, rows, image)
+        return self._joined(result, self.env.single_action_space)
+
+    def _with_final(self, infos: dict[str, Any]) -> dict[str, Any]:
+        """The last observations of episodes that ended in this step, through the elements of those episodes."""
+        if "final_obs" not in infos:
+            return infos
+        final = np.array(infos["final_obs"], dtype=object)
+        for row in np.flatnonzero(infos["_final_obs"]):
+            word = self._elements.words[self._final_element(int(row), final[row])]
+            final[row] = self._bound.observation(word, final[row])
+        return {**infos, "final_obs": final}
+
+    def _final_element(self, row: int, observation: Any) -> int:
+        return int(self._chosen[row])
+
+    def _told(self, infos: dict[str, Any]) -> dict[str, Any]:
+        names = np.array([self._elements.names[element] for element in self._chosen], dtype=object)
+        return {**infos, "group_element": names, "_group_element": np.ones(self.num_envs, dtype=np.bool_)}
+
+    def _split(self, values: Any, space: gym.Space[Any]) -> Any:
+        if isinstance(space, _STACKED):
+            return np.asarray(values)
+        return list(iterate(batch_space(space, self.num_envs), values))
+
+    def _joined(self, values: Any, space: gym.Space[Any]) -> Any:
+        if isinstance(space, _STACKED):
+            return values
+        empty: Any = create_empty_array(space, self.num_envs)
+        return concatenate(space, values, empty)
+
+
+class VectorRandomSymmetry(_SymmetryVectorWrapper):
+    """A vector environment seen through random group elements, one an episode of each environment.
+
+    Args:
+        env: the vector environment.
+        symmetry: of a group of at most 10,000 elements.
+        rng: draws the elements; `reset(seed=...)` seeds it anew.
+
+    Raises:
+        SpecError: the symmetry does not fit the spaces, or its group is too large.
+
+    Example:
+        >>> import gymnasium, symcheck as sc
+        >>> mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
+        >>> envs = VectorRandomSymmetry(gymnasium.make_vec("CartPole-v1", 8), mirror)
+        >>> envs.reset(seed=0)[0].shape
+        (8, 4)
+    """
+
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None
+    ) -> None:
+        super().__init__(env, symmetry, rng)
+
+    def _choose(self, observations: Any, fresh: npt.NDArray[np.bool_]) -> None:
+        self._chosen[fresh] = self._dice.below(len(self._elements), int(fresh.sum()))
+
+
+class VectorQuotient(_SymmetryVectorWrapper):
+    """A vector environment whose observations are orbit representatives; see `Quotient`.
+
+    Args:
+        env: the vector environment.
+        symmetry: of a group of at most 10,000 elements.
+        rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it anew.
+
+    Raises:
+        SpecError: the symmetry does not fit the spaces, or its group is too large.
+
+    Example:
+        >>> import gymnasium, symcheck as sc
+        >>> mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
+        >>> envs = VectorQuotient(gymnasium.make_vec("CartPole-v1", 8), mirror)
+        >>> bool((envs.reset(seed=0)[0][:, 0] >= 0).all())
+        True
+    """
+
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None
+    ) -> None:
+        super().__init__(env, symmetry, rng)
+
+    def _choose(self, observations: Any, fresh: npt.NDArray[np.bool_]) -> None:
+        images = [self._bound.observation_batch(word, observations) for word in self._elements.words]
+        self._chosen = self._dice.among_each(leading(images, self.num_envs))
+
+    def _final_element(self, row: int, observation: Any) -> int:
+        single = [observation] if isinstance(observation, dict | tuple) else np.asarray(observation)[None]
+        images = [self._bound.observation_batch(word, single) for word in self._elements.words]
+        return self._dice.among(leading(images, 1)[:, 0])
+
+
+def _rows(values: Any, rows: npt.NDArray[np.int64]) -> Any:
+    return values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows]
+
+
+def _put(result: Any, rows: npt.NDArray[np.int64], images: Any) -> None:
+    if isinstance(result, np.ndarray):
+        result[rows] = images
+    else:
+        for row, image in zip(rows, images, strict=True):
+            result[row] = image
