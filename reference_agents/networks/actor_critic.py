@@ -22,6 +22,7 @@ from reference_agents.networks.blocks import (
 )
 from reference_agents.networks.layers import Expansion, Lifting, StackedLinear
 from reference_agents.networks.parameters import StackedParameters
+from reference_agents.networks.planar import PlanarConvRelu, PlanarFlatten
 from reference_agents.networks.plans import (
     DEVIATION,
     MASKED_LOGIT,
@@ -59,7 +60,9 @@ class ActorCritic:
                     if initial is not None:
                         values[f"{layer.name}.{part}"][run] = torch.as_tensor(initial, dtype=torch.float32)
         *trunk, self._policy, self._value = (StackedLinear(layer, values, gradients, device) for layer in plan.layers)
-        self._blocks, self._built = _blocks(plan, trunk, device)
+        # Without a pool the image is large: see `planar`. A GPU has the bandwidth for all windows at once.
+        self._planar = device.type == "cpu" and any(isinstance(layer, FlattenPlan) for layer in plan.trunk)
+        self._blocks, self._built = _blocks(plan, trunk, device, planar=self._planar)
         self._deviation = None if plan.deviation_basis is None else Expansion(plan.deviation_basis, device)
         self._deviation_value, self._deviation_gradient = values.get(DEVIATION), gradients.get(DEVIATION)
         self._mask = None
@@ -88,7 +91,8 @@ class ActorCritic:
             observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
             keep: whether `backward` will be called for this batch.
         """
-        x = observations.permute(0, 1, 3, 4, 2) if self.plan.takes_images else observations
+        images_last = self.plan.takes_images and not self._planar
+        x = observations.permute(0, 1, 3, 4, 2) if images_last else observations
         if self.plan.input_scale != 1.0:
             x = x * self.plan.input_scale
         elif not x.is_floating_point():
@@ -132,14 +136,14 @@ class ActorCritic:
                 d_x = self._blocks[depth].backward(self._tapes[depth], d_x, to_input=depth > 0)
 
 
-def _pool(plan: PoolPlan) -> Block:
+def _pool(plan: PoolPlan, *, planar: bool) -> Block:
     if isinstance(plan, FlattenPlan):
-        return Flatten()
+        return PlanarFlatten() if planar else Flatten()
     return GlobalMaxPool() if isinstance(plan, GlobalMaxPoolPlan) else GlobalAveragePool()
 
 
 def _blocks(
-    plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device
+    plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device, *, planar: bool
 ) -> tuple[list[Block], list[StackedLinear]]:
     """The hidden layers, and those of them whose matrices must be built after every change of the parameters."""
     remaining = iter(layers)
@@ -147,7 +151,7 @@ def _blocks(
     built: list[StackedLinear] = []
     for hidden in plan.trunk:
         if isinstance(hidden, PoolPlan):
-            blocks.append(_pool(hidden))
+            blocks.append(_pool(hidden, planar=planar))
             continue
         layer = next(remaining)
         lifting = Lifting.of(hidden, device) if isinstance(hidden, LinearPlan) else None
@@ -156,7 +160,8 @@ def _blocks(
             continue
         built.append(layer)
         if isinstance(hidden, ConvPlan):
-            blocks.append(ConvRelu(layer, kernel=hidden.kernel, stride=hidden.stride))
+            block = PlanarConvRelu if planar else ConvRelu
+            blocks.append(block(layer, kernel=hidden.kernel, stride=hidden.stride))
         else:
             blocks.append(LinearRelu(layer))
     return blocks, built

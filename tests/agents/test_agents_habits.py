@@ -95,7 +95,7 @@ def test_the_returns_of_training_episodes_are_those_that_ended_since_the_last_lo
     finished = FinishedEpisodes(runs=2, environments=2)
     finished.add(np.array([[1.0, 2.0], [5.0, 5.0]], np.float32), np.array([[False, True], [False, False]]))
     assert finished.take().tolist()[0] == 2.0
-    assert np.isnan(finished.take()).all()
+    assert np.array_equal(finished.take(), [2.0, np.nan], equal_nan=True)
     finished.add(np.array([[1.0, 4.0], [5.0, 5.0]], np.float32), np.ones((2, 2), bool))
     assert finished.take().tolist() == [(2.0 + 4.0) / 2, 10.0]
 
