@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from symcheck.engine.environments.coordinates import Vector, finite
+from symcheck.engine.environments.coordinates import Vector, finite, scalar_coordinate
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.pool import Pool
 from symcheck.engine.environments.stepper import Step, Stepper
@@ -90,9 +90,9 @@ def _agreement(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _NOISE_FLOAT32 if single else _NOISE_FLOAT64
     scale = 1.0 + finite(np.abs(one))
-    rewards = np.array([abs(a.reward - b.reward) for a, b in zip(first, second, strict=True)])
-    rewards = np.where(np.isnan(rewards), 0.0, rewards)
-    sizes = 1.0 + np.abs([step.reward for step in first])
+    paid, again = (np.array([[step.reward] for step in steps]) for steps in (first, second))
+    rewards = scalar_coordinate("reward", epsilon=0.0).residual(paid, again)
+    sizes = 1.0 + finite(np.abs(paid))
     ended = all(a.terminated == b.terminated for a, b in zip(first, second, strict=True))
     # Whole numbers have no rounding: any difference counts.
     limit = np.where(coordinates.epsilon > 0, allowed, 0.0)
@@ -132,7 +132,7 @@ def _repeating(first: list[Step], second: list[Step]) -> frozenset[Part]:
     """The parts that agree exactly under two seeds."""
     pairs = list(zip(first, second, strict=True))
     found: set[Part] = set()
-    if all(a.reward == b.reward for a, b in pairs):
+    if all(a.reward == b.reward or (np.isnan(a.reward) and np.isnan(b.reward)) for a, b in pairs):
         found.add("reward")
     if all(a.terminated == b.terminated for a, b in pairs):
         found.add("termination")
@@ -204,6 +204,7 @@ def _mismatch(stepper: Stepper, reached: Step, again: Step, typical: Vector) -> 
     scale = 1.0 + typical + finite(np.abs(reached.flat))
     if (~(gap <= allowed * scale)).any():
         return coordinates.names[int(np.argmax(gap / scale))]
-    if abs(again.reward - reached.reward) > allowed * (1 + abs(again.reward)):
+    gap = scalar_coordinate("reward", epsilon=0.0).residual(np.array([reached.reward]), np.array([again.reward]))
+    if gap[0] > allowed * (1 + float(finite(np.abs(np.array(again.reward))))):
         return "reward"
     return "" if again.terminated == reached.terminated else "terminated"

@@ -261,7 +261,8 @@ def _order_of_action(pairs: Pairs, case: Case) -> int:
     word = case.word[0]
     for order in range(1, 25):
         image = pairs.bound.action((word,) * order, action, obs)
-        if np.allclose(np.asarray(image, dtype=float), np.asarray(action, dtype=float)):
+        flatten = pairs.stepper.action_codec.flatten
+        if np.allclose(flatten(image), flatten(action), equal_nan=True):
             return order
     return 0
 
@@ -298,8 +299,9 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[str, AlteredSy
 def _affine(matrix: Vector, offset: Vector) -> Callable[[Any], Any]:
     def apply(value: Any) -> Any:
         array = np.asarray(value)
-        image = (matrix @ array.reshape(-1).astype(np.float64) + offset).reshape(array.shape)
-        return image.astype(array.dtype)
+        with np.errstate(invalid="ignore"):  # readings may be infinite
+            image = (matrix @ array.reshape(-1).astype(np.float64) + offset).reshape(array.shape)
+            return image.astype(array.dtype)
 
     return apply
 

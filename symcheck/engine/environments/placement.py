@@ -255,7 +255,11 @@ def _in_form(state: Any, form: Any) -> Any:
 
 
 def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
-    """A value with every float moved by some units in the last place; None where it holds no floats."""
+    """A value with its floats moved by some units in the last place; None where it holds no floats.
+
+    Whole numbers stay: a clock, a flag or a cell in a float is counted, not measured, and zero has no rounding either.
+    What differs between a whole number and its exact image differs by the environment's own rule.
+    """
     leaves: list[npt.NDArray[Any]] = []
     shape = _opened(value, leaves)
     if not leaves:
@@ -266,7 +270,7 @@ def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
         toward = np.where(rising, np.inf, -np.inf).astype(leaf.dtype)
         for _ in range(units):
             leaf = np.nextafter(leaf, toward)
-        leaves[k] = leaf
+        leaves[k] = np.where(leaves[k] == np.round(leaves[k]), leaves[k], leaf)
     return _closed(shape, iter(leaves))
 
 

@@ -170,7 +170,7 @@ def _failed(
     causes = [*_centre(pairs, sample, j, coordinates), *_exchanged(pairs, sample, coordinates)]
     if order := flattened_order(pairs):
         causes.append(order)
-    others = ", ".join(coordinates.names[i] for i in test.coordinates[:8])
+    others = ", ".join(coordinates.names[i] for i in test.coordinates[:8]) or test.feature
     causes.append(f"the start distribution is not symmetric in {others}; the dynamics are judged on their own")
     text = f"initial: {test.feature} differs under {label}"
     if test.moment == "mean":
