@@ -49,3 +49,8 @@ def test_a_forgotten_last_action_is_named(example, capsys):
     right, wrong = capsys.readouterr().out.splitlines()
     assert right == "augment: a symmetry of C2, usable by layers and by verify-net"
     assert "the last action, observation columns 11 to 18, does not move as the action does" in wrong
+
+
+def test_a_worn_knee_is_found_in_the_model_and_in_simulation(example):
+    pytest.importorskip("mujoco", reason="the extra 'mujoco' is not installed")
+    assert example("robot_mirror").main(samples=300) == {"walker": (0, "passed"), "worn walker": (1, "failed")}
