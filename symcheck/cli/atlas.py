@@ -2,35 +2,136 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from symcheck.cli.exit_codes import reports_mistakes
-from symcheck.errors import TargetError, suggestion
+from symcheck.cli.exit_codes import ExitCode, reports_mistakes
+from symcheck.errors import MissingExtraError, OptionError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from symcheck.api.atlas_check import Reproduction
+    from symcheck.envs.atlas import AtlasEntry
 
 
 @reports_mistakes
 def command(
-    env_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments; all when left out.")
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or entries; all when left out.")
     ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Verify the entries again, with every seed.")] = False,
+    seeds: Annotated[int, typer.Option(help="How many seeds --check uses: 0, 1, ...")] = 3,
+    write: Annotated[Path | None, typer.Option(help="Write the atlas as a Markdown page to this file.")] = None,
 ) -> None:
-    """Print what is recorded for the known environments: symmetry, verdict, and why."""
-    from rich.console import Console
-    from rich.text import Text
+    """Print what is recorded for the known environments, or verify it again.
 
+    Exit codes of --check: 0 everything is as recorded, 1 something is not, 2 unusable input or nothing could be
+    checked, 3 some entries need an extra that is not installed.
+
+    Example: symcheck atlas CartPole-v1 --check
+    """
     from symcheck.envs import atlas
 
-    entries = atlas.entries()
-    known = sorted({env_id for entry in entries for env_id in entry.environments})
-    for env_id in env_ids or ():
-        if env_id not in known:
-            raise TargetError(f"the atlas has no entry for {env_id!r}.", where="ID", remedy=suggestion(env_id, known))
-    console = Console(highlight=False)
+    if seeds < 1:
+        raise OptionError(f"expected 1 seed or more, got {seeds}.", where="--seeds")
+    chosen = atlas.selected(tuple(names or ()))
+    if write is not None:
+        _write(write, chosen)
+    elif check:
+        raise typer.Exit(_check(chosen, range(seeds)))
+    else:
+        _print(chosen)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _write(path: Path, entries: tuple[AtlasEntry, ...]) -> None:
+    from symcheck.api.report import write_text
+    from symcheck.envs.atlas_page import render_page
+
+    write_text(path, render_page(entries))
+    typer.echo(f"written: {path}")
+
+
+def _print(entries: Iterable[AtlasEntry]) -> None:
+    from rich.text import Text
+
+    console = _console()
     for entry in entries:
-        if env_ids and not set(env_ids) & set(entry.environments):
-            continue
         claimed = "claimed" if entry.claim else "recorded, not claimed"
-        console.print(Text(f"{entry.name}  {entry.verdict}, {claimed}", style="bold"), soft_wrap=True)
-        console.print(Text(f"  {', '.join(entry.environments)}: {entry.why}"), soft_wrap=True)
+        head = f"{entry.name}  {entry.verdict}, {entry.kind}, {claimed}"
+        console.print(Text(head, style="bold"), soft_wrap=True)
+        console.print(Text(f"  {', '.join(entry.environments)} under {entry.group}: {entry.why}"), soft_wrap=True)
+        for line in details(entry):
+            console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def details(entry: AtlasEntry) -> list[str]:
+    """What fails, by how much, where and why, one line each; nothing for what holds everywhere.
+
+    Args:
+        entry: of the atlas.
+
+    Returns:
+        Lines of text.
+    """
+    lines = []
+    if entry.fails:
+        sized = [f"{name} ({entry.size[name]:.1e})" if name in entry.size else name for name in entry.fails]
+        lines.append(f"fails: {', '.join(sized)}")
+    if entry.subgroup:
+        lines.append(f"what holds: {entry.subgroup}")
+    if entry.region:
+        lines.append(f"where: {entry.region}")
+    lines += [f"breaks it: {text}" for text in entry.breaks]
+    if not entry.installed:
+        lines.append(f"cannot be checked here: {entry.install_line}")
+    return lines
+
+
+def _check(entries: tuple[AtlasEntry, ...], seeds: range) -> ExitCode:
+    from symcheck.api.atlas_check import check_entries
+
+    ready = [entry for entry in entries if entry.installed]
+    missing = [entry for entry in entries if not entry.installed]
+    if not ready:
+        raise MissingExtraError(missing[0].needs, needed_for=f"checking {missing[0].name}")
+    console = _console()
+    found = []
+    for one in check_entries(ready, seeds=seeds):
+        found.append(one)
+        _show(console, one)
+    for entry in missing:
+        console.print(f"not checked  {entry.name}: {entry.install_line}", soft_wrap=True, markup=False)
+    return _summary(console, found, len(missing))
+
+
+def _show(console: Console, one: Reproduction) -> None:
+    state = "interrupted" if one.interrupted else "differs" if one.problems else "as recorded"
+    line = f"{state:<12} {one.entry.name}  {one.env_id}, seed {one.seed}: {one.verdict} ({one.seconds:.1f} s)"
+    console.print(line, soft_wrap=True, markup=False, style="bold red" if one.problems else None)
+    for problem in one.problems:
+        console.print(f"             {problem}", soft_wrap=True, markup=False)
+
+
+def _summary(console: Console, found: list[Reproduction], missing: int) -> ExitCode:
+    differing = [one for one in found if one.problems]
+    entries = {one.entry.name for one in found}
+    said = f"{len(entries)} entries, {len(found)} runs in {sum(one.seconds for one in found):.0f} s"
+    if found and found[-1].interrupted:
+        console.print(f"interrupted after {said}", markup=False)
+        return ExitCode.INTERRUPTED
+    if differing:
+        names = ", ".join(sorted({one.entry.name for one in differing}))
+        console.print(f"{said}; not as recorded: {names}", soft_wrap=True, markup=False)
+        return ExitCode.FAILED
+    console.print(f"{said}; all as recorded" + (f", {missing} entries not checked" if missing else ""), markup=False)
+    return ExitCode.UNDECIDED if missing else ExitCode.GOOD

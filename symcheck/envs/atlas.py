@@ -1,25 +1,46 @@
 """The atlas: what is known about the symmetries of known environments, as data.
 
-One TOML file an entry, under `atlas_data/`: the fields of a SPEC file and, beside them, `env` (the ids it is about),
-`claim` (whether it is claimed to hold, so that `verify-env ID` checks it), `verdict` (what verification finds) and
-`why` (one sentence). Adding an entry is adding a file.
+One TOML file an entry, under `atlas_data/`: the fields of a SPEC file and, beside them,
+
+| field | is |
+|---|---|
+| `env` | the Gymnasium ids it is about |
+| `claim` | whether it is claimed to hold, so that `verify-env ID` checks it |
+| `kind` | "exact", "approximate" (holds up to a size), "partial" (some equations, or some region) or "apparent" (no) |
+| `verdict` | what verification finds |
+| `why` | one sentence: why it holds, or what breaks it |
+| `fails` | the properties that fail; none where left out |
+| `size` | how large the violation is, per failing property, in the property's own unit |
+| `region` | where it holds, or where it breaks |
+| `breaks` | what in the model or the code breaks it, one element a line |
+| `subgroup` | what does hold of a group that does not |
+| `needs` | the extra that its environments need |
+| `samples` | pairs per property for `atlas --check`, where the default would miss a rare region |
+
+A symmetry that data cannot write (a turn of an angle) is a reference, `symmetry = "module:function"`. Adding an entry
+is adding a file.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from symcheck.errors import SpecError, suggestion
+from symcheck.loading import load_attribute
 from symcheck.symmetry.spec import symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
 
 _FOLDER = Path(__file__).parent / "atlas_data"
-_OWN_FIELDS = ("env", "claim", "verdict", "why")
+_REQUIRED = ("env", "claim", "verdict", "why")
+_OPTIONAL = ("kind", "fails", "size", "region", "breaks", "subgroup", "needs", "samples", "symmetry")
+KINDS = ("exact", "approximate", "partial", "apparent")
+_EXTRAS = {"mujoco": "mujoco", "box2d": "Box2D", "minigrid": "minigrid"}  # extra: module that it installs
 
 
 @dataclass(frozen=True)
@@ -33,6 +54,15 @@ class AtlasEntry:
         verdict: the verdict that verification reaches.
         why: one sentence that says why it holds, or what breaks it.
         data: the fields of a SPEC file.
+        kind: "exact", "approximate", "partial" or "apparent".
+        fails: the properties that fail.
+        size: the size of the violation, per failing property.
+        region: where it holds, or where it breaks; "" where that is everywhere.
+        breaks: elements of the model, or lines of the code, that break it.
+        subgroup: what does hold of a group that does not; "" where nothing is known to.
+        needs: the extra that its environments need; "" for none.
+        samples: pairs per property for checking it again; None for the default.
+        reference: "module:function" where data cannot write the symmetry; else "".
     """
 
     name: str
@@ -41,10 +71,39 @@ class AtlasEntry:
     verdict: str
     why: str
     data: Mapping[str, Any]
+    kind: str = "exact"
+    fails: tuple[str, ...] = ()
+    size: Mapping[str, float] = field(default_factory=dict)
+    region: str = ""
+    breaks: tuple[str, ...] = ()
+    subgroup: str = ""
+    needs: str = ""
+    samples: int | None = None
+    reference: str = ""
 
     def symmetry(self) -> Symmetry:
         """The symmetry, built anew."""
-        return symmetry_from_mapping(dict(self.data), f"atlas entry {self.name}")
+        if not self.reference:
+            return symmetry_from_mapping(dict(self.data), f"atlas entry {self.name}")
+        made = load_attribute(self.reference, where=f"atlas entry {self.name}")()
+        if not isinstance(made, Symmetry):
+            raise SpecError(f"{self.reference} made no Symmetry.", where=f"atlas entry {self.name}")
+        return made
+
+    @property
+    def group(self) -> str:
+        """The group's name as the file writes it, or the built symmetry's."""
+        return str(self.data.get("group") or self.symmetry().group.name)
+
+    @property
+    def installed(self) -> bool:
+        """Whether the extra that its environments need is installed here."""
+        return not self.needs or importlib.util.find_spec(_EXTRAS[self.needs]) is not None
+
+    @property
+    def install_line(self) -> str:
+        """How the extra is installed; "" where none is needed."""
+        return f"pip install 'symcheck[{self.needs}]'" if self.needs else ""
 
 
 @functools.cache
@@ -55,7 +114,7 @@ def entries() -> tuple[AtlasEntry, ...]:
         >>> [entry.name for entry in entries() if "CartPole-v1" in entry.environments]
         ['cartpole/mirror']
     """
-    found = (_read(path) for path in _FOLDER.glob("*.toml"))
+    found = (read_entry(path) for path in _FOLDER.glob("*.toml"))
     return tuple(sorted(found, key=lambda entry: entry.name))
 
 
@@ -101,16 +160,82 @@ def entries_for(env_id: str) -> tuple[AtlasEntry, ...]:
     return tuple(found for found in entries() if env_id in found.environments)
 
 
-def _read(path: Path) -> AtlasEntry:
+def selected(names: tuple[str, ...]) -> tuple[AtlasEntry, ...]:
+    """The entries that a user named, by environment id or by entry name; all of them for no name.
+
+    Args:
+        names: for instance ("CartPole-v1", "ant/mirror").
+
+    Returns:
+        The entries, by name.
+
+    Raises:
+        SpecError: a name that is neither; the nearest is suggested.
+
+    Example:
+        >>> [found.name for found in selected(("Acrobot-v1", "pendulum/mirror"))]
+        ['acrobot/mirror', 'pendulum/mirror']
+    """
+    known = {env_id for found in entries() for env_id in found.environments} | {found.name for found in entries()}
+    for name in names:
+        if name not in known:
+            raise SpecError(f"the atlas has no entry for {name!r}.", where="ID", remedy=suggestion(name, known))
+    return tuple(
+        found for found in entries() if not names or found.name in names or set(names) & set(found.environments)
+    )
+
+
+def read_entry(path: Path) -> AtlasEntry:
+    """Read one file of the atlas and check its own fields.
+
+    Args:
+        path: a TOML file.
+
+    Returns:
+        The entry; its symmetry is built when it is asked for.
+
+    Raises:
+        SpecError: a field that is missing or has a value that it cannot have.
+    """
     data = tomllib.loads(path.read_text(encoding="utf-8"))
-    missing = [key for key in ("name", *_OWN_FIELDS) if key not in data]
+    where = f"atlas file {path.name}"
+    missing = [key for key in ("name", *_REQUIRED) if key not in data]
     if missing:
-        raise SpecError(f"is missing {', '.join(missing)}.", where=f"atlas file {path.name}")
+        raise SpecError(f"is missing {', '.join(missing)}.", where=where)
+    own = {key: data.pop(key) for key in (*_REQUIRED, *_OPTIONAL) if key in data}
+    _check(own, where)
     return AtlasEntry(
         data["name"],
-        tuple(data["env"]),
-        bool(data["claim"]),
-        data["verdict"],
-        data["why"],
-        {key: value for key, value in data.items() if key not in _OWN_FIELDS},
+        tuple(own["env"]),
+        bool(own["claim"]),
+        own["verdict"],
+        own["why"],
+        data,
+        own.get("kind", "exact"),
+        tuple(own.get("fails", ())),
+        own.get("size", {}),
+        own.get("region", ""),
+        tuple(own.get("breaks", ())),
+        own.get("subgroup", ""),
+        own.get("needs", ""),
+        own.get("samples"),
+        own.get("symmetry", ""),
     )
+
+
+def _check(own: Mapping[str, Any], where: str) -> None:
+    kind, verdict = own.get("kind", "exact"), own["verdict"]
+    if kind not in KINDS:
+        raise SpecError(f"expected a kind, one of {', '.join(KINDS)}; got {kind!r}.", where=where)
+    if own.get("needs", "") not in ("", *_EXTRAS):
+        raise SpecError(f"needs an extra that does not exist: {own['needs']!r}.", where=where)
+    holds = verdict in ("passed", "proved")
+    if own["claim"] and not (holds and kind == "exact"):
+        raise SpecError(f"claims what is {kind} and {verdict}; only exact symmetries are claimed.", where=where)
+    if holds and own.get("fails"):
+        raise SpecError(f"has the verdict {verdict}, but fails {', '.join(own['fails'])}.", where=where)
+    if verdict == "failed" and not own.get("fails"):
+        raise SpecError("has the verdict failed, but names no property that fails.", where=where)
+    unknown = [name for name in own.get("size", {}) if name not in own.get("fails", ())]
+    if unknown:
+        raise SpecError(f"gives a size for properties that do not fail: {', '.join(unknown)}.", where=where)

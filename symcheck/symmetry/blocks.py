@@ -6,15 +6,16 @@
     history = 3
     map = [{ FL_hip = "-FR_hip", FR_hip = "-FL_hip", FL_knee = "FR_knee", FR_knee = "FL_knee" }]
 
-A block is `size` numbers, or as many as it has `names`, or a grid of `shape` rows and columns; with `history` it holds
-that many frames of them, in the `layout` "frames" (frame after frame) or "components" (all frames of one number, then
-of the next). `map` has one entry per generator: whatever a `Symmetry` takes for a vector, a spatial operator where the
-block is a grid, or names: {name = "-other"} says that component `name` goes to `other` with its sign changed; names
-that are left out stay. Blocks follow one another and must cover the whole vector.
+A block is `size` numbers, or as many as it has `names`, or a grid of `shape` rows and columns (and channels, last);
+with `history` it holds that many frames of them, in the `layout` "frames" (frame after frame) or "components" (all
+frames of one number, then of the next). `map` has one entry per generator: whatever a `Symmetry` takes for a vector, a
+spatial operator where the block is a grid, or names: {name = "-other"} says that component `name` goes to `other` with
+its sign changed; names that are left out stay. Blocks follow one another and must cover the whole vector.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -46,7 +47,7 @@ class Block:
         names: a name for every number of a frame.
         history: how many frames the block holds.
         layout: "frames" or "components": what varies slowest.
-        shape: (rows, columns) where a frame is a grid.
+        shape: (rows, columns) where a frame is a grid; (rows, columns, channels) for images with channels last.
 
     Example:
         >>> Block("velocity", [[1, -1, 1]], size=3, history=2).width
@@ -59,7 +60,7 @@ class Block:
     names: Sequence[str] | None = None
     history: int = 1
     layout: str = "frames"
-    shape: tuple[int, int] | None = None
+    shape: tuple[int, ...] | None = None
 
     @property
     def count(self) -> int:
@@ -67,7 +68,7 @@ class Block:
         if self.names is not None:
             return len(self.names)
         if self.shape is not None:
-            return int(self.shape[0]) * int(self.shape[1])
+            return math.prod(int(side) for side in self.shape)
         return int(self.size or 0)
 
     @property
@@ -80,7 +81,7 @@ class Block:
         if self.names is not None:
             inside = [f"{self.name} {name}" for name in self.names]
         elif self.shape is not None:
-            inside = [f"{self.name}[{i},{j}]" for i in range(self.shape[0]) for j in range(self.shape[1])]
+            inside = [f"{self.name}[{','.join(map(str, place))}]" for place in np.ndindex(*self.shape)]
         else:
             inside = [f"{self.name}[{i}]" for i in range(self.count)]
         if self.history == 1:
@@ -168,9 +169,7 @@ def _check_fields(block: Block, where: str) -> None:
         raise SpecError(f"expected a name, got {block.name!r}.", where=where)
     if block.names is not None and not _are_names(block.names):
         raise SpecError(f"expected names that differ, got {block.names!r}.", where=where)
-    if block.shape is not None and not (
-        isinstance(block.shape, list | tuple) and len(block.shape) == 2 and all(_is_count(side) for side in block.shape)
-    ):
+    if block.shape is not None and not _is_shape(block.shape):
         raise SpecError(f"expected shape = [rows, columns], got {block.shape!r}.", where=where)
     if block.size is not None and not _is_count(block.size):
         raise SpecError(f"expected a size of 1 or more, got {block.size!r}.", where=where)
@@ -188,6 +187,10 @@ def _check_fields(block: Block, where: str) -> None:
             where=where,
             remedy=suggestion(str(block.layout), _LAYOUTS),
         )
+
+
+def _is_shape(shape: Any) -> bool:
+    return isinstance(shape, list | tuple) and len(shape) in (2, 3) and all(_is_count(side) for side in shape)
 
 
 def _are_names(names: Any) -> bool:
@@ -245,13 +248,14 @@ def _on_grid(block: Block, entry: SpatialEntry, where: str) -> AffineEntry:
             where=where,
             remedy="Write shape = [rows, columns].",
         )
-    rows, columns = block.shape
-    source = SPATIAL_OPERATORS[entry.operator](np.arange(rows * columns).reshape(rows, columns))
-    if source.shape != (rows, columns):
-        raise SpecError(f"{entry.operator!r} needs a square grid, the block has {rows}x{columns}.", where=where)
-    index = np.empty(rows * columns, dtype=np.int64)
-    index[source.reshape(-1)] = np.arange(rows * columns)
-    return AffineEntry(index=index, sign=np.ones(rows * columns, dtype=np.int64))
+    numbered = np.arange(block.count).reshape(*block.shape, *([1] if len(block.shape) == 2 else []))
+    source = np.moveaxis(SPATIAL_OPERATORS[entry.operator](np.moveaxis(numbered, -1, 0)), 0, -1)
+    if source.shape != numbered.shape:
+        sides = "x".join(map(str, block.shape[:2]))
+        raise SpecError(f"{entry.operator!r} needs a square grid, the block has {sides}.", where=where)
+    index = np.empty(block.count, dtype=np.int64)
+    index[source.reshape(-1)] = np.arange(block.count)
+    return AffineEntry(index=index, sign=np.ones(block.count, dtype=np.int64))
 
 
 def frame_entry(block: Block, generator: int) -> Entry:

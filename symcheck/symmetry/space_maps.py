@@ -69,16 +69,22 @@ class _Vector:
 
     def one(self, value: Any, context: Any = None) -> Array:
         array = np.asarray(value)
-        if array.size != self._entry.dim:
-            raise SpecError(
-                f"expected a vector of {self._entry.dim} components, got shape {array.shape} ({array.dtype}).",
-                where=self._where,
-            )
+        self._check(array, array.size)
         return self._entry.apply(array.reshape(-1)).reshape(array.shape)
 
     def batch(self, values: Any, contexts: Any = None) -> Array:
         array = np.asarray(values)
+        if not len(array):
+            return array
+        self._check(array[0], array[0].size)
         return self._entry.apply(array.reshape(len(array), -1)).reshape(array.shape)
+
+    def _check(self, array: Array, size: int) -> None:
+        if size != self._entry.dim:
+            raise SpecError(
+                f"expected a vector of {self._entry.dim} components, got shape {array.shape} ({array.dtype}).",
+                where=self._where,
+            )
 
 
 class _Spatial:

@@ -102,6 +102,15 @@ def test_matrices_and_offsets_keep_their_place_in_every_layout():
         assert symmetry.observation[0].apply(value) == pytest.approx(expected, abs=1e-14)
 
 
+def test_an_image_with_channels_last_is_flipped_in_its_first_two_axes():
+    block = Block("image", ["rot90", "flip_lr"], shape=(4, 4, 3))
+    symmetry = Symmetry("m", catalog.dihedral(4), [block], [[0], [0]])
+    image = np.random.default_rng(0).integers(0, 255, (4, 4, 3)).astype(np.uint8)
+    bound = symmetry.bind(spaces.Box(0, 255, (4, 4, 3), np.uint8), spaces.Discrete(1))
+    assert np.array_equal(bound.observation((0,), image), np.rot90(image))
+    assert np.array_equal(bound.observation((1,), image), image[:, ::-1])
+
+
 def test_a_block_may_have_a_callable_of_its_own():
     block = Block("angle", [lambda part: np.pi - part], size=1)
     symmetry = Symmetry("m", catalog.cyclic(2), [block, Block("v", [[-1]], size=1)], [[1, 0]])

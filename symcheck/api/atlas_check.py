@@ -1,0 +1,122 @@
+"""Verifying the atlas again: every entry, with several seeds, against what its file says.
+
+An entry is reproduced when each seed gives its verdict and fails its properties, no more and no fewer, with violations
+of the size it gives up to a factor of ten (sizes are maxima over samples, and depend on what was sampled).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from symcheck.api.verify_env import verify_env
+from symcheck.engine.events import Emit
+from symcheck.envs.atlas import AtlasEntry
+from symcheck.errors import SymcheckError
+
+SEEDS = (0, 1, 2)
+SAMPLES = (
+    2_000  # pairs per property: enough for every entry that does not ask for more (their sizes were found with it)
+)
+_FACTOR = 10.0  # sizes are maxima over samples, and a maximum varies that much from seed to seed
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What one seed found about one entry.
+
+    Attributes:
+        entry: what was checked.
+        env_id: on which environment.
+        seed: with which seed.
+        verdict: the verdict reached; "" where the run ended in an error.
+        fails: the properties that failed.
+        undecided: the properties that stayed undecided.
+        size: the largest residual of each property that failed.
+        seconds: wall time.
+        problems: how this differs from what the file says; empty where it is reproduced.
+        interrupted: whether it was stopped before it was finished.
+    """
+
+    entry: AtlasEntry
+    env_id: str
+    seed: int
+    verdict: str
+    fails: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+    size: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    problems: tuple[str, ...] = ()
+    interrupted: bool = False
+
+
+def check_entries(
+    entries: Iterable[AtlasEntry], *, seeds: Sequence[int] = SEEDS, emit: Emit | None = None
+) -> Iterator[Reproduction]:
+    """Verify entries again, one result after the other.
+
+    Args:
+        entries: those whose extra is installed.
+        seeds: of the runs.
+        emit: receives the events of every run.
+
+    Yields:
+        One reproduction per entry, environment and seed; the last one is `interrupted` after a Ctrl-C.
+
+    Example:
+        >>> from symcheck.envs import atlas
+        >>> [one.problems for one in check_entries([atlas.entry("cartpole/mirror")], seeds=[0])]
+        [(), ()]
+    """
+    for entry in entries:
+        for env_id in entry.environments:
+            for seed in seeds:
+                found = check_entry(entry, env_id, seed, emit=emit)
+                yield found
+                if found.interrupted:
+                    return
+
+
+def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None = None) -> Reproduction:
+    """Verify one entry on one environment with one seed.
+
+    Args:
+        entry: what is claimed, or known to break.
+        env_id: one of its environments.
+        seed: of the run.
+        emit: receives the run's events.
+
+    Returns:
+        What was found, and how it differs from the file.
+    """
+    started = time.monotonic()
+    try:
+        report = verify_env(env_id, entry.symmetry(), samples=entry.samples or SAMPLES, seed=seed, emit=emit)
+    except SymcheckError as error:
+        problem = f"the run ended in an error: {error}"
+        return Reproduction(entry, env_id, seed, "", seconds=time.monotonic() - started, problems=(problem,))
+    result = report.results[0]
+    fails = tuple(one.name for one in result.properties if one.verdict == "failed")
+    undecided = tuple(one.name for one in result.properties if one.verdict == "undecided")
+    size = {one.name: float(one.max_residual or 0.0) for one in result.properties if one.verdict == "failed"}
+    seconds = time.monotonic() - started
+    problems = () if result.interrupted else tuple(_problems(entry, result.verdict, fails, size))
+    return Reproduction(
+        entry, env_id, seed, result.verdict, fails, undecided, size, seconds, problems, result.interrupted
+    )
+
+
+def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Mapping[str, float]) -> Iterator[str]:
+    if verdict != entry.verdict:
+        yield f"the verdict is {verdict}, recorded is {entry.verdict}"
+    more = [name for name in fails if name not in entry.fails]
+    fewer = [name for name in entry.fails if name not in fails]
+    if more:
+        yield f"{', '.join(more)} failed, which is not recorded"
+    if fewer:
+        yield f"{', '.join(fewer)} did not fail, which is recorded"
+    for name, recorded in entry.size.items():
+        found = size.get(name)
+        if found is not None and not recorded / _FACTOR <= found <= recorded * _FACTOR:
+            yield f"{name} is violated by {found:.2g}, recorded is {recorded:.2g}"

@@ -1,0 +1,47 @@
+"""Symmetries of the atlas that data cannot write, because a turn of an angle is no linear map of the angle."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+
+def reacher_quarter_turn() -> Symmetry:
+    """Reacher turned by a quarter about its root: joint0 advances by pi/2, the target turns, torques stay.
+
+    Returns:
+        The symmetry, under C4.
+
+    Example:
+        >>> reacher_quarter_turn().group.name
+        'C4'
+    """
+    # cos goes to the place of sin, sin to that of -cos; the second joint stays; target and fingertip turn.
+    images = ["+3", "+2", "-1", "+4", "+6", "-5", "+7", "+8", "+10", "-9"]
+    return Symmetry(
+        "reacher/quarter-turn",
+        catalog.cyclic(4),
+        observation=[images],
+        action=[["+1", "+2"]],
+        state=[_quarter_turn],
+    )
+
+
+def _quarter_turn(state: Any) -> Any:
+    """(joint0, joint1, target x, target y and their velocities) -> turned; four quarters return every angle exactly.
+
+    Angles within a full turn are moved on cyclically, so that the map is of order 4 on the real line too.
+    """
+    image = np.array(state, dtype=np.float64)
+    full = 2 * math.pi
+    turns = math.floor((image[0] + math.pi) / full)
+    within = image[0] + math.pi - full * turns
+    image[0] = full * turns - math.pi + (within + math.pi / 2) % full
+    for x, y in ((2, 3), (6, 7)):
+        image[x], image[y] = -state[y], state[x]
+    return image

@@ -1,0 +1,1 @@
+import symcheck_properties  # noqa: F401  (registers the properties)
