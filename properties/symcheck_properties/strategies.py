@@ -17,6 +17,7 @@ from symcheck.groups import catalog
 from symcheck.groups.group import Element, Group
 from symcheck.representations import constructors, operations
 from symcheck.representations.representation import Representation
+from symcheck_properties import space_strategies
 
 if TYPE_CHECKING:
     import gymnasium
@@ -165,13 +166,13 @@ def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrat
 
 
 def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
-    """Members of an observation space: sampled, and for bounded boxes also corners and the middle.
+    """Members of an observation space, nested at will; see `space_strategies.values`.
 
     Args:
         space: any Gymnasium space.
 
     Returns:
-        A strategy of observations.
+        A strategy of observations; boxes shrink to their middle, sequences and texts to nothing.
 
     Example:
         >>> import gymnasium
@@ -180,17 +181,11 @@ def observations(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
         >>> find(observations(box), box.contains).tolist()
         [0.0, 0.0]
     """
-    sampled = st.integers(0, 2**31 - 1).map(lambda seed: _sample(space, seed))
-    bounded = getattr(space, "is_bounded", None)
-    if bounded is None or not bounded("both"):
-        return sampled
-    low, high = np.asarray(space.low), np.asarray(space.high)  # type: ignore[attr-defined]
-    middle = (low.astype(np.float64) / 2 + high.astype(np.float64) / 2).astype(low.dtype)
-    return st.one_of(st.sampled_from([middle, low, high]).map(np.copy), sampled)
+    return space_strategies.values(space)
 
 
 def actions(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
-    """Members of an action space; every action of a small discrete one.
+    """Members of an action space, nested at will; see `space_strategies.values`.
 
     Args:
         space: any Gymnasium space.
@@ -204,17 +199,7 @@ def actions(space: gymnasium.Space[Any]) -> st.SearchStrategy[Any]:
         >>> find(actions(gymnasium.spaces.Discrete(2)), lambda action: action > 0)
         1
     """
-    import gymnasium
-
-    if isinstance(space, gymnasium.spaces.Discrete):
-        first = int(space.start)
-        return st.integers(first, first + int(space.n) - 1)
-    return observations(space)
-
-
-def _sample(space: gymnasium.Space[Any], seed: int) -> Any:
-    space.seed(seed)
-    return space.sample()
+    return space_strategies.values(space)
 
 
 def networks(
