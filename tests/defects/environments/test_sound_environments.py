@@ -211,7 +211,11 @@ def test_a_symmetric_environment_passes(env: type[gym.Env[Any, Any]], symmetry: 
         assert one.verdict == "proved" or (one.bound is not None and one.checked > 0)
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in atlas.entries()])
+# The rest of the atlas has a test, and a command, of its own.
+KNOWN = ["acrobot", "cartpole", "frozenlake/", "mountaincar", "pendulum", "predator-prey"]
+
+
+@pytest.mark.parametrize("name", [one.name for one in atlas.entries() if one.name.startswith(tuple(KNOWN))])
 def test_the_atlas_says_what_verification_finds(name: str) -> None:
     entry = atlas.entry(name)
     for env_id in entry.environments[:1]:
