@@ -103,7 +103,7 @@ def _quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def _studio(target: EnvTarget, symmetry: Symmetry, seed: int, *, renders: bool) -> Iterator[_Studio]:
     """The environment in its drawing mode, which is taken back afterwards: it may be the user's own object."""
-    env = target.make()
+    env = target.single()
     base: Any = env.unwrapped
     found = base.render_mode
     if not renders:

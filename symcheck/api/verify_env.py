@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import options_that_differ, to_command
@@ -19,13 +17,13 @@ from symcheck.api.specs import NamedSymmetry, claimed_symmetries, resolve_symmet
 from symcheck.engine.env_runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import DEFAULT_SAMPLES, EnvOptions, Method
-from symcheck.envs.targets import EnvTarget, resolve_environment
+from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
 
 def verify_env(
-    env: str | gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]],
+    env: str | AnyEnv | Callable[[], AnyEnv],
     symmetry: Symmetry | str | None = None,
     *,
     env_kwargs: Mapping[str, Any] | None = None,
@@ -44,7 +42,8 @@ def verify_env(
     most `alpha` over the whole run.
 
     Args:
-        env: a Gymnasium id, "module:factory", "file.py:factory", an environment or a zero-argument factory.
+        env: a Gymnasium id, "module:factory", "file.py:factory", an environment (single, or a batch of them:
+            a `gymnasium.vector.VectorEnv`) or a zero-argument factory.
         symmetry: a `Symmetry`, a SPEC, or None for every symmetry that the atlas claims for that id.
         env_kwargs: keyword arguments of `gymnasium.make` or the factory.
         method: auto, exact, paired, distribution or trajectory.

@@ -133,13 +133,13 @@ def _options(env: Any, **fields: Any) -> NetOptions:
     if env is None:
         return options
     target = resolve_environment(env, where="--env")
-    space = target.make().observation_space
+    space = target.single().observation_space
     parts = subspaces(space)
     if parts is not None:
         shapes = {key: part.shape for key, part in parts.items()}
         structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
         return NetOptions(**{**fields, "input_shape": fields["input_shape"] or structured})
-    seen = collect_observations(target.make, _ROLLOUT_OBSERVATIONS, options.seed)
+    seen = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
     shape = options.input_shape if options.input_shape is not None else seen.shape[1:]
     return NetOptions(**{**fields, "input_shape": shape, "observations": seen})
 

@@ -58,7 +58,7 @@ def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", 
 
 
 def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
-    env = target.make()
+    env = target.single()
     if table_of(env) is not None:
         return _by_table(target, options, emit)
     refuse_large(env.action_space)
@@ -70,7 +70,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     # One share of the budget for every candidate that was compared with the environment, and one for the whole group.
     level = options.alpha / (proposals.tried + 1) if proposals.tried else options.alpha
     samples = options.samples_for(lab.dim, lab.stepper.codec.coordinates.dim)
-    court = Court(target.make, target.label, where, samples, level, options.seed, lambda: lab.left(), emit)
+    court = Court(target.single, target.label, where, samples, level, options.seed, lambda: lab.left(), emit)
     judged = decide(proposals.candidates, identity_on(lab), court)
     return _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
 
@@ -98,7 +98,7 @@ def refuse_structured(space: spaces.Space[Any]) -> None:
 
 def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
     run = EnvOptions(max_time=options.max_time, alpha=options.alpha, seed=options.seed)
-    found = search_table(target.make, target.label, run, emit)
+    found = search_table(target.single, target.label, run, emit)
     group = found.claim.group if found.claim is not None else None
     return Discovery(
         target=target.label,

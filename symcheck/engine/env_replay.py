@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
@@ -25,6 +24,7 @@ from symcheck.engine.environments.placement import Situation, Word
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
+from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -38,7 +38,7 @@ _PARTS: dict[str, Part] = {
 
 
 def replay(
-    make_env: Callable[[], gym.Env[Any, Any]],
+    make_env: Callable[[], AnyEnv],
     symmetry: Symmetry,
     property_name: str,
     counterexample_dict: Mapping[str, Any],

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import gymnasium as gym
 
 from symcheck.engine import registry
 from symcheck.engine.environments.axioms import judge_axioms, only_data
@@ -26,6 +25,7 @@ from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunF
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -102,7 +102,7 @@ class EnvContext:
 
 
 def run_env(
-    make_env: Callable[[], gym.Env[Any, Any]],
+    make_env: Callable[[], AnyEnv],
     symmetry: Symmetry,
     *,
     options: EnvOptions,
@@ -173,7 +173,7 @@ def run_env(
 
 
 def _run(
-    make_env: Callable[[], gym.Env[Any, Any]],
+    make_env: Callable[[], AnyEnv],
     symmetry: Symmetry,
     options: EnvOptions,
     target: str,

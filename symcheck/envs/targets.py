@@ -23,6 +23,8 @@ from symcheck.envs.functional import FunctionalEnv, is_functional
 from symcheck.errors import MissingExtraError, TargetError, suggestion
 from symcheck.loading import is_reference, load_attribute
 
+# A single environment, or a batch of one kind: what is given is what is verified.
+AnyEnv = gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]
 _VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
 
 # Packages register their ids when they are imported: which to import for an id, and the extra that installs it.
@@ -41,8 +43,23 @@ class EnvTarget:
     """
 
     label: str
-    make: Callable[[], gym.Env[Any, Any]]
+    make: Callable[[], AnyEnv]
     env_id: str | None = None
+
+    def single(self) -> gym.Env[Any, Any]:
+        """Build it, where one environment at a time is what is needed.
+
+        Raises:
+            TargetError: it is a vector environment.
+        """
+        env = self.make()
+        if isinstance(env, gym.vector.VectorEnv):
+            raise TargetError(
+                f"expected a single environment, got a vector environment of {env.num_envs} slots: {self.label}.",
+                where="TARGET",
+                remedy="Give the single environment here; verify-env takes vector environments.",
+            )
+        return env
 
 
 def resolve_environment(
@@ -72,7 +89,7 @@ def resolve_environment(
         return _named(target, arguments, where)
     if is_functional(target):
         return _instance(FunctionalEnv(target), type(target).__name__, arguments, where)
-    if isinstance(target, gym.Env):
+    if isinstance(target, gym.Env | gym.vector.VectorEnv):
         return _instance(target, _label_of(target), arguments, where)
     return _factory(target, getattr(target, "__name__", type(target).__name__), arguments, where)
 
@@ -85,7 +102,7 @@ def _named(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     found = load_attribute(text, where=where)
     if is_functional(found):
         found = FunctionalEnv(found)
-    if isinstance(found, gym.Env):
+    if isinstance(found, gym.Env | gym.vector.VectorEnv):
         return _instance(found, text, arguments, where)
     return _factory(found, text, arguments, where)
 
@@ -94,7 +111,7 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
     registration.register()
     _import_package_of(env_id)
 
-    def make() -> gym.Env[Any, Any]:
+    def make() -> AnyEnv:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # out-of-date versions and the like: the user asked for this id
             return gym.make(env_id, disable_env_checker=True, **arguments)
@@ -137,7 +154,7 @@ def _unknown_id(text: str, where: str) -> TargetError:
     )
 
 
-def _instance(env: gym.Env[Any, Any], label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     if arguments:
         raise TargetError(
             "keyword arguments were given for an environment that is already built.",
@@ -145,7 +162,7 @@ def _instance(env: gym.Env[Any, Any], label: str, arguments: dict[str, Any], whe
             remedy="Give a factory instead, or build the environment with them.",
         )
 
-    def make() -> gym.Env[Any, Any]:
+    def make() -> AnyEnv:
         try:
             return copy.deepcopy(env)
         except Exception:  # anything may be inside; the instance itself is then what is stepped
@@ -162,7 +179,7 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
             where=where,
         )
 
-    def make() -> gym.Env[Any, Any]:
+    def make() -> AnyEnv:
         made = factory(**arguments)
         return FunctionalEnv(made) if is_functional(made) else made
 
@@ -170,11 +187,12 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
         env = make()
     except Exception as error:
         raise _build_failure(label, error, where) from error
-    if not isinstance(env, gym.Env):
+    if not isinstance(env, gym.Env | gym.vector.VectorEnv):
         raise TargetError(
-            f"expected {label} to return a gymnasium.Env, got {type(env).__module__}.{type(env).__name__}.",
+            f"expected {label} to return a gymnasium.Env or a gymnasium.vector.VectorEnv, got "
+            f"{type(env).__module__}.{type(env).__name__}.",
             where=where,
-            remedy="Vector environments: give the single environment. Other libraries: wrap it as a gymnasium.Env.",
+            remedy="Wrap environments of other libraries as one of the two.",
         )
     return EnvTarget(label, make, _id_of(env))
 
@@ -187,9 +205,9 @@ def _build_failure(label: str, error: Exception, where: str) -> TargetError:
     )
 
 
-def _id_of(env: gym.Env[Any, Any]) -> str | None:
+def _id_of(env: AnyEnv) -> str | None:
     return env.spec.id if env.spec is not None else None
 
 
-def _label_of(env: gym.Env[Any, Any]) -> str:
+def _label_of(env: AnyEnv) -> str:
     return _id_of(env) or type(env.unwrapped).__name__

@@ -84,7 +84,7 @@ def _from_environment(mujoco: Any, source: Any) -> LoadedModel:
         env, label = source, source.spec.id if source.spec is not None else type(source.unwrapped).__name__
     elif isinstance(source, str) or callable(source):
         target = resolve_environment(source, where="model")
-        env, label = target.make(), target.label
+        env, label = target.single(), target.label
     else:
         raise TargetError(
             f"expected the path of an MJCF file, MJCF text, a mujoco.MjModel or an environment, got {source!r} "

@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -20,11 +19,13 @@ from symcheck.engine.environments.control import Control, identity_control
 from symcheck.engine.environments.distribution import DistributionEvidence
 from symcheck.engine.environments.evidence import Evidence, Workbench
 from symcheck.engine.environments.labels import labelled
+from symcheck.engine.environments.leaks import leakage
 from symcheck.engine.environments.paired import BY_HAND, PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
 from symcheck.engine.environments.pool import Pool, gather
 from symcheck.engine.environments.screen import applicable
+from symcheck.engine.environments.slots import SlotStepper
 from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.environments.stepper import Stepper
 from symcheck.engine.environments.tabular import TabularEvidence, table_of
@@ -34,7 +35,8 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.envs.models.model import BatchModel
 from symcheck.envs.models.recognise import find_model
-from symcheck.envs.state_access.access import find_state_access
+from symcheck.envs.state_access.access import OWN_METHODS, find_state_access
+from symcheck.envs.targets import AnyEnv
 from symcheck.errors import OptionError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -72,7 +74,7 @@ class NoEvidence:
 
 
 def choose(
-    make_env: Callable[[], gym.Env[Any, Any]],
+    make_env: Callable[[], AnyEnv],
     symmetry: Symmetry,
     options: EnvOptions,
     label: str,
@@ -84,7 +86,7 @@ def choose(
 
 
 def prepare(
-    make_env: Callable[[], gym.Env[Any, Any]],
+    make_env: Callable[[], AnyEnv],
     symmetry: Symmetry,
     options: EnvOptions,
     label: str,
@@ -109,9 +111,18 @@ def prepare(
         TargetError: the environment cannot be used.
     """
     env = make_env()
-    bound = symmetry.bind(env.observation_space, env.action_space)
-    env.action_space.seed(options.seed)
-    stepper = Stepper(env, find_state_access(env.unwrapped), label, seed=_seed(options.seed, label))
+    access = find_state_access(env.unwrapped)
+    stepper: Stepper
+    if isinstance(env, gym.vector.VectorEnv):
+        bound = symmetry.bind(env.single_observation_space, env.single_action_space)
+        env.single_action_space.seed(options.seed)
+        env.action_space.seed(options.seed)
+        batched = access if access is not None and (access.batched or access.source == OWN_METHODS) else None
+        stepper = SlotStepper(env, batched, label, seed=_seed(options.seed, label))
+    else:
+        bound = symmetry.bind(env.observation_space, env.action_space)
+        env.action_space.seed(options.seed)
+        stepper = Stepper(env, access, label, seed=_seed(options.seed, label))
     stepper.codec.coordinates = labelled(stepper.codec.coordinates, bound.column_labels("observation"))
     stepper.action_codec.coordinates = labelled(stepper.action_codec.coordinates, bound.column_labels("action"))
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 0]))
@@ -165,6 +176,10 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     method = bench.options.method
     placement = bench.pairs.placement
     start = StartEvidence(bench)
+    if isinstance(bench.pairs.stepper, SlotStepper):
+        leak = leakage(bench.pairs.stepper, bench.pool, rng)
+        if leak:
+            return Chosen(bench, NoEvidence(leak), leak, start)
     table = table_of(bench.pairs.stepper.env) if method in ("auto", "exact") else None
     if table is not None:
         law = getattr(bench.pairs.stepper.base, "initial_state_distrib", None)

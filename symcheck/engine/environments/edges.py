@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs
@@ -51,35 +52,43 @@ def threshold_cases(
     reach = _BEYOND * (high - low)
     cases: list[Case] = []
     for j in rng.permutation(states.shape[1])[:_MOST_COORDINATES]:
-        found = 0
-        for row in rng.choice(going, size=_TRIES):
-            inside = measured.cases[int(row)]
-            goal = float(high[j] + reach[j] if rng.random() < 0.5 else low[j] - reach[j])
-            for state in _bisected(pairs, inside, int(j), goal):
-                situation = None if pairs.placement.access.ended(state) else pairs.placement.at(state, "edge")
-                if situation is not None:
-                    cases.append(pairs.case(inside.word, situation, inside.action))
-                    found += 1
-            if found >= 2 * _SEARCHES or not in_time():
-                break
+        inside = [measured.cases[int(row)] for row in rng.choice(going, size=_TRIES)]
+        upward = rng.random(_TRIES) < 0.5
+        goals = np.where(upward, high[j] + reach[j], low[j] - reach[j])
+        for case, state in _bisected(pairs, inside, int(j), goals):
+            situation = None if pairs.placement.access.ended(state) else pairs.placement.at(state, "edge")
+            if situation is not None:
+                cases.append(pairs.case(case.word, situation, case.action))
+        if not in_time():
+            break
     return cases
 
 
-def _bisected(pairs: Pairs, inside: Case, j: int, goal: float) -> list[Vector]:
-    """The two neighbouring states between which the step from `inside` begins to terminate, along coordinate j."""
-    start = np.array(inside.situation.state, dtype=np.float64)
-    if not pairs.stepper.outcome(_with(start, j, goal), inside.action).terminated:
+def _bisected(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:
+    """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases."""
+
+    def ends(cases: list[Case], values: Vector) -> npt.NDArray[np.bool_]:
+        states = [
+            _with(np.array(c.situation.state, dtype=np.float64), j, v) for c, v in zip(cases, values, strict=True)
+        ]
+        return pairs.stepper.outcomes(states, [case.action for case in cases]).terminated
+
+    found = np.flatnonzero(ends(inside, goals))[:_SEARCHES]
+    if not len(found):
         return []
-    low, high = float(start[j]), goal
+    cases = [inside[i] for i in found]
+    low, high = np.array([float(case.situation.state[j]) for case in cases]), goals[found]
     for _ in range(_HALVINGS):
         middle = low + (high - low) / 2
-        if middle in (low, high):
+        if ((middle == low) | (middle == high)).all():
             break
-        if pairs.stepper.outcome(_with(start, j, middle), inside.action).terminated:
-            high = middle
-        else:
-            low = middle
-    return [_with(start, j, low), _with(start, j, high)]
+        over = ends(cases, middle)
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return [
+        (case, _with(np.array(case.situation.state, dtype=np.float64), j, float(value)))
+        for case, *both in zip(cases, low, high, strict=True)
+        for value in both
+    ]
 
 
 def _with(state: Vector, j: int, value: float) -> Vector:

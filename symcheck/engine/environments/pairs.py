@@ -162,17 +162,34 @@ class Pairs:
             SpecError: the environment refuses the image of a state, and the image is outside the space.
             TargetError: the environment raises otherwise.
         """
+        if self.stepper.batched:
+            return self._measured_together(cases)
         left = self.stepper.outcomes([c.situation.state for c in cases], [c.action for c in cases])
         right = stacked([self._image_step(case) for case in cases])
         return Measurement(list(cases), left, right)
+
+    def _measured_together(self, cases: Sequence[Case]) -> Measurement:
+        """Both sides of a pair in one batch, in different slots."""
+        states = [state for case in cases for state in (case.situation.state, case.image.state)]
+        actions = [action for case in cases for action in (case.action, case.image_action)]
+        try:
+            both = self.stepper.outcomes(states, actions)
+        except TargetError as error:
+            for case in cases:
+                self._refused(case, error)
+            raise
+        return Measurement(list(cases), both.every_second(0), both.every_second(1))
 
     def _image_step(self, case: Case) -> Step:
         try:
             return self.stepper.outcome(case.image.state, case.image_action)
         except TargetError as error:
-            where = outside(case.image, self.stepper.codec)
-            if not where:
-                raise
+            self._refused(case, error)
+            raise
+
+    def _refused(self, case: Case, error: TargetError) -> None:
+        """Blame the map where the image of a state lies outside the space."""
+        if where := outside(case.image, self.stepper.codec):
             raise SpecError(
                 f"the observation map leaves the space of states: the image of {shown(case.situation.obs)} is "
                 f"{shown(case.image.obs)}, {where}, and the environment refuses it ({error.problem})",

@@ -79,11 +79,18 @@ class Placement:
 
     def here(self, obs: Any, origin: str) -> Situation:
         """The situation that the environment is in now, having just shown `obs`."""
+        return self.shown(obs, self._stepper.read_raw() if self.reads_states else None, origin)
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether situations hold internal states that are read, rather than states that show an observation."""
+        return self.kind == "map" and self.access.get is not None
+
+    def shown(self, obs: Any, state: Any, origin: str) -> Situation:
+        """The situation of an observation that was shown; `state` is what was read, where `reads_states` says so."""
         if self.kind is None:
             return Situation(None, obs, origin)
-        if self.kind == "map" and self.access.get is not None:
-            return Situation(self._stepper.read_raw(), obs, origin)
-        return Situation(self._state_showing(obs), obs, origin)
+        return Situation(state if self.reads_states else self._state_showing(obs), obs, origin)
 
     def showing(self, obs: Any, state: Any, origin: str) -> Situation:
         """The situation of an observation and, where the two differ, its state (None where it does not)."""

@@ -106,21 +106,15 @@ def roll_out(
     stepper: Stepper, placement: Placement, steps: int, pool: Pool, in_time: Callable[[], bool] = lambda: True
 ) -> None:
     """Add the states of uniform-policy episodes, starts included; at least one."""
-    obs = stepper.reset()
-    pool.episodes += 1
-    origin = "start"
-    for taken in range(steps):
-        if taken and not in_time():
-            break
-        situation = placement.here(obs, origin)
-        action = stepper.env.action_space.sample()
-        step = stepper.step(action)
-        pool.situations.append(situation)
-        pool.visits.append(Visit(situation, action, step))
-        obs, origin = step.obs, "rollout"
-        if step.terminated or step.truncated:
-            obs, origin = stepper.reset(), "start"
-            pool.episodes += 1
+    taken = 0
+    while taken < steps and (not taken or in_time()):
+        played = stepper.play(steps - taken, in_time, read=placement.reads_states)
+        pool.episodes += 1
+        for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
+            situation = placement.shown(played.seen[i], played.states[i], "rollout" if i else "start")
+            pool.situations.append(situation)
+            pool.visits.append(Visit(situation, action, step))
+        taken += len(played.steps)
 
 
 def _propose(

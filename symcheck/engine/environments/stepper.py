@@ -60,6 +60,13 @@ class Steps:
     terminated: npt.NDArray[np.bool_]
     states: Vector | None
 
+    def every_second(self, first: int) -> Steps:
+        """Steps `first`, `first` + 2, ...: the sides of pairs that were stepped one after the other."""
+        states = None if self.states is None else self.states[first::2]
+        return Steps(
+            self.observations[first::2], self.flat[first::2], self.rewards[first::2], self.terminated[first::2], states
+        )
+
 
 @dataclass(frozen=True)
 class Played:
@@ -106,7 +113,7 @@ class Stepper:
         self.steps = 0
         self.reset_first = False
         self._clocks = _clocks(env)
-        _freeze_statistics(env)
+        freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
 
     @property
@@ -320,10 +327,10 @@ def _clocks(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _freeze_statistics(env: gym.Env[Any, Any]) -> None:
+def freeze_statistics(env: Any) -> None:
     """Stop normalising wrappers from updating their running statistics while they are checked."""
     layer: Any = env
-    while isinstance(layer, gym.Wrapper):
+    while isinstance(layer, gym.Wrapper | gym.vector.VectorWrapper):
         if isinstance(getattr(type(layer), "update_running_mean", None), property):
             setattr(layer, "update_running_mean", False)  # noqa: B010 - not every Wrapper has it
         layer = layer.env

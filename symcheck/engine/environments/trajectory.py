@@ -140,22 +140,15 @@ class TrajectoryEvidence:
 
     def _episode(self, word: Word | None) -> Transitions:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
-        seen: list[Any] = [stepper.reset()]
-        actions: list[Any] = []
-        rewards: list[float] = []
-        ended: list[float] = []
-        for _ in range(_LONGEST):
-            action = stepper.env.action_space.sample()
-            step = stepper.step(action)
-            actions.append(action if word is None else bound.action(word, action, seen[-1]))
-            seen.append(step.obs)
-            rewards.append(step.reward)
-            ended.append(float(step.terminated))
-            if step.terminated or step.truncated:
-                break
-        shown = seen if word is None else [bound.observation(word, obs) for obs in seen]
-        flat = stepper.codec.flatten_batch(shown)
-        return Transitions(flat[:-1], actions, np.array(rewards), flat[1:], np.array(ended))
+        played = stepper.play(_LONGEST)
+        seen, actions = played.seen, played.actions
+        if word is not None:
+            actions = [bound.action(word, action, obs) for action, obs in zip(actions, seen[:-1], strict=True)]
+            seen = [bound.observation(word, obs) for obs in seen]
+        flat = stepper.codec.flatten_batch(seen)
+        rewards = np.array([step.reward for step in played.steps])
+        ended = np.array([float(step.terminated) for step in played.steps])
+        return Transitions(flat[:-1], actions, rewards, flat[1:], ended)
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""

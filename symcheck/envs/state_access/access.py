@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.envs.state_access import atari, box2d, classic_control, functional, minigrid, mujoco, toy_text
+from symcheck.envs.state_access import atari, box2d, classic_control, functional, minigrid, mujoco, toy_text, vector
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import OptionError
 
@@ -36,6 +36,7 @@ _FAMILIES: tuple[Callable[[Any], StateAccess | None], ...] = (
     atari.built_in,
     functional.built_in,
 )
+OWN_METHODS = "get_state and set_state"  # the source of what an environment offers itself
 _REGISTERED: dict[type, _Registration] = {}
 
 
@@ -90,7 +91,7 @@ def find_state_access(env: Any) -> StateAccess | None:
     Returns:
         What is registered, else the environment's own `get_state`/`set_state`, else what is built in, else None.
     """
-    return _registered(env) or _own_methods(env) or _built_in(env)
+    return _registered(env) or _own_methods(env) or _built_in(env) or vector.built_in(env, find_state_access)
 
 
 def _built_in(env: Any) -> StateAccess | None:
@@ -116,7 +117,7 @@ def _own_methods(env: Any) -> StateAccess | None:
     if not (callable(setter) and callable(getter) and _required(setter) == 1 and _required(getter) == 0):
         return None
     return StateAccess(
-        lambda target, state: target.set_state(state), "get_state and set_state", get=lambda target: target.get_state()
+        lambda target, state: target.set_state(state), OWN_METHODS, get=lambda target: target.get_state()
     )
 
 

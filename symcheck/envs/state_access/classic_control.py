@@ -52,7 +52,8 @@ def _box(low: Vector, high: Vector) -> Callable[[np.random.Generator, int], Vect
     return sample
 
 
-def _cartpole(env: Any) -> StateAccess:
+def cartpole(env: Any) -> StateAccess:
+    """Access of a cart-pole, whose thresholds are read from it: its state is what it shows, with more digits."""
     limits = np.array([env.x_threshold, 3.0, env.theta_threshold_radians, 3.0])
 
     def set_state(target: Any, state: Any) -> None:
@@ -145,7 +146,7 @@ def _acrobot(env: Any) -> StateAccess:
 
 _PACKAGE = "gymnasium.envs.classic_control"
 _MAKERS: dict[str, Callable[[Any], StateAccess]] = {
-    f"{_PACKAGE}.cartpole:CartPoleEnv": _cartpole,
+    f"{_PACKAGE}.cartpole:CartPoleEnv": cartpole,
     f"{_PACKAGE}.mountain_car:MountainCarEnv": _mountain_car,
     f"{_PACKAGE}.continuous_mountain_car:Continuous_MountainCarEnv": _continuous_mountain_car,
     f"{_PACKAGE}.pendulum:PendulumEnv": _pendulum,

@@ -1,0 +1,76 @@
+"""Built-in state access for Gymnasium's own vector environments: states of all slots, one row each.
+
+A `SyncVectorEnv` is set through the environments inside it; CartPole's own batched form holds one array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcheck.envs.state_access import classic_control
+from symcheck.envs.state_access.record import StateAccess
+
+_SYNC = "gymnasium.vector.sync_vector_env:SyncVectorEnv"
+_CARTPOLE = "gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv"
+
+
+def built_in(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess | None:
+    """The built-in access of an unwrapped vector environment, or None for any other.
+
+    Args:
+        env: the unwrapped vector environment.
+        find: looks up the access of the environments inside.
+
+    Returns:
+        Batched access; None where some environment inside has none.
+    """
+    names = {f"{base.__module__}:{base.__qualname__}" for base in type(env).__mro__}
+    if _CARTPOLE in names:
+        return _cartpole(env)
+    return _sync(env, find) if _SYNC in names else None
+
+
+def _cartpole(env: Any) -> StateAccess:
+    def put(target: Any, states: Any) -> None:
+        target.state = np.array(states, dtype=np.float64).T.copy()
+        target.steps[:] = 0
+        target.prev_done[:] = False
+
+    return dataclasses.replace(
+        classic_control.cartpole(env),
+        set=put,
+        get=lambda target: np.array(target.state, dtype=np.float64).T,
+        source="built in for CartPole, in batches",
+        batched=True,
+    )
+
+
+def _sync(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess | None:
+    inside = [find(one.unwrapped) for one in env.envs]
+    known = [access for access in inside if access is not None]
+    if len(known) < len(inside) or not known:
+        return None
+    first = known[0]
+
+    def put(target: Any, states: Sequence[Any]) -> None:
+        for access, one, state in zip(known, target.envs, states, strict=True):
+            access.set(one.unwrapped, state)
+
+    def get(target: Any) -> Any:
+        states = [access.get(one.unwrapped) for access, one in zip(known, target.envs, strict=True) if access.get]
+        plain = all(type(state) is np.ndarray for state in states)
+        return np.stack(states) if plain else states
+
+    return dataclasses.replace(
+        first,
+        set=put,
+        get=get if all(access.get is not None for access in known) else None,
+        source=f"{first.source}, in each slot",
+        batched=True,
+        get_random=None,
+        set_random=None,
+    )
