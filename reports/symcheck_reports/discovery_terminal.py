@@ -57,7 +57,9 @@ def lines(model: DiscoveryModel, *, show_spec: bool) -> list[Text]:
         made.append(Text.assemble(("rotation".ljust(_WIDTH), "bold"), "  ", words.rotation_sentence(rotation)))
     made += [Text.assemble(("note".ljust(_WIDTH), "dim"), "  ", one_line(text, 400)) for text in model.remarks]
     made += [Text()] if made[-1] else []
-    made.append(Text.assemble(_verdict(model.verdict if model.order > 1 else _nothing(model)), words.found_sentence(model)))
+    made.append(
+        Text.assemble(_verdict(model.verdict if model.order > 1 else _nothing(model)), words.found_sentence(model))
+    )
     facts = f"{seconds(model.duration_s)}, seed {model.seed}, {words.budget_sentence(model)}"
     made.append(Text(f"{' ' * _WIDTH}  {facts}", style="dim"))
     if show_spec and model.spec:

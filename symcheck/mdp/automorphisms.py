@@ -102,7 +102,8 @@ class AutomorphismGroup:
             equivalent without a symmetry (`minimal_homomorphism`).
         """
         classes = np.where(self.mdp.available, self.pair_orbits, -1)
-        return from_maps(self.mdp, self.orbits, ranked_in_blocks(self.orbits, classes), origin=f"orbits of {self.name}")
+        actions = ranked_in_blocks(self.orbits, classes)
+        return from_maps(self.mdp, self.orbits, actions, origin="orbits of all symmetries", group=self.group)
 
     def symmetry(self, name: str | None = None) -> Symmetry:
         """The group as a claim about an environment that shows state numbers, for `verify_env` and the wrappers.

@@ -31,7 +31,8 @@ def homomorphism_from_symmetry(
         mdp,
         block,
         ranked_in_blocks(block, np.where(mdp.available, classes, -1)),
-        origin=f"orbits of {symmetry.name} ({symmetry.group.name})",
+        origin=f"orbits of {symmetry.name}",
+        group=symmetry.group,
     )
     if not (found.is_exact or approximate):
         raise SpecError(

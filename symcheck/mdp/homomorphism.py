@@ -26,6 +26,8 @@ from symcheck.mdp.tabular import TabularMDP
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from symcheck.groups.group import Group
+
 
 @dataclass(frozen=True)
 class Homomorphism:
@@ -40,6 +42,7 @@ class Homomorphism:
         transition_error: largest L1 distance of the law of (s, a) over blocks, with the end among them, from the
             abstract law of h(s, a), in [0, 2].
         origin: how it was found, in words.
+        group: the group whose orbits the blocks are, where they are.
 
     Example:
         >>> h = TabularMDP([[[0, 1.0]], [[1.0, 0]]], [[1.0], [1.0]], 0.5).minimal_homomorphism()
@@ -56,6 +59,7 @@ class Homomorphism:
     reward_error: float
     transition_error: float
     origin: str = "given maps"
+    group: Group | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -158,18 +162,22 @@ class Homomorphism:
     def __repr__(self) -> str:
         return f"Homomorphism({self.summary()})"
 
-    def save_html(self, path: str | Path) -> Path:
+    def save_html(self, path: str | Path, *, target: str = "MDP") -> Path:
         """Write the page that shows the original coloured by block beside the abstract MDP.
 
         Args:
             path: the file.
+            target: what the page calls the MDP.
 
         Returns:
             The path.
+
+        Raises:
+            SymcheckError: the file cannot be written.
         """
         from symcheck.mdp import pictures
 
-        return pictures.save(self, path)
+        return pictures.save(self, path, target=target)
 
     def _repr_html_(self) -> str:
         from symcheck.mdp import pictures
@@ -187,7 +195,14 @@ def exact_reward_error(mdp: TabularMDP) -> float:
     return EXACT_LAW * float(np.abs(mdp.rewards).max(initial=0.0))
 
 
-def from_maps(mdp: TabularMDP, state_map: Ints, action_map: Ints, *, origin: str = "given maps") -> Homomorphism:
+def from_maps(
+    mdp: TabularMDP,
+    state_map: Ints,
+    action_map: Ints,
+    *,
+    origin: str = "given maps",
+    group: Group | None = None,
+) -> Homomorphism:
     """The homomorphism (exact or approximate) with these maps.
 
     Args:
@@ -195,6 +210,7 @@ def from_maps(mdp: TabularMDP, state_map: Ints, action_map: Ints, *, origin: str
         state_map: abstract state of each state, (S,), all of 0..B-1 taken.
         action_map: abstract action of each action, (S, A); -1 where it is not available.
         origin: how the maps were found, in words.
+        group: the group whose orbits the blocks are, where they are.
 
     Returns:
         The abstract MDP averages rewards and laws over the pairs that become one.
@@ -224,7 +240,7 @@ def from_maps(mdp: TabularMDP, state_map: Ints, action_map: Ints, *, origin: str
     gaps = np.asarray(abs(laws - abstract_laws[image]).sum(axis=1)).reshape(-1) + np.abs(ends - abstract_ends[image])
     abstract = _abstract(mdp, abstract_laws, abstract_rewards, abstract_ends, available, state_map)
     reward_gap = float(np.abs(rewards - abstract_rewards[image]).max(initial=0.0))
-    return Homomorphism(mdp, abstract, state_map, action_map, reward_gap, float(gaps.max(initial=0.0)), origin)
+    return Homomorphism(mdp, abstract, state_map, action_map, reward_gap, float(gaps.max(initial=0.0)), origin, group)
 
 
 def _matched(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide: int) -> Bools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from symcheck.engine.results import Counterexample, PropertyResult, RunResult
 from symcheck_reports import png
 from symcheck_reports.basis_model import BasisLayer, BasisModel
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
+from symcheck_reports.homomorphism_model import HomomorphismModel, Matching
 
 VERSIONS = {"symcheck": "0.1.0", "gymnasium": "1.4.0", "numpy": "2.4.6", "python": "3.11.2"}
 BOUND = {
@@ -413,6 +415,34 @@ def basis_model() -> BasisModel:
         command="symcheck basis cartpole/mirror",
         versions=[("symcheck", "0.1.0")],
     )
+
+
+@pytest.fixture
+def homomorphism_model() -> HomomorphismModel:
+    """A map of four cells whose diagonal is a symmetry; nothing is done in the last cell."""
+    return HomomorphismModel(
+        target="2 x 2 map",
+        origin="orbits of all symmetries",
+        block=[0, 1, 1, 2],
+        pairs=8,
+        abstract_pairs=5,
+        idle=[False, False, False, True],
+        edges=[(0, 1, 1.0), (1, 2, 0.25)],
+        matchings=[Matching(1, [1, 2], [[[0], [1]], [[1], [0]]])],
+        place=[(0, 0), (0, 1), (1, 0), (1, 1)],
+        values=[0.5, 0.75, 0.0],
+        group="C2",
+        order="2",
+        command="symcheck discover Map-v0",
+        versions=[("symcheck", "0.1.0")],
+    )
+
+
+@pytest.fixture
+def homomorphism_graph(homomorphism_model: HomomorphismModel) -> HomomorphismModel:
+    """The same without places, so that it is drawn as a graph."""
+    edges = [(0, 1, 0.5), (0, 2, 0.5), (1, 3, 1.0)]
+    return dataclasses.replace(homomorphism_model, place=None, idle=[False] * 4, state_edges=edges)
 
 
 @pytest.fixture

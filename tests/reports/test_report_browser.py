@@ -25,6 +25,8 @@ from symcheck_reports.basis_model import BasisModel
 from symcheck_reports.basis_page import render_basis
 from symcheck_reports.curve_model import CurveModel
 from symcheck_reports.curves import render_curves
+from symcheck_reports.homomorphism_model import HomomorphismModel
+from symcheck_reports.homomorphism_page import render_homomorphism
 
 NPM = shutil.which("npm")
 AXE_VERSION = "4.14.1"
@@ -39,6 +41,8 @@ PAGES = (
     "several_runs",
     "curve_model",
     "basis_model",
+    "homomorphism_model",
+    "homomorphism_graph",
 )
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -134,9 +138,11 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
 
-def _rendered(value: RunResult | list[RunResult] | CurveModel | BasisModel) -> str:
+def _rendered(value: RunResult | list[RunResult] | CurveModel | BasisModel | HomomorphismModel) -> str:
     if isinstance(value, CurveModel):
         return render_curves(value)
+    if isinstance(value, HomomorphismModel):
+        return render_homomorphism(value)
     return render_basis(value) if isinstance(value, BasisModel) else html.render_run(value)
 
 

@@ -1,0 +1,75 @@
+"""What a page of an MDP homomorphism is made of: plain data, filled by `symcheck.mdp.pictures`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How the actions of one block are matched.
+
+    Attributes:
+        block: the abstract state.
+        states: some of its states.
+        actions: for each of these states, the original actions behind each abstract action.
+    """
+
+    block: int
+    states: Sequence[int]
+    actions: Sequence[Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class HomomorphismModel:
+    """One page: an MDP beside its abstract MDP.
+
+    Attributes:
+        target: what the MDP is called.
+        origin: how the maps were found, in words.
+        block: the abstract state of each state.
+        pairs: (state, action) of the original.
+        abstract_pairs: of the abstract MDP.
+        idle: for each state, whether no episode acts in it.
+        edges: (block, block, probability) of abstract transitions, the largest over actions; between different blocks.
+        state_edges: the same between states of the original; only for those few enough to be drawn as a graph.
+        matchings: how actions are matched, for the blocks worth showing.
+        place: (row, column) of each state; None where states have no place.
+        labels: a name of each state; None where its number is the name.
+        values: optimal value of each block; None where they were not computed.
+        exact: whether rewards and laws agree up to rounding.
+        reward_error: largest difference of rewards within a block, from their mean.
+        transition_error: largest L1 distance of laws within a block, from their mean.
+        loss_bound: the lifted optimal policy is worse than optimal by at most this; None where exact or not known.
+        group: the group's name, where the blocks are orbits.
+        order: its order, in words.
+        command: what repeats it; "" where nothing does.
+        versions: package name and version.
+    """
+
+    target: str
+    origin: str
+    block: Sequence[int]
+    pairs: int
+    abstract_pairs: int
+    idle: Sequence[bool]
+    edges: Sequence[tuple[int, int, float]] = ()
+    state_edges: Sequence[tuple[int, int, float]] = ()
+    matchings: Sequence[Matching] = ()
+    place: Sequence[tuple[int, int]] | None = None
+    labels: Sequence[str] | None = None
+    values: Sequence[float] | None = None
+    exact: bool = True
+    reward_error: float = 0.0
+    transition_error: float = 0.0
+    loss_bound: float | None = None
+    group: str = ""
+    order: str = ""
+    command: str = ""
+    versions: Sequence[tuple[str, str]] = ()
+
+    @property
+    def blocks(self) -> int:
+        """The number of abstract states."""
+        return max(self.block, default=-1) + 1

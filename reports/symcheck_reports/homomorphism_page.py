@@ -1,0 +1,115 @@
+"""The page of an MDP homomorphism: original coloured by block, abstract MDP beside it, blocks in a table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from symcheck_reports.formatting import count, number, one_line, plural
+from symcheck_reports.homomorphism_drawing import MOST_DRAWN, draw
+from symcheck_reports.homomorphism_model import HomomorphismModel
+from symcheck_reports.templating import PageHead, Section, document, section
+
+MOST_ROWS = 200
+_SHOWN_STATES = 12
+
+
+def render_homomorphism(model: HomomorphismModel) -> str:
+    """The page.
+
+    Args:
+        model: the maps and what is known about them.
+
+    Returns:
+        A complete HTML document; it requests nothing.
+
+    Raises:
+        ValueError: when `model` has no state.
+
+    Example:
+        >>> model = HomomorphismModel("two rooms", "coarsest partition", [0, 0, 1], 6, 4, [False, False, False])
+        >>> "two rooms: 3 states become 2" in render_homomorphism(model)
+        True
+    """
+    if not model.block:
+        raise ValueError("expected at least one state, got none")
+    head = PageHead("MDP homomorphism", _sentence(model), _lead(model), facts=_facts(model))
+    sections = [_pictures(model), _table(model), _matched(model), _again(model)]
+    return document(head, [built for built in sections if built is not None])
+
+
+def _sentence(model: HomomorphismModel) -> str:
+    return f"{one_line(model.target, 80)}: {plural(len(model.block), 'state')} become {count(model.blocks)}."
+
+
+def _lead(model: HomomorphismModel) -> str:
+    if model.exact:
+        return (
+            "Exact: states of one block have the same rewards and the same law over blocks, once their actions are "
+            "matched. A policy that is optimal for the blocks is optimal when lifted."
+        )
+    cost = "" if model.loss_bound is None else f" The lifted policy loses at most {number(model.loss_bound)}."
+    return (
+        f"Approximate: within a block rewards are off by up to {number(model.reward_error)} and laws by up to "
+        f"{number(model.transition_error)} (L1) from their mean.{cost}"
+    )
+
+
+def _facts(model: HomomorphismModel) -> list[tuple[str, str]]:
+    facts = [
+        ("states", f"{count(len(model.block))} → {count(model.blocks)}"),
+        ("state-action pairs", f"{count(model.pairs)} → {count(model.abstract_pairs)}"),
+        ("found by", model.origin),
+    ]
+    if model.group:
+        facts.append(("symmetry group", f"{model.group}, order {model.order}"))
+    return facts
+
+
+def _pictures(model: HomomorphismModel) -> Section:
+    drawn = draw(model)
+    return section("homomorphism", "pictures", "Original and abstract", drawn=drawn, limit=MOST_DRAWN)
+
+
+def _table(model: HomomorphismModel) -> Section:
+    members: dict[int, list[int]] = defaultdict(list)
+    for state, block in enumerate(model.block):
+        members[block].append(state)
+    rows = [
+        (
+            block,
+            _named(model, members[block]),
+            len(members[block]),
+            None if model.values is None else number(model.values[block]),
+        )
+        for block in sorted(members)[:MOST_ROWS]
+    ]
+    left_out = max(0, len(members) - MOST_ROWS)
+    valued = model.values is not None
+    return section("homomorphism_blocks", "blocks", "The blocks", rows=rows, left_out=left_out, valued=valued)
+
+
+def _named(model: HomomorphismModel, states: list[int]) -> str:
+    names = [model.labels[s] if model.labels else str(s) for s in states[:_SHOWN_STATES]]
+    rest = len(states) - len(names)
+    return ", ".join(names) + (f" and {count(rest)} more" if rest else "")
+
+
+def _matched(model: HomomorphismModel) -> Section | None:
+    if not model.matchings:
+        return None
+    tables = []
+    for matching in model.matchings:
+        width = max(len(row) for row in matching.actions)
+        rows = [
+            (_named(model, [state]), [", ".join(map(str, actions)) for actions in row])
+            for state, row in zip(matching.states, matching.actions, strict=True)
+        ]
+        tables.append((matching.block, width, rows))
+    return section("homomorphism_actions", "actions", "How actions are matched", tables=tables)
+
+
+def _again(model: HomomorphismModel) -> Section | None:
+    versions = ", ".join(f"{name} {version}" for name, version in model.versions)
+    if not (model.command or versions):
+        return None
+    return section("basis_again", "again", "Run it again", command=model.command, versions=versions)

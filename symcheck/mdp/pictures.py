@@ -1,0 +1,120 @@
+"""Homomorphisms and symmetry groups as pages: what `Homomorphism.save_html` writes and a notebook shows.
+
+The one place where the mathematics calls a writer, and only when it is asked to show itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symcheck.errors import SymcheckError
+from symcheck.mdp import solving
+from symcheck.mdp.homomorphism import Homomorphism
+from symcheck.mdp.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from symcheck_reports.homomorphism_model import HomomorphismModel, Matching
+
+_MOST_SOLVED = 2_000  # abstract states whose optimal values a page computes, in under a second
+_MOST_AS_GRAPH = 40  # as the page's
+_MOST_BLOCKS, _MOST_STATES = 4, 8  # of the tables that show how actions are matched
+
+
+def model(h: Homomorphism, *, target: str = "MDP", command: str = "") -> HomomorphismModel:
+    """What a page shows of a homomorphism.
+
+    Args:
+        h: the homomorphism.
+        target: what the MDP is called.
+        command: the command line that repeats it, where there is one.
+
+    Returns:
+        Plain data for `symcheck_reports.homomorphism_page.render_homomorphism`.
+    """
+    from symcheck_reports.homomorphism_model import HomomorphismModel
+
+    solvable = h.mdp.discount < 1.0 and h.abstract_mdp.n_states <= _MOST_SOLVED
+    return HomomorphismModel(
+        target=target,
+        origin=h.origin,
+        block=h.state_map.tolist(),
+        pairs=int(h.mdp.available.sum()),
+        abstract_pairs=int(h.abstract_mdp.available.sum()),
+        idle=(~h.mdp.acted_in).tolist(),
+        edges=_edges(h.abstract_mdp),
+        state_edges=_edges(h.mdp) if h.mdp.layout is None and h.mdp.n_states <= _MOST_AS_GRAPH else [],
+        matchings=_matchings(h),
+        place=None if h.mdp.layout is None else [(int(r), int(c)) for r, c in h.mdp.layout],
+        labels=None if h.mdp.labels is None else [str(label) for label in h.mdp.labels],
+        values=solving.value_iteration(h.abstract_mdp).values.tolist() if solvable else None,
+        exact=h.is_exact,
+        reward_error=h.reward_error,
+        transition_error=h.transition_error,
+        loss_bound=None if h.is_exact or not solvable else h.value_loss_bound(),
+        group="" if h.group is None else h.group.name,
+        order="" if h.group is None else f"{h.group.order:,}",
+        command=command,
+    )
+
+
+def render(h: Homomorphism, *, target: str = "MDP", command: str = "") -> str:
+    """The page of a homomorphism; see `model`.
+
+    Returns:
+        A complete HTML document.
+    """
+    from symcheck_reports.homomorphism_page import render_homomorphism
+
+    return render_homomorphism(model(h, target=target, command=command))
+
+
+def framed(h: Homomorphism) -> str:
+    """The page in a frame, for notebooks."""
+    from symcheck_reports import html
+
+    return html.frame(render(h), 720)
+
+
+def save(h: Homomorphism, path: str | Path, *, target: str = "MDP") -> Path:
+    """Write the page, whole or not at all.
+
+    Raises:
+        SymcheckError: the folder does not exist or cannot be written.
+    """
+    place = Path(path)
+    partial = place.with_name(f".{place.name}.partial")
+    try:
+        partial.write_text(render(h, target=target), encoding="utf-8")
+        partial.replace(place)
+    except OSError as error:
+        raise SymcheckError(f"cannot write {place}: {error.strerror or error}.", where="save_html") from error
+    return place
+
+
+def _edges(mdp: TabularMDP) -> list[tuple[int, int, float]]:
+    """Transitions between different states, the largest probability over actions."""
+    entries = mdp.transitions.tocoo()
+    source, target = entries.row // mdp.n_actions, entries.col
+    largest: dict[tuple[int, int], float] = {}
+    for s, t, p in zip(source.tolist(), target.tolist(), entries.data.tolist(), strict=True):
+        if s != t:
+            largest[(s, t)] = max(largest.get((s, t), 0.0), p)
+    return [(s, t, p) for (s, t), p in sorted(largest.items())]
+
+
+def _matchings(h: Homomorphism) -> list[Matching]:
+    """The first blocks of several states that are acted in, each with a few of its states."""
+    from symcheck_reports.homomorphism_model import Matching
+
+    found: list[Matching] = []
+    for block, states in enumerate(h.blocks):
+        acted = states[h.mdp.acted_in[states]]
+        if len(acted) > 1 and len(found) < _MOST_BLOCKS:
+            shown = acted[:_MOST_STATES].tolist()
+            width = int(h.abstract_mdp.available[block].sum())
+            actions = [[np.flatnonzero(h.action_map[s] == a).tolist() for a in range(width)] for s in shown]
+            found.append(Matching(block, shown, actions))
+    return found
