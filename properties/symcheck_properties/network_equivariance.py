@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
+from symcheck.engine.statistics import largest_fraction
 
 if TYPE_CHECKING:
     from symcheck.engine.net_context import NetContext
@@ -47,12 +48,11 @@ def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
     measured, deployed = context.measured, context.measured.deployed
     if measured.nonfinite is not None:
         return ()
-    dtype = str(context.subject.dtype).removeprefix("torch.")
     tolerance = context.decision.tolerance
     rows: list[dict[str, Any]] = [
         {"name": "float64 copy", "max_residual": measured.relative, "tolerance": tolerance, "kind": "precision"},
         {
-            "name": f"{dtype} as deployed",
+            "name": f"{context.subject.deployed_as} as deployed",
             "max_residual": deployed.residual,
             "tolerance": None,
             "noise": deployed.noise,
@@ -93,6 +93,14 @@ def _bound(context: NetContext) -> dict[str, Any] | None:
     decision, proof = context.decision, context.proof
     if decision.verdict != "passed":
         return None
+    deployed = context.measured.deployed
+    if context.is_coarser_deployed and deployed.decisions:
+        return {
+            "kind": "violation_fraction",
+            "value": largest_fraction(deployed.flips, deployed.decisions, context.options.alpha),
+            "confidence": 1.0 - context.options.alpha,
+            "region": f"decisions as deployed ({context.subject.deployed_as}), {context.measured.families[0]}",
+        }
     if proof is not None and proof.level == "rounded" and proof.bound is not None:
         return {
             "kind": "output_residual",
@@ -118,12 +126,14 @@ def _detail(context: NetContext) -> str:
             f"Largest residual {measured.relative:.1e} of the output's scale over {measured.pairs} pairs, on "
             f"{'the network as deployed' if context.subject.coarse else 'a float64 copy'} ({context.region})."
         )
-        dtype = str(context.subject.dtype).removeprefix("torch.")
         deployed = measured.deployed
         flips = f"; {deployed.flips} of {deployed.decisions} argmax decisions flip" if deployed.decisions else ""
         sentences.append(
-            f"As deployed ({dtype}): residual {deployed.residual:.1e}, own rounding noise {deployed.noise:.1e}{flips}."
+            f"As deployed ({context.subject.deployed_as}): residual {deployed.residual:.1e}, own rounding noise "
+            f"{deployed.noise:.1e}{flips}."
         )
+    if context.subject.runtime_problem:
+        sentences.append(f"{context.subject.runtime_problem}.")
     if context.options.outputs is None:
         roles = ", ".join(f"{claim.path} as {claim.role}" for claim in context.outputs)
         sentences.append(f"By their sizes, outputs move so: {roles}.")

@@ -28,7 +28,7 @@ from symcheck.engine.networks.shapes import input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray, SignedPermutation
-from symcheck.engine.networks.verdicts import EXACT, Decision, decide, is_wrong_weight
+from symcheck.engine.networks.verdicts import EXACT, ROUNDED, Decision, decide, is_wrong_weight
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.symmetry import Symmetry
@@ -174,6 +174,7 @@ class NetContext:
             strict=self.options.strict,
             excused=self._excused(),
             coarse=self.subject.coarse,
+            artefact=self.subject.artefact,
         )
         if decision.verdict == "failed" and decision.location is None:
             x = self.measured.nonfinite
@@ -183,6 +184,11 @@ class NetContext:
 
     def _excused(self) -> list[str]:
         return [claim.path for claim in self.outputs if claim.role == "action_scale"]
+
+    @property
+    def is_coarser_deployed(self) -> bool:
+        """Whether what is deployed rounds more than float32 does because other arithmetic than torch's runs it."""
+        return bool(self.subject.artefact) and not self.subject.coarse and self.measured.deployed.noise > ROUNDED
 
     @cached_property
     def counterexample(self) -> Counterexample | None:

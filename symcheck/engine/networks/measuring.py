@@ -62,6 +62,9 @@ class Spread:
 class Deployed:
     """How the network as deployed behaves beside its float64 copy, over output scale.
 
+    Of a network deployed in other arithmetic than torch's, on inputs of the first family only: integers saturate
+    outside the range that they were calibrated for.
+
     Attributes:
         residual: largest |K f(x) - f(Lx)|.
         noise: largest |f - f64| of any output.
@@ -177,7 +180,8 @@ def _measure_block(
             relative = _residual(result, claim, family, generator, wanted, z)
             violating |= relative > 1e-5  # the published level above which an output has failed
             scale = _scale(result, claim.path, family, output_scale(y, z))
-            _compare_deployed(result.deployed, claim, generator, x, before, after, scale)
+            if not subject.artefact or family.name == result.families[0]:
+                _compare_deployed(result.deployed, claim, generator, x, before, after, scale)
         result.violations += int(violating.sum())
 
 

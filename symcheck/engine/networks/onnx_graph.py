@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
+from symcheck.engine.networks.onnx_quantised import QUANTISED, folded
+from symcheck.engine.networks.onnx_runtime import OnnxRuntime, opened
 from symcheck.engine.networks.onnx_shapes import HOST, on_host
 from symcheck.errors import MissingExtraError, TargetError
 
@@ -54,7 +56,8 @@ def load_onnx(path: Path) -> nn.Module:
             where=str(path),
             remedy="Give the PyTorch module, or a torch.export file of it.",
         )
-    return OnnxModule(model.graph)
+    runtime, problem = opened(path)
+    return OnnxModule(model.graph, runtime, problem)
 
 
 class OnnxModule(nn.Module):
@@ -62,10 +65,13 @@ class OnnxModule(nn.Module):
 
     Args:
         graph: an `onnx.GraphProto`.
+        runtime: what runs the file as it is deployed; None to run the nodes here, which is how structure is judged.
+        runtime_problem: why there is no runtime, where one was looked for.
     """
 
-    def __init__(self, graph: Any) -> None:
+    def __init__(self, graph: Any, runtime: OnnxRuntime | None = None, runtime_problem: str = "") -> None:
         super().__init__()
+        self.runtime, self.runtime_problem = runtime, runtime_problem
         from onnx import numpy_helper
 
         self.constants: dict[str, str] = {}
@@ -77,6 +83,8 @@ class OnnxModule(nn.Module):
         nodes: dict[str, nn.Module] = {}
         for i, node in enumerate(graph.node):
             attributes = {item.name: _attribute(item) for item in node.attribute}
+            if folded(node.op_type, list(node.input), node.output[0], attributes, self._stored, self._float):
+                continue
             if node.op_type == "Constant":
                 self._constant(node.output[0], next(iter(attributes.values())))
                 continue
@@ -86,15 +94,28 @@ class OnnxModule(nn.Module):
         self.nodes = nn.ModuleDict(nodes)
 
     def _constant(self, name: str, array: Any) -> None:
-        if np.asarray(array).dtype.kind == "i":
+        if np.asarray(array).dtype.kind in "iu":
             self.whole[name] = np.array(array)
             return
+        self._float(name, array)
+
+    def _stored(self, name: str) -> np.ndarray[Any, Any] | None:
+        """A constant by name; None where it is computed."""
+        if name in self.constants:
+            return np.asarray(getattr(self, self.constants[name]).numpy())
+        return self.whole.get(name)
+
+    def _float(self, name: str, array: Any) -> None:
+        self.whole.pop(name, None)
         key = f"constant_{len(self.constants)}"
         self.constants[name] = key
         self.register_buffer(key, torch.from_numpy(np.array(array)))
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        """Run every node; one output stands alone, several come as a tuple."""
+        """Run every node, or the runtime; one output stands alone, several come as a tuple."""
+        if self.runtime is not None:
+            made = self.runtime(inputs)
+            return made[0] if len(made) == 1 else made
         values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()} | self.whole
         values |= dict(zip(self.inputs, inputs, strict=True))
         for node in (cast(OnnxNode, item) for item in self.nodes.values()):
@@ -311,5 +332,6 @@ OPERATIONS: dict[str, Operation] = {
     "Dropout": _one(lambda x: x),
     "Cast": _one(lambda x: x),
     "Constant": _one(lambda x: x),
+    **QUANTISED,
 }
 """Every kind of node that is read: attributes and operands to results. Casts count as the identity, as everywhere."""

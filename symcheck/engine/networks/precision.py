@@ -19,6 +19,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from symcheck.engine.networks.artefacts import structural
 from symcheck.errors import TargetError
 
 _RANDOM_NAMES = (
@@ -136,8 +137,14 @@ class _CopyResultsDetached(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def copied(net: nn.Module, *, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-    """A deep copy on a device, its floating parameters and buffers in a dtype if one is given.
+def copied(
+    net: nn.Module,
+    *,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    change: Callable[[nn.Module], nn.Module] = lambda copy: copy,
+) -> nn.Module:
+    """A deep copy, changed and put on a device, its floating parameters and buffers in a dtype if one is given.
 
     Raises:
         TargetError: the network cannot be copied.
@@ -146,7 +153,7 @@ def copied(net: nn.Module, *, device: torch.device, dtype: torch.dtype | None = 
         with warnings.catch_warnings(), _CopyResultsDetached():  # torch's own copying warns of its own internals
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", "The .grad attribute", UserWarning)
-            return copy.deepcopy(net).to(device=device, dtype=dtype)
+            return change(copy.deepcopy(net)).to(device=device, dtype=dtype)
     except Exception as error:
         raise TargetError(
             f"the network cannot be copied ({type(error).__name__}: {error}), and it is never changed in place.",
@@ -184,8 +191,11 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
 
 
 def in_float64(net: nn.Module) -> nn.Module:
-    """A deep copy with all floating parameters, buffers and tensor attributes in float64, on the CPU."""
-    double = copied(net, device=torch.device("cpu"), dtype=torch.float64)
+    """A deep copy with all floating parameters, buffers and tensor attributes in float64, on the CPU.
+
+    Of what does not run in float64 (`artefacts`), its floating-point counterpart.
+    """
+    double = copied(net, device=torch.device("cpu"), dtype=torch.float64, change=structural)
     for module in double.modules():
         for name, item in list(vars(module).items()):
             if isinstance(item, torch.Tensor):

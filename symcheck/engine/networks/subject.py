@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from symcheck.engine.networks.artefacts import artefact_of, runtime_problem, without_runtime
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, ProductCounter, copied, float64_default, in_float64
 from symcheck.engine.networks.values import FloatArray
@@ -41,6 +42,8 @@ class Subject:
     Attributes:
         training: whether it is judged in train mode, in which a batch of one input is run twice over: its own
             statistics need at least two.
+        artefact: what runs it as deployed, where that is no floating-point torch; else "".
+        runtime_problem: why an ONNX file is run by its translation, where it is; else "".
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
 
     Raises:
@@ -68,8 +71,17 @@ class Subject:
         self.training = training
         cast = None if dtype is None else self.dtype
         self.deployed = copied(net, device=self.device, dtype=cast).train(training)
+        if dtype is not None or self.device.type != "cpu":  # asked for otherwise than a file's own runtime runs it
+            without_runtime(self.deployed)
+        self.artefact, self.runtime_problem = artefact_of(self.deployed), runtime_problem(self.deployed)
         self.one_by_one = self._takes_only_one()
         self.exact = self._float64_copy(net, training)
+
+    @property
+    def deployed_as(self) -> str:
+        """The deployed precision in words: its dtype, and what runs it where that is no floating-point torch."""
+        dtype = str(self.dtype).removeprefix("torch.")
+        return {"": dtype, "int8": "int8"}.get(self.artefact, f"{dtype}, {self.artefact}")
 
     def _takes_only_one(self) -> bool:
         """Whether batches of one input run and batches of two do not, as in graphs exported for one input."""

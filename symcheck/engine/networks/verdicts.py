@@ -8,7 +8,7 @@ wrong accuses nothing unless some output shows it: symmetric accidents are symme
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.proof import Proof
@@ -23,6 +23,9 @@ BORNE_OUT = 1e-9
 """Residual up to which samples bear out an exact proof: float64 rounding, even of deep networks, stays far below."""
 FAR = 0.1
 """Noise of the deployed network over output scale beyond which its float64 copy says nothing about it."""
+FLIPPED = 0.01
+"""Share of decisions that may flip in a network deployed in other arithmetic before its structure stops vouching for
+it: 8-bit networks of the size of control policies flip a few in a thousand, all of them nearly tied."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,13 @@ class Decision:
 
 
 def decide(
-    proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str] = (), coarse: bool = False
+    proof: Proof | None,
+    measured: Measured,
+    *,
+    strict: bool,
+    excused: Collection[str] = (),
+    coarse: bool = False,
+    artefact: str = "",
 ) -> Decision:
     """The verdict that proof and samples allow, never stronger than they are.
 
@@ -57,10 +66,27 @@ def decide(
         strict: whether rounded weights fail.
         excused: outputs that may be constant as long as some other is not: deviations that are parameters.
         coarse: whether samples come from the network as deployed, for want of a float64 copy.
+        artefact: what the network is deployed as, where that is no floating-point torch: then `proved` is said of the
+            structure only if what is deployed rounds no more than float32 does.
 
     Returns:
         The decision.
     """
+    structure = _of_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
+    if not artefact or coarse or structure.verdict not in ("proved", "passed") or measured.deployed.noise <= ROUNDED:
+        return structure
+    deployed = measured.deployed
+    off = f"as deployed ({artefact}) outputs differ from it by {deployed.noise:.1e} of their scale"
+    if deployed.flips > FLIPPED * deployed.decisions:
+        why = f"the structure holds, but {off} and {deployed.flips} of {deployed.decisions} decisions flip"
+        return Decision("undecided", ROUNDED, False, None, None, f"{why}; quantise it more finely, or symmetrically")
+    return replace(structure, verdict="passed", why=f"the structure holds ({structure.why}); {off}")
+
+
+def _of_structure(
+    proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str], coarse: bool, artefact: str
+) -> Decision:
+    """The verdict on the float64 copy, or on the network as deployed where there is none."""
     if measured.nonfinite is not None:
         return Decision(
             "failed", ROUNDED, False, None, None, f"{measured.nonfinite_path} is NaN or infinite on an input"
@@ -69,6 +95,8 @@ def decide(
         return _failed(proof, measured, EXACT, "a layer does not carry the action, and the output shows it")
     if coarse and ROUNDED < measured.relative <= FAR:
         why = "only the deployed precision can be run, whose rounding may be as large as this residual"
+        if measured.deployed.decisions:
+            why += f" ({measured.deployed.flips} of {measured.deployed.decisions} decisions flip)"
         return Decision("undecided", ROUNDED, False, None, None, f"{why}; verify the network before it was quantised")
     if measured.relative > ROUNDED:
         return _failed(proof, measured, ROUNDED, "the output does not move as claimed")
@@ -79,7 +107,12 @@ def decide(
         return Decision("undecided", EXACT, False, None, None, vacuous)
     if measured.deployed.noise > FAR:
         why = f"the deployed network differs from its float64 copy by {measured.deployed.noise:.1e} of the output scale"
-        return Decision("undecided", ROUNDED, False, None, None, f"{why}; judge it without the cast that does this")
+        remedy = (
+            "give observations of the range that it was calibrated for (--env)"
+            if artefact
+            else "judge it without the cast that does this"
+        )
+        return Decision("undecided", ROUNDED, False, None, None, f"{why}; {remedy}")
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
         return Decision("proved", EXACT, False, None, None, "every layer carries the action exactly, for every input")
     if proof is not None and proof.level == "rounded":

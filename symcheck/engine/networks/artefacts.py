@@ -1,0 +1,148 @@
+"""Networks that are deployed as something else than floating-point torch: what runs, and what its structure is.
+
+An ONNX file is run by ONNX Runtime, a quantised network in 8-bit integers. Neither runs in float64, so that structure
+is judged on a counterpart that does: the translated graph, or layers with the dequantised weights. Quantising
+activations counts as the identity there, as casts do; what it costs shows in the deployed network's own noise and in
+the decisions that flip.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+LEAST_CODE = -127
+"""The smallest 8-bit code that has a counterpart: -128, to which a weight of -max rounds where max rounds to 127,
+counts as -127. Otherwise the largest weights of a signed pair would differ although they were rounded alike."""
+
+
+class LinearReLU(nn.Linear):
+    """A linear layer and a ReLU: what quantisers fuse into one module."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """max(0, W x + b)."""
+        return super().forward(x).relu()
+
+
+class ConvReLU2d(nn.Conv2d):
+    """A convolution and a ReLU: what quantisers fuse into one module."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """max(0, W * x + b)."""
+        return super().forward(x).relu()
+
+
+def artefact_of(net: nn.Module) -> str:
+    """How a network runs as deployed, in a word or two; "" for floating-point torch.
+
+    Example:
+        >>> artefact_of(nn.Linear(2, 2))
+        ''
+    """
+    if any(getattr(module, "runtime", None) is not None for module in net.modules()):
+        return "ONNX Runtime"
+    return "int8" if any(_is_quantised(module) for module in net.modules()) else ""
+
+
+def runtime_problem(net: nn.Module) -> str:
+    """Why the translation of an ONNX file had to run in place of the file; "" where it had not."""
+    found = (getattr(module, "runtime_problem", "") for module in net.modules())
+    return next((problem for problem in found if problem), "")
+
+
+def without_runtime(net: nn.Module) -> nn.Module:
+    """The same network, changed in place: ONNX graphs are run by their translation."""
+    for module in net.modules():
+        if getattr(module, "runtime", None) is not None:
+            cast(Any, module).runtime = None
+    return net
+
+
+def structural(net: nn.Module) -> nn.Module:
+    """The floating-point counterpart of a copy, changed in place; the network itself where it is its own."""
+    without_runtime(net)
+    replacement = _dequantised(net)
+    if replacement is not None:
+        return replacement.train(net.training)
+    for name, child in net.named_children():
+        counterpart = structural(child)
+        if counterpart is not child:
+            setattr(net, name, counterpart)
+    return net
+
+
+def _is_quantised(module: nn.Module) -> bool:
+    return type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"))
+
+
+def _dequantised(module: nn.Module) -> nn.Module | None:
+    """A floating-point layer with the same weights, or None where there is no need or no counterpart."""
+    if not _is_quantised(module):
+        return None
+    import torch.ao.nn.quantized as quantised
+
+    kind = type(module).__name__
+    if kind in ("Quantize", "DeQuantize"):
+        return nn.Identity()
+    if kind == "QFunctional":
+        return cast(nn.Module, quantised.FloatFunctional())
+    given: Any = module
+    if isinstance(module, quantised.Linear):
+        weight, bias = given._weight_bias()
+        layer: nn.Module = (LinearReLU if "ReLU" in kind else nn.Linear)(
+            weight.shape[1], weight.shape[0], bias=bias is not None
+        )
+    elif isinstance(module, quantised.Conv2d):
+        weight, bias = given.weight(), given.bias()
+        layer = (ConvReLU2d if "ReLU" in kind else nn.Conv2d)(
+            given.in_channels,
+            given.out_channels,
+            given.kernel_size,
+            given.stride,
+            given.padding,
+            given.dilation,
+            given.groups,
+            bias is not None,
+            given.padding_mode,
+        )
+    else:
+        return None
+    return _filled(layer, weight, bias)
+
+
+def _filled(layer: Any, weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Module:
+    layer.weight = nn.Parameter(dequantised(weight))
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach().double())
+    return cast(nn.Module, layer)
+
+
+def dequantised(weight: torch.Tensor) -> torch.Tensor:
+    """The numbers that the codes of a quantised weight stand for.
+
+    Args:
+        weight: a quantised tensor, per tensor or per channel; others are cast.
+
+    Returns:
+        (code - zero point) * scale in float64, the same shape.
+    """
+    if not weight.is_quantized:
+        return weight.detach().double()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch deprecates its quantised tensors; networks still hold them
+        codes = weight.int_repr().double()
+        if weight.qscheme() in (torch.per_channel_affine, torch.per_channel_symmetric):
+            shape = [1] * weight.dim()
+            shape[weight.q_per_channel_axis()] = -1
+            scale, zero = (
+                item.double().reshape(shape)
+                for item in (weight.q_per_channel_scales(), weight.q_per_channel_zero_points())
+            )
+        else:
+            scale, zero = torch.tensor(weight.q_scale()).double(), torch.tensor(weight.q_zero_point()).double()
+    if weight.dtype == torch.qint8:
+        codes = torch.where(zero == 0, codes.clamp(min=LEAST_CODE), codes)
+    return (codes - zero) * scale

@@ -1,0 +1,119 @@
+"""Quantised nodes of ONNX graphs as the floating-point functions that they approximate.
+
+Structure is judged as if numbers were not rounded: quantising an activation counts as the identity, as casts do, and
+integer products are those of the numbers that the codes stand for. One thing is more than rounding: exporters drop a
+ReLU in front of codes that start at zero, because saturation then does its work. What rounding and saturation cost
+shows where the file itself is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+Codes: TypeAlias = npt.NDArray[Any]
+LEAST_CODE = -127
+"""As in `artefacts`: -128 counts as -127, the smallest code that has a counterpart."""
+
+
+def numbers(codes: Codes, scale: Any, zero: Any, axis: int = 1) -> npt.NDArray[np.float64]:
+    """(code - zero) * scale, per tensor or along an axis.
+
+    Args:
+        codes: whole numbers, any shape.
+        scale: a number, or one per entry of the axis.
+        zero: likewise.
+        axis: of scales and zeros that are vectors.
+
+    Returns:
+        An array of the codes' shape.
+
+    Example:
+        >>> numbers(np.array([-128, 127], dtype=np.int8), 0.5, 0).tolist()
+        [-63.5, 63.5]
+    """
+    scale, zero = (_along(np.asarray(item), codes.ndim, axis) for item in (scale, zero))
+    wide = codes.astype(np.float64)
+    if codes.dtype == np.int8:
+        wide = np.where(zero == 0, np.maximum(wide, LEAST_CODE), wide)
+    return np.asarray((wide - zero) * np.asarray(scale, dtype=np.float64))
+
+
+def _along(item: Codes, ndim: int, axis: int) -> Codes:
+    if item.size == 1:
+        return item.reshape(())
+    shape = [1] * ndim
+    shape[axis] = -1
+    return item.reshape(shape)
+
+
+def folded(
+    kind: str,
+    inputs: Sequence[str],
+    output: str,
+    attributes: dict[str, Any],
+    stored: Callable[[str], Codes | None],
+    store: Callable[[str, Codes], None],
+) -> bool:
+    """Works out the weights that codes stand for, once; whether that was all that the node did.
+
+    Args:
+        kind: of the node.
+        inputs: names of what it reads.
+        output: name of what it writes.
+        attributes: of the node.
+        stored: a constant by name, None where it is computed.
+        store: keeps a floating-point constant under a name.
+    """
+    if kind == "DequantizeLinear":
+        codes, scale = stored(inputs[0]), stored(inputs[1])
+        if codes is None or scale is None or codes.dtype.kind not in "iu":
+            return False
+        zero = stored(inputs[2]) if len(inputs) > 2 else None
+        store(output, numbers(codes, scale, 0 if zero is None else zero, attributes.get("axis", 1)))
+        return True
+    if kind in ("MatMulInteger", "ConvInteger"):
+        codes = stored(inputs[1])
+        if codes is not None and codes.dtype.kind in "iu":
+            zero = stored(inputs[3]) if len(inputs) > 3 and inputs[3] else None
+            store(inputs[1], numbers(codes, 1.0, 0 if zero is None else zero, codes.ndim - 1 if kind[0] == "M" else 0))
+    return False
+
+
+def _quantise(a: dict[str, Any], x: torch.Tensor, scale: Any, zero: Any = None) -> torch.Tensor:
+    """The identity; a ReLU (or its mirror image) where the codes start or end at zero."""
+    if isinstance(zero, np.ndarray) and zero.size == 1 and zero.dtype.kind in "iu":
+        limits = np.iinfo(zero.dtype)
+        if int(zero.item()) == limits.min:
+            return torch.relu(x)
+        if int(zero.item()) == limits.max:
+            return torch.neg(torch.relu(torch.neg(x)))
+    return x
+
+
+def _quantise_dynamically(a: dict[str, Any], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, Codes]:
+    return x, torch.ones(()), np.zeros((), dtype=np.int64)
+
+
+def _conv_integer(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, *zeros: Any) -> torch.Tensor:
+    axes = w.ndim - 2
+    pads = list(a.get("pads") or [0] * (2 * axes))
+    x = F.pad(x, [n for i in reversed(range(axes)) for n in (pads[i], pads[axes + i])])
+    strides, dilations = a.get("strides", [1] * axes), a.get("dilations", [1] * axes)
+    function = F.conv2d if axes == 2 else F.conv1d
+    return function(x, w, None, tuple(strides), 0, tuple(dilations), a.get("group", 1))
+
+
+QUANTISED: dict[str, Callable[..., Any]] = {
+    "QuantizeLinear": _quantise,
+    "DequantizeLinear": lambda a, x, *rest: x,
+    "DynamicQuantizeLinear": _quantise_dynamically,
+    "MatMulInteger": lambda a, x, w, *zeros: torch.matmul(x, w),
+    "ConvInteger": _conv_integer,
+}
+"""Kinds of nodes: attributes and operands to results."""

@@ -1,0 +1,82 @@
+"""An ONNX file as it is deployed: run by ONNX Runtime, beside the torch translation whose structure is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+DTYPES = {
+    "tensor(float)": torch.float32,
+    "tensor(double)": torch.float64,
+    "tensor(float16)": torch.float16,
+    "tensor(uint8)": torch.uint8,
+    "tensor(int8)": torch.int8,
+    "tensor(int32)": torch.int32,
+    "tensor(int64)": torch.int64,
+    "tensor(bool)": torch.bool,
+}
+"""What ONNX Runtime calls the dtypes of a graph's inputs."""
+SILENT = 4
+"""The severity from which ONNX Runtime writes to the terminal: what it raises is reported in one message."""
+
+
+class OnnxRuntime:
+    """A session of ONNX Runtime on one thread, so that the same input gives the same bits.
+
+    Copies share the session, which keeps no state between runs.
+
+    Args:
+        path: the ONNX file.
+
+    Raises:
+        ImportError: the package onnxruntime is not installed.
+        Exception: whatever onnxruntime raises where it cannot run the graph.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = SILENT
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._inputs = [(item.name, DTYPES.get(item.type, torch.float32)) for item in self._session.get_inputs()]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OnnxRuntime:
+        return self
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """The graph's outputs, in its order and dtypes.
+
+        Args:
+            inputs: one tensor per input of the graph, in its order; cast to the dtypes that it declares.
+
+        Returns:
+            Tensors on the CPU.
+        """
+        feed = {
+            name: tensor.detach().cpu().to(dtype).contiguous().numpy()
+            for (name, dtype), tensor in zip(self._inputs, inputs, strict=True)
+        }
+        return tuple(torch.from_numpy(array) for array in self._session.run(None, feed))
+
+
+def opened(path: Path) -> tuple[OnnxRuntime | None, str]:
+    """The runtime on a file, or why there is none.
+
+    Args:
+        path: the ONNX file.
+
+    Returns:
+        The runtime and ""; or None and one sentence, where the translation has to stand for it.
+    """
+    try:
+        return OnnxRuntime(path), ""
+    except ImportError:
+        return None, "ONNX Runtime is not installed, so the translated graph ran in its place"
+    except Exception as error:  # its own exceptions have no common base
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        return None, f"ONNX Runtime cannot run the file ({first}), so the translated graph ran in its place"
