@@ -91,9 +91,10 @@ PRECISION = [
     Row("float16 shown", lambda: Hidden(
         show=lambda s: s.astype(np.float16), observation_space=box(2, dtype=np.float16)), mirror(**STATE)),
     Row("rewards cast to float32", lambda: Seen(
-        lambda s, a, rng: (plain(s, a, rng)[0], np.float32(math.exp(-abs(s[0]))), False)), mirror(), fast=True),
-    Row("a stiff wall on either side", lambda: limited(Seen(sprung)), mirror()),
         lambda s, a, rng: (pushed(s, a), np.float32(math.exp(-abs(s[0]))), False)), mirror(), fast=True),
+    Row("a stiff wall on either side", lambda: limited(Seen(sprung)), mirror()),
+    Row("a chaotic map", lambda: limited(Seen(
+        chaotic, lambda rng: rng.uniform(-0.9, 0.9, 1), observation_space=box(1))),
         mirror(observation=[[-1]], action=[[0, 1]])),
     Row("sums in another order", lambda: limited(Seen(
         gathered, lambda rng: rng.normal(0, 1, 5), observation_space=box(5), action_space=spaces.Discrete(5))),
