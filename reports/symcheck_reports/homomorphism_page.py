@@ -33,8 +33,21 @@ def render_homomorphism(model: HomomorphismModel) -> str:
     if not model.block:
         raise ValueError("expected at least one state, got none")
     head = PageHead("MDP homomorphism", _sentence(model), _lead(model), facts=_facts(model))
-    sections = [_pictures(model), _table(model), _matched(model), _again(model)]
-    return document(head, [built for built in sections if built is not None])
+    again = _again(model)
+    return document(head, [*homomorphism_sections(model), *([again] if again is not None else [])])
+
+
+def homomorphism_sections(model: HomomorphismModel) -> list[Section]:
+    """The drawings, the blocks and the matched actions, for this page or as part of another.
+
+    Args:
+        model: the maps and what is known about them.
+
+    Returns:
+        Two or three sections.
+    """
+    matched = _matched(model)
+    return [_pictures(model), _table(model), *([matched] if matched is not None else [])]
 
 
 def _sentence(model: HomomorphismModel) -> str:
