@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.engine.environments import subgroups
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.edges import Tie
 from symcheck.engine.environments.pairs import Case, Measurement, Pairs, Part, outside
@@ -121,7 +122,9 @@ def causes(
         found += corrections(evidence, confirmed, case)
     if part == "reward":
         found += _reward_term(evidence, confirmed)
+    found.append(subgroups.what_holds(evidence, part, confirmed))
     found += _region(evidence, part, confirmed)
+    found.append(subgroups.breaking_actions(evidence, part))
     found.append(flattened_order(pairs))
     found.append(_share(evidence, part))
     return [text for text in found if text]

@@ -17,10 +17,13 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from symcheck.engine.environments import subgroups
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.value_gap import ValueGap, table_gap
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.groups.group import Element
 
 Law = dict[Hashable, float]
 Outcome = tuple[float, int, float, bool]
@@ -104,6 +107,34 @@ class TabularEvidence:
         )
         return self._failed(result, part, violations) if violations else result
 
+    @property
+    def visited(self) -> list[int]:
+        """The states that an episode visits and acts in, ascending."""
+        return self._visited
+
+    def value_gap(self, failed: set[str], discount: float) -> ValueGap:
+        """What the violations cost in value; see `symcheck.engine.environments.value_gap`."""
+        return table_gap(self, discount)
+
+    def epsilons(self) -> tuple[float, float]:
+        """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state laws."""
+        bound = self.bench.pairs.bound
+        reward = transition = 0.0
+        for word, state, action in self._cases():
+            image = int(bound.observation(word, np.int64(state)))
+            moved = int(bound.action(word, np.int64(action), np.int64(state)))
+            means, laws = [], []
+            for at, chosen, left in ((state, action, True), (image, moved, False)):
+                law: Law = defaultdict(float)
+                for probability, following, _, ended in self._table[at][chosen]:
+                    to = int(bound.observation(word, np.int64(following))) if left else int(following)
+                    law["ended" if ended else to] += float(probability)
+                laws.append(dict(law))
+                means.append(sum(float(p) * float(r) for p, _, r, _ in self._table[at][chosen]))
+            reward = max(reward, abs(means[1] - means[0]))
+            transition = max(transition, total_variation(*laws))
+        return reward, transition
+
     def _cases(self) -> Iterator[tuple[Word, int, int]]:
         for word in self.bench.words:
             for state in self._visited:
@@ -150,8 +181,26 @@ class TabularEvidence:
             image_observation=int(bound.observation(word, np.int64(state))),
             image_action=int(bound.action(word, np.int64(action), np.int64(state))),
         )
-        causes = [*self._corrections(word), f"it breaks for {len(violations)} of {result.checked} (s, a, g)"]
+        holds = self._what_holds(part)
+        causes = [
+            *self._corrections(word),
+            *([holds] if holds else []),
+            f"it breaks for {len(violations)} of {result.checked} (s, a, g)",
+        ]
         return dataclasses.replace(result, counterexample=example, causes=tuple(causes))
+
+    def _what_holds(self, part: Part) -> str:
+        """The subgroup under which one equation holds for every state and action."""
+        bound = self.bench.pairs.bound
+
+        def holds(element: Element) -> bool:
+            word = tuple(bound.group.word(element))
+            pairs = ((state, action) for state in self._visited for action in self._table[state])
+            return all(self._gap(part, word, state, action, None) <= _TOLERANCE for state, action in pairs)
+
+        if not subgroups.may_be_partial(bound.group):
+            return ""
+        return subgroups.in_words(bound.group, subgroups.holding(bound.group, holds), bound.label)
 
     def _corrections(self, word: Word) -> list[str]:
         """Action maps under which all equations hold."""
