@@ -87,6 +87,8 @@ def details(entry: AtlasEntry) -> list[str]:
     if entry.fails:
         sized = [f"{name} ({entry.size[name]:.1e})" if name in entry.size else name for name in entry.fails]
         lines.append(f"fails: {', '.join(sized)}")
+    if entry.sometimes:
+        lines.append(f"fails close to an edge: {', '.join(entry.sometimes)}")
     if entry.subgroup:
         lines.append(f"what holds: {entry.subgroup}")
     if entry.region:

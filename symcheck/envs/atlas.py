@@ -10,6 +10,7 @@ One TOML file an entry, under `atlas_data/`: the fields of a SPEC file and, besi
 | `verdict` | what verification finds |
 | `why` | one sentence: why it holds, or what breaks it |
 | `fails` | the properties that fail; none where left out |
+| `sometimes` | properties that fail only with samples close to an edge, so that not every seed finds it |
 | `size` | how large the violation is, per failing property, in the property's own unit |
 | `region` | where it holds, or where it breaks |
 | `breaks` | what in the model or the code breaks it, one element a line |
@@ -38,7 +39,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 _FOLDER = Path(__file__).parent / "atlas_data"
 _REQUIRED = ("env", "claim", "verdict", "why")
-_OPTIONAL = ("kind", "fails", "size", "region", "breaks", "subgroup", "needs", "samples", "symmetry")
+_OPTIONAL = ("kind", "fails", "sometimes", "size", "region", "breaks", "subgroup", "needs", "samples", "symmetry")
 KINDS = ("exact", "approximate", "partial", "apparent")
 _EXTRAS = {"mujoco": "mujoco", "box2d": "Box2D", "minigrid": "minigrid"}  # extra: module that it installs
 
@@ -56,6 +57,7 @@ class AtlasEntry:
         data: the fields of a SPEC file.
         kind: "exact", "approximate", "partial" or "apparent".
         fails: the properties that fail.
+        sometimes: properties that fail with some seeds only.
         size: the size of the violation, per failing property.
         region: where it holds, or where it breaks; "" where that is everywhere.
         breaks: elements of the model, or lines of the code, that break it.
@@ -73,6 +75,7 @@ class AtlasEntry:
     data: Mapping[str, Any]
     kind: str = "exact"
     fails: tuple[str, ...] = ()
+    sometimes: tuple[str, ...] = ()
     size: Mapping[str, float] = field(default_factory=dict)
     region: str = ""
     breaks: tuple[str, ...] = ()
@@ -213,6 +216,7 @@ def read_entry(path: Path) -> AtlasEntry:
         data,
         own.get("kind", "exact"),
         tuple(own.get("fails", ())),
+        tuple(own.get("sometimes", ())),
         own.get("size", {}),
         own.get("region", ""),
         tuple(own.get("breaks", ())),
