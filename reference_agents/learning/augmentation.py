@@ -49,4 +49,6 @@ class Augmenter:
         actions = self._views.actions(rollout.actions, which)
         numbers, _ = network.forward(observations)
         log_probabilities = self._policy.log_probability(numbers, actions)
-        return replace(rollout, observations=observations, actions=actions, log_probabilities=log_probabilities)
+        return replace(
+            rollout, observations=observations, actions=actions, log_probabilities=log_probabilities, kept=False
+        )

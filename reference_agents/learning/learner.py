@@ -12,6 +12,7 @@ from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
 from reference_agents.learning.optimiser import StackedAdam
 from reference_agents.learning.rollout import Rollout
+from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.randomness import Purpose, UniformStreams
 from reference_agents.settings import Settings
@@ -73,7 +74,10 @@ class Learner:
 
     def _step(self, rollout: Rollout) -> torch.Tensor:
         batch = Batch(rollout.actions, rollout.log_probabilities, rollout.advantages, rollout.returns)
-        numbers, values = self._network.forward(rollout.observations, keep=True)
+        if rollout.kept and isinstance(self._network, ActorCritic):
+            numbers, values = self._network.join_kept()
+        else:
+            numbers, values = self._network.forward(rollout.observations, keep=True)
         self._network.backward(*self._derivatives(numbers, values, batch, self._weights, self._policy))
         norms = self._optimiser.step()
         self._network.refresh()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 from reference_agents.environments.vector import Observations, VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.returns import advantages_and_returns
+from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.randomness import Purpose, UniformStreams, generator
 from reference_agents.settings import Settings
@@ -28,6 +29,7 @@ class Rollout:
         log_probabilities: of those actions when they were drawn.
         advantages: how much better they were than expected.
         returns: what the values should have been.
+        kept: whether the network has kept its answers to these observations (see `ActorCritic.join_kept`).
     """
 
     observations: torch.Tensor
@@ -35,6 +37,7 @@ class Rollout:
     log_probabilities: torch.Tensor
     advantages: torch.Tensor
     returns: torch.Tensor
+    kept: bool = field(default=False, kw_only=True)
 
 
 class FinishedEpisodes:
@@ -128,9 +131,14 @@ class Collector:
     @torch.no_grad()
     def collect(self, network: StackedNetwork) -> Rollout:
         """Take `settings.horizon` steps in every environment with the network as it is."""
+        # A2C takes one step with the parameters that it acted with, so that it need not ask for the batch again. Views
+        # of one batch are not in the order of several.
+        kept = self._settings.algorithm == "a2c" and type(network) is ActorCritic
+        if kept and isinstance(network, ActorCritic):
+            network.start_keeping()
         horizon, keep = self._settings.horizon, []
         for _ in range(horizon):
-            keep.append(self._step(network))
+            keep.append(self._step(network, keep=kept))
         observations, numbers, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
             torch.stack(parts) for parts in zip(*keep, strict=True)
         )
@@ -147,11 +155,11 @@ class Collector:
         )
         log_probabilities = self._policy.log_probability(numbers, actions)
         parts = (observations, actions, log_probabilities, advantages, returns)
-        return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts))
+        return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts), kept=kept)
 
-    def _step(self, network: StackedNetwork) -> tuple[torch.Tensor, ...]:
+    def _step(self, network: StackedNetwork, *, keep: bool) -> tuple[torch.Tensor, ...]:
         observation = self._to_device(self._observation)
-        numbers, values = network.forward(observation)
+        numbers, values = network.forward(observation, keep=keep)
         actions = self._policy.sample(numbers, self._streams.next())
         step = self._environment.step(actions)
         self._observation = step.observation

@@ -20,9 +20,9 @@ from reference_agents.networks.blocks import (
     LiftedLinearRelu,
     LinearRelu,
 )
+from reference_agents.networks.direct import DirectConvRelu
 from reference_agents.networks.layers import Expansion, Lifting, StackedLinear
 from reference_agents.networks.parameters import StackedParameters
-from reference_agents.networks.planar import PlanarConvRelu, PlanarFlatten
 from reference_agents.networks.plans import (
     DEVIATION,
     MASKED_LOGIT,
@@ -60,9 +60,7 @@ class ActorCritic:
                     if initial is not None:
                         values[f"{layer.name}.{part}"][run] = torch.as_tensor(initial, dtype=torch.float32)
         *trunk, self._policy, self._value = (StackedLinear(layer, values, gradients, device) for layer in plan.layers)
-        # Without a pool the image is large: see `planar`. A GPU has the bandwidth for all windows at once.
-        self._planar = device.type == "cpu" and any(isinstance(layer, FlattenPlan) for layer in plan.trunk)
-        self._blocks, self._built = _blocks(plan, trunk, device, planar=self._planar)
+        self._blocks, self._built = _blocks(plan, trunk, device)
         self._deviation = None if plan.deviation_basis is None else Expansion(plan.deviation_basis, device)
         self._deviation_value, self._deviation_gradient = values.get(DEVIATION), gradients.get(DEVIATION)
         self._mask = None
@@ -70,6 +68,7 @@ class ActorCritic:
             self._mask = torch.zeros(plan.policy.outputs, dtype=torch.bool, device=device)
             self._mask[list(plan.masked)] = True
         self._tapes: list[Any] = []
+        self._steps: list[tuple[list[Any], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]] | None = None
         self._features = torch.empty(0)
         self.refresh()
 
@@ -82,6 +81,21 @@ class ActorCritic:
         self._head_matrix = torch.cat([self._policy.matrix, self._value.matrix], dim=2)
         self._head_offset = torch.cat([self._policy.offset, self._value.offset], dim=2)
 
+    def start_keeping(self) -> None:
+        """Keep what `backward` needs of every `forward(..., keep=True)` from now on, not of the last alone."""
+        self._steps = []
+
+    def join_kept(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Numbers and values of every step kept since `start_keeping`, one batch after the other, ready for `backward`.
+
+        The parameters must be those of then. Cheaper than asking again for the whole batch.
+        """
+        steps, self._steps = self._steps or [], None
+        self._tapes = [_joined([tapes[depth] for tapes, _ in steps]) for depth in range(len(self._blocks))]
+        kept = [answers for _, answers in steps]
+        self._features, numbers, values = (torch.cat(list(parts), dim=1) for parts in zip(*kept, strict=True))
+        return numbers, values
+
     def forward(self, observations: torch.Tensor, *, keep: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
         """The policy's numbers (runs, batch, numbers) and values (runs, batch).
 
@@ -91,8 +105,7 @@ class ActorCritic:
             observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
             keep: whether `backward` will be called for this batch.
         """
-        images_last = self.plan.takes_images and not self._planar
-        x = observations.permute(0, 1, 3, 4, 2) if images_last else observations
+        x = observations.permute(0, 1, 3, 4, 2).contiguous() if self.plan.takes_images else observations
         if self.plan.input_scale != 1.0:
             x = x * self.plan.input_scale
         elif not x.is_floating_point():
@@ -111,6 +124,8 @@ class ActorCritic:
         if self._deviation is not None and self._deviation_value is not None:
             log_deviation = self._deviation.expand(self._deviation_value).expand_as(numbers)
             numbers = torch.cat([numbers, log_deviation], dim=2)
+        if keep and self._steps is not None:
+            self._steps.append((tapes, (x, numbers, values)))
         return numbers, values
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
@@ -136,22 +151,34 @@ class ActorCritic:
                 d_x = self._blocks[depth].backward(self._tapes[depth], d_x, to_input=depth > 0)
 
 
-def _pool(plan: PoolPlan, *, planar: bool) -> Block:
+def _joined(tapes: Sequence[Any]) -> Any:
+    """What a block kept of several batches, as if they had been one: every tensor has the batch on its second axis."""
+    first = tapes[0]
+    if isinstance(first, torch.Tensor):
+        return torch.cat(list(tapes), dim=1)
+    if isinstance(first, torch.Size):
+        return torch.Size((first[0], sum(size[1] for size in tapes), *first[2:]))
+    return tuple(_joined(parts) for parts in zip(*tapes, strict=True))
+
+
+def _pool(plan: PoolPlan) -> Block:
     if isinstance(plan, FlattenPlan):
-        return PlanarFlatten() if planar else Flatten()
+        return Flatten()
     return GlobalMaxPool() if isinstance(plan, GlobalMaxPoolPlan) else GlobalAveragePool()
 
 
 def _blocks(
-    plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device, *, planar: bool
+    plan: ActorCriticPlan, layers: Sequence[StackedLinear], device: torch.device
 ) -> tuple[list[Block], list[StackedLinear]]:
     """The hidden layers, and those of them whose matrices must be built after every change of the parameters."""
+    # Without a pool the images are large. A GPU has the bandwidth for all windows at once.
+    direct = device.type == "cpu" and any(isinstance(layer, FlattenPlan) for layer in plan.trunk)
     remaining = iter(layers)
     blocks: list[Block] = []
     built: list[StackedLinear] = []
     for hidden in plan.trunk:
         if isinstance(hidden, PoolPlan):
-            blocks.append(_pool(hidden, planar=planar))
+            blocks.append(_pool(hidden))
             continue
         layer = next(remaining)
         lifting = Lifting.of(hidden, device) if isinstance(hidden, LinearPlan) else None
@@ -160,7 +187,7 @@ def _blocks(
             continue
         built.append(layer)
         if isinstance(hidden, ConvPlan):
-            block = PlanarConvRelu if planar else ConvRelu
+            block = DirectConvRelu if direct else ConvRelu
             blocks.append(block(layer, kernel=hidden.kernel, stride=hidden.stride))
         else:
             blocks.append(LinearRelu(layer))

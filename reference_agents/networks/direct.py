@@ -1,0 +1,78 @@
+"""Convolutions over large images on a CPU: run by run through torch's own kernels.
+
+A screen of 80 x 80 has as many windows as would fill memory if each were written out, as `blocks.ConvRelu` does;
+torch's kernels do not write them out. Units last, as everywhere here, is the order in which its gradients of filters
+are fastest: 0.34 ms against 1.29 ms with units first, for the first layer of 20 screens. Each run is its own call, so
+that a run in company and the same run alone agree bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from reference_agents.networks.layers import StackedLinear
+
+LAST = torch.channels_last
+
+
+class DirectConvRelu:
+    """The same function as `blocks.ConvRelu`.
+
+    Args:
+        layer: from the units of a window, pixel by pixel, to the units of one output position.
+        kernel: height and width of a window.
+        stride: pixels between two windows.
+    """
+
+    def __init__(self, layer: StackedLinear, *, kernel: int, stride: int) -> None:
+        self._layer, self._kernel, self._stride = layer, kernel, stride
+        self._built_of: torch.Tensor | None = None
+        self._filters: list[torch.Tensor] = []
+        self._offsets: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """(runs, batch, height, width, inputs) to (runs, batch, height', width', outputs)."""
+        filters, stride = self._built(), self._stride
+        images = (one.permute(0, 3, 1, 2) for one in x.unbind())
+        each = zip(images, filters, self._offsets, strict=True)
+        y = torch.relu_(
+            _together([torch.nn.functional.conv2d(*one, stride=stride).permute(0, 2, 3, 1) for one in each])
+        )
+        return y, (x, y)
+
+    def backward(self, tape: Any, d_y: torch.Tensor, *, to_input: bool) -> torch.Tensor | None:
+        """As `Block.backward`."""
+        x, y = tape
+        d_y = d_y.mul_(y > 0)
+        each = zip(d_y.unbind(), x.unbind(), self._built(), strict=True)
+        d_x, d_filters, d_offsets = zip(*(self._derivatives(*one, to_input=to_input) for one in each), strict=True)
+        # (outputs, inputs, kernel, kernel) to (kernel * kernel * inputs, outputs)
+        d_matrix = _together([one.permute(2, 3, 1, 0).flatten(0, 2) for one in d_filters])
+        self._layer.write_gradients(d_matrix, _together(list(d_offsets)).unsqueeze(1))
+        return _together([one.permute(0, 2, 3, 1) for one in d_x]) if to_input else None
+
+    def _built(self) -> list[torch.Tensor]:
+        """The layer's matrix as filters of each run, (outputs, inputs, kernel, kernel)."""
+        matrix, kernel = self._layer.matrix, self._kernel
+        if self._built_of is not matrix:
+            split = matrix.reshape(len(matrix), kernel, kernel, -1, matrix.shape[2]).permute(0, 4, 3, 1, 2)
+            self._filters = [one.contiguous(memory_format=LAST) for one in split.unbind()]
+            self._offsets, self._built_of = list(self._layer.offset[:, 0].unbind()), matrix
+        return self._filters
+
+    def _derivatives(
+        self, d_y: torch.Tensor, x: torch.Tensor, filters: torch.Tensor, *, to_input: bool
+    ) -> tuple[torch.Tensor, ...]:
+        """By the input (where asked for), the filters and the offset."""
+        found: tuple[torch.Tensor, ...] = torch.ops.aten.convolution_backward(
+            d_y.permute(0, 3, 1, 2), x.permute(0, 3, 1, 2), filters, [len(filters)], [self._stride] * 2, [0, 0], [1, 1],
+            False, [0, 0], 1, [to_input, True, True],
+        )  # fmt: skip
+        return found
+
+
+def _together(runs: list[torch.Tensor]) -> torch.Tensor:
+    """One tensor of all runs, without a copy where there is one."""
+    return runs[0].unsqueeze(0) if len(runs) == 1 else torch.stack(runs)
