@@ -33,6 +33,8 @@ def verify_env(
     alpha: float = 0.01,
     seed: int = 0,
     baseline: Baseline | str | Path | None = None,
+    accept_gap: float | None = None,
+    discount: float = 0.99,
     emit: Emit | None = None,
 ) -> Report:
     """Check that an environment has a symmetry: reward, transition, termination, start and observation.
@@ -52,6 +54,9 @@ def verify_env(
         alpha: probability of a false alarm over the whole run, in (0, 1).
         seed: reproduces the run, bit for bit on one machine.
         baseline: accepted approximate symmetries: a TOML or JSON file, see `symcheck.api.baseline`.
+        accept_gap: violated equations whose gap of optimal values is at most this, in units of return, pass as
+            approximate; None accepts none.
+        discount: of the returns in which that gap is stated, in [0, 1).
         emit: receives the engine's events as they happen.
 
     Returns:
@@ -72,6 +77,8 @@ def verify_env(
         alpha=alpha,
         seed=seed,
         method=method,
+        discount=discount,
+        accept_gap=accept_gap,
     )
     accepted = as_baseline(baseline)
     target = resolve_environment(env, env_kwargs=env_kwargs)

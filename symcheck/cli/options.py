@@ -22,6 +22,17 @@ MaxTime = Annotated[
 ]
 Alpha = Annotated[float, typer.Option(help="Probability of a false alarm over the whole run.", rich_help_panel=_BUDGET)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same verdict.", rich_help_panel=_BUDGET)]
+AcceptGap = Annotated[
+    float | None,
+    typer.Option(
+        "--accept-gap",
+        help="Pass as approximate what costs at most this much optimal value, in units of return.",
+        rich_help_panel=_REPORTS,
+    ),
+]
+Discount = Annotated[
+    float, typer.Option(help="Discount of the returns that --accept-gap is about.", rich_help_panel=_REPORTS)
+]
 Baseline = Annotated[
     Path | None,
     typer.Option(

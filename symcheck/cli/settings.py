@@ -25,7 +25,7 @@ from typing import Any
 from symcheck.errors import OptionError, suggestion
 
 SHARED = ("samples", "max-time", "alpha", "seed", "baseline", "fail-on", "html", "json", "junit", "markdown", "quiet")
-ENV_ONLY = ("symmetry", "env-kwargs", "method")
+ENV_ONLY = ("symmetry", "env-kwargs", "method", "accept-gap", "discount")
 NET_ONLY = (
     "symmetry",
     "input-shape",

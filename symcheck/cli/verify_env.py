@@ -36,6 +36,8 @@ def command(
     alpha: options.Alpha = 0.01,
     seed: options.Seed = 0,
     baseline: options.Baseline = None,
+    accept_gap: options.AcceptGap = None,
+    discount: options.Discount = 0.99,
     fail_on: options.FailOnOption = "failed,undecided",
     html: options.Html = None,
     json_path: options.Json = None,
@@ -64,6 +66,8 @@ def command(
             alpha=alpha,
             seed=seed,
             baseline=baseline,
+            accept_gap=accept_gap,
+            discount=discount,
             emit=emit,
         )
     outputs.finish(report, accepted)

@@ -13,14 +13,13 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
-
 
 from symcheck.engine import registry
 from symcheck.engine.environments.axioms import judge_axioms, only_data
 from symcheck.engine.environments.choice import Chosen, choose_method, prepare
 from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.value_gap import with_value_gap
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
@@ -193,6 +192,9 @@ def _run(
             stopped = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
             results.append(_interrupted(entry.name) if stopped else entry.check(context))
             listener(PropertyFinished(results[-1]))
+        if not context.bench.interrupted and any(one.verdict == "failed" for one in results):
+            evidence, options = context.chosen.evidence, context.bench.options
+            results = with_value_gap(results, evidence, discount=options.discount, accept=options.accept_gap)
     except KeyboardInterrupt:
         done = {result.name for result in results}
         results += [_interrupted(entry.name) for entry in entries if entry.name not in done]

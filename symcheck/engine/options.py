@@ -24,6 +24,9 @@ class EnvOptions:
         alpha: probability of a false alarm over the whole run, strictly between 0 and 1.
         seed: seeds every random choice of the run; the same seed gives the same verdict.
         method: "auto" picks the strongest that applies; see `METHODS`.
+        discount: of the returns in which the cost of a broken symmetry is stated, in [0, 1).
+        accept_gap: the largest accepted gap of optimal values, in units of return; violated equations that cost no more
+            pass as approximate. None accepts none.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -40,6 +43,8 @@ class EnvOptions:
     alpha: float = 0.01
     seed: int = 0
     method: Method = "auto"
+    discount: float = 0.99
+    accept_gap: float | None = None
 
     def __post_init__(self) -> None:
         _check_samples(self.samples)
@@ -57,12 +62,28 @@ class EnvOptions:
             )
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise OptionError(f"expected a whole number, 0 or more, got {self.seed!r}.", where="--seed")
+        if not _is_number(self.discount) or not 0 <= self.discount < 1:
+            raise OptionError(
+                f"expected a discount in [0, 1), got {self.discount!r}.",
+                where="--discount",
+                remedy="0.99 is the default; without discounting errors add up without limit.",
+            )
+        if self.accept_gap is not None and not (_is_number(self.accept_gap) and 0 <= self.accept_gap < math.inf):
+            raise OptionError(
+                f"expected a gap of values of 0 or more, in units of return, got {self.accept_gap!r}.",
+                where="--accept-gap",
+                remedy="Leave it out to accept none.",
+            )
         if self.method not in METHODS:
             raise OptionError(
                 f"expected a method, got {self.method!r}.",
                 where="--method",
                 remedy=suggestion(str(self.method), METHODS),
             )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_samples(samples: object) -> None:

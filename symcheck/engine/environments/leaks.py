@@ -120,6 +120,6 @@ def _said(stepper: SlotStepper, k: int, whose: str, at: int, one: Vector, other:
     name = [*stepper.codec.coordinates.names, "reward", "terminated"][at]
     return (
         f"slot control failed: the same (s, a) in slot {k}, with the same seed, gave another outcome when "
-        f"what {whose} was changed ({name}: {one[at]:.6g} against {other[at]:.6g}). Slots leak into each other; no statement about the "
-        "symmetry of one of them is possible"
+        f"what {whose} was changed ({name}: {one[at]:.6g} against {other[at]:.6g}). "
+        "Slots leak into each other; no statement about the symmetry of one of them is possible"
     )

@@ -26,6 +26,7 @@ from symcheck.engine.environments.screen import Screen, Screened, Tally, agrees
 from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.environments.tolerance import Tolerance
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
+from symcheck.engine.environments.value_gap import ValueGap, paired_gap
 from symcheck.engine.options import DEFAULT_SAMPLES
 from symcheck.engine.results import Counterexample, PropertyResult, Verdict
 from symcheck.engine.statistics import largest_fraction
@@ -185,6 +186,18 @@ class PairedEvidence:
         comparison = self.pairs.comparison(part, self.measured)
         over = np.asarray((~(comparison.residual() <= self.tolerance.of(comparison))).any(axis=1))
         return (int(over[~self._from_screen].sum()) + self._tally(part).suspicious) / self.checked
+
+    def value_gap(self, failed: set[str], discount: float) -> ValueGap:
+        """What the violations cost in value; see `symcheck.engine.environments.value_gap`."""
+        return paired_gap(self, failed, discount)
+
+    def largest(self, part: Part, unit: Vector | float = 1.0) -> float:
+        """The largest residual of any coordinate seen, in units given by coordinate."""
+        examined = self._examined(part)
+        spread = np.where(np.asarray(unit) > 0, unit, 1.0)
+        worst = self._tally(part).worst
+        screened = float((worst / spread).max()) if worst.size else 0.0
+        return max(float((examined.residual / spread).max()), screened)
 
     def _tally(self, part: Part) -> Tally:
         return Tally() if self.screened is None else self.screened.tallies.get(part, Tally())
@@ -391,6 +404,11 @@ class PairedEvidence:
         )
         return example, seen
 
+    def _never_a_number(self, part: Part) -> bool:
+        """Whether everything compared was NaN; NaN matches NaN, but a run of nothing else is no evidence."""
+        comparison = self.pairs.comparison(part, self.measured)
+        return bool(comparison.expected.size) and bool(np.isnan(comparison.expected).all())
+
     def _not_failed(self, result: PropertyResult, part: Part, looked: _Looked) -> PropertyResult:
         if looked.unrepeatable:
             return _undecided(
@@ -404,6 +422,8 @@ class PairedEvidence:
             )
         if self.bench.interrupted:
             return _undecided(result, f"interrupted after {result.checked} pairs")
+        if self._never_a_number(part):
+            return _undecided(result, f"every {_NAMED[part]} was NaN on both sides: nothing could be compared")
         asked = self.bench.options.samples
         if result.checked < max(min(_FEWEST, asked), asked // 10):
             return _undecided(result, "the time budget ran out; allow more with --max-time")
@@ -422,6 +442,12 @@ class PairedEvidence:
         return _with(result, bound=bound)
 
 
+_NAMED: dict[Part, str] = {
+    "observation": "observation",
+    "reward": "reward",
+    "transition": "next observation",
+    "termination": "end",
+}
 _ORIGIN: dict[Part, str] = {
     "observation": "rounding unit of the dtype times the value scale",
     "reward": "16 rounding units of the value scale, plus 16 times what a 1-ulp nudge of the state does",

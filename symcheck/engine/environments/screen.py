@@ -40,12 +40,14 @@ class Tally:
         suspicious: pairs that exceed their tolerance.
         largest: largest residual of the other pairs, by coordinate, shape (dim,).
         limits: the tolerance beside it.
+        worst: largest residual of any pair, by coordinate.
         kept: suspicious pairs that the environment is asked about.
     """
 
     suspicious: int = 0
     largest: Vector = field(default_factory=lambda: np.zeros(0))
     limits: Vector = field(default_factory=lambda: np.zeros(0))
+    worst: Vector = field(default_factory=lambda: np.zeros(0))
     kept: list[Case] = field(default_factory=list)
 
 
@@ -167,7 +169,9 @@ class Screen:
         return Screened(checked, ends, region, self._model.source, tallies, again)
 
     def _empty(self, coordinates: Coordinates) -> Tally:
-        return Tally(largest=np.zeros(coordinates.dim), limits=np.zeros(coordinates.dim))
+        return Tally(
+            largest=np.zeros(coordinates.dim), limits=np.zeros(coordinates.dim), worst=np.zeros(coordinates.dim)
+        )
 
     def _pool(self, count: int, rng: np.random.Generator) -> tuple[Vector, str]:
         """States to draw from: the run's own pool, longer rollouts, and (where every point is a state) the box."""
@@ -248,6 +252,7 @@ class Screen:
         residual = comparison.residual()
         limits = self._tolerance.of(comparison, scale=self._scales[part])
         over = (~(residual <= limits)).any(axis=1)
+        tally.worst = np.maximum(tally.worst, residual.max(axis=0))
         if not over.all():
             tally.largest = np.maximum(tally.largest, residual[~over].max(axis=0))
             tally.limits = np.maximum(tally.limits, limits[~over].max(axis=0))

@@ -107,11 +107,6 @@ class TabularEvidence:
         )
         return self._failed(result, part, violations) if violations else result
 
-    @property
-    def visited(self) -> list[int]:
-        """The states that an episode visits and acts in, ascending."""
-        return self._visited
-
     def value_gap(self, failed: set[str], discount: float) -> ValueGap:
         """What the violations cost in value; see `symcheck.engine.environments.value_gap`."""
         return table_gap(self, discount)
@@ -120,9 +115,7 @@ class TabularEvidence:
         """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state laws."""
         bound = self.bench.pairs.bound
         reward = transition = 0.0
-        for word, state, action in self._cases():
-            image = int(bound.observation(word, np.int64(state)))
-            moved = int(bound.action(word, np.int64(action), np.int64(state)))
+        for word, state, action, image, moved in self.imaged():
             means, laws = [], []
             for at, chosen, left in ((state, action, True), (image, moved, False)):
                 law: Law = defaultdict(float)
@@ -134,6 +127,13 @@ class TabularEvidence:
             reward = max(reward, abs(means[1] - means[0]))
             transition = max(transition, total_variation(*laws))
         return reward, transition
+
+    def imaged(self) -> Iterator[tuple[Word, int, int, int, int]]:
+        """(g, s, a, g s, g a) of every case."""
+        bound = self.bench.pairs.bound
+        for word, state, action in self._cases():
+            image = int(bound.observation(word, np.int64(state)))
+            yield word, state, action, image, int(bound.action(word, np.int64(action), np.int64(state)))
 
     def _cases(self) -> Iterator[tuple[Word, int, int]]:
         for word in self.bench.words:
