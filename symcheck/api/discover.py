@@ -160,6 +160,9 @@ def discover(
     return Discovered(search.discover(target, options=options, command=command, emit=emit))
 
 
+_EVIDENCE = {"states": "on fresh samples", "rollouts": "on fresh episodes", "table": "by enumeration"}
+
+
 def _model(result: Discovery, spec: str) -> DiscoveryModel:
     verified = sum(trial.result is not None for trial in result.trials)
     seen = result.sensitivities
@@ -169,7 +172,7 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
         group=result.group["name"],
         order=result.group["order"],
         spec=spec,
-        narrowing=(*result.narrowing, (f"{verified:,}", "verified on fresh samples")),
+        narrowing=(*result.narrowing, (f"{verified:,}", "verified " + _EVIDENCE[result.route])),
         how=result.how,
         candidates=[_candidate(trial) for trial in result.trials],
         rotations=[

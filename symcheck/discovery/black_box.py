@@ -33,10 +33,11 @@ _GATHERING = 0.25  # of the time budget
 MOST_COORDINATES = 24
 _RELATIVE, _FLOOR = 0.3, 0.2  # coefficients are estimates: a third of the larger, a fifth of the row's largest
 _ERRORS = 6.0  # standard errors that an estimate may be off; steps of one episode depend on each other, so many
-_FITS = 0.3  # of a typical step: misfit of a quadratic model, which is none of the dynamics
+_FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _RIDGE = 1e-6
+_SMALL_PICTURE = 24  # pixels a side
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
 
@@ -169,14 +170,12 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     maps = [one for one in maps if not one.is_identity]
     found.structured, found.complete = len(maps), left.complete
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
-    scale = np.abs(effects).max(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
     model = _QuadraticModel(rollouts)
     for state_map in maps:
         action_map, _ = match_effects(
             state_map.apply(effects),
             effects,
-            SignedMap.of(state_map.index).apply(scale[None])[0],
+            SignedMap.of(state_map.index).apply(model.step[None])[0],
             discrete=lab.count_of_actions is not None,
             space=lab.action_space,
         )
@@ -204,7 +203,7 @@ class _QuadraticModel:
         penalty = _RIDGE * len(design) * np.eye(design.shape[1])
         self._weights = np.linalg.solve(design.T @ design + penalty, design.T @ moved)
         typical = np.quantile(np.abs(moved), 0.75, axis=0)
-        self._step = np.where(typical > 0, typical, 1.0)
+        self.step = np.where(typical > 0, typical, 1.0)
 
     def _features(self, states: Vector, actions: Vector) -> Vector:
         linear = np.concatenate([np.ones((len(states), 1)), states / self._scale, actions], axis=1)
@@ -217,7 +216,7 @@ class _QuadraticModel:
         linear = SignedMap.of(action_map.index, action_map.sign)  # features are about the middle of the box
         expected = state_map.apply(self._features(states, actions) @ self._weights)
         actual = self._features(state_map.apply(states), linear.apply(actions)) @ self._weights
-        scale = SignedMap.of(state_map.index).apply(self._step[None])[0]
+        scale = SignedMap.of(state_map.index).apply(self.step[None])[0]
         return float(np.median((np.abs(expected - actual) / scale).max(axis=1)))
 
 
@@ -242,14 +241,14 @@ def match_effects(
         space: the action space.
 
     Returns:
-        The action map and the largest misfit of a matched effect, relative to the scale.
+        The action map and the largest mean misfit of a matched effect, relative to the scale.
 
     Example:
         >>> effects = np.array([[1.0], [-1.0]])
         >>> match_effects(-effects, effects, np.ones(1), discrete=True, space=spaces.Discrete(2))
         (SignedMap(index=(1, 0), sign=(1, 1), offset=(0.0, 0.0)), 0.0)
     """
-    misfit = (np.abs(moved[:, None] - effects[None]) / scale).max(axis=-1)
+    misfit = (np.abs(moved[:, None] - effects[None]) / scale).mean(axis=-1)
     if discrete:
         tied = misfit + 1e-6 * (1 - np.eye(len(misfit)))
         rows, index = linear_sum_assignment(tied)
@@ -263,21 +262,68 @@ def match_effects(
 
 
 def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
-    shape = lab.observation_space.shape or (1, 1)
     elements = [name for name in square_elements(lab) if name != "identity"]
     found = Proposals(space=(str(len(elements)), "rotations and reflections of the image"), structured=len(elements))
-    discrete = lab.count_of_actions is not None
-    moved = rollouts.after - rollouts.before
-    features = np.concatenate([rollouts.actions, np.ones((len(moved), 1))], axis=1)
-    gram = features.T @ features + _RIDGE * len(moved) * np.eye(features.shape[1])
-    effects = np.linalg.solve(gram, features.T @ moved)[:-1]
-    effects = effects - effects.mean(axis=0) if discrete else np.repeat(effects, 2, axis=0)
-    if not discrete:
-        effects[1::2] *= -1
-    scale = np.full(1, float(np.abs(effects).max()) or 1.0)
+    before, after = small_pictures(rollouts.before, lab), small_pictures(rollouts.after, lab)
     for name in elements:
-        turned = apply_square(name, effects.reshape(-1, *shape)).reshape(len(effects), -1)
-        action_map, misfit = match_effects(turned, effects, scale, discrete=discrete, space=lab.action_space)
         found.tried += 1
-        found.candidates.append(Candidate(corners(name), action_map, name, residual=misfit))
+        action_map, misfit = _matching_moves(lab, before, after, rollouts.actions, name)
+        candidate = Candidate(corners(name), action_map, name, residual=misfit)
+        if candidate.order == corners(name).order:
+            found.candidates.append(candidate)
+        else:
+            why = (
+                f"the action map that fits best, {list(action_map.index)}, does not have the order of the picture's map"
+            )
+            found.refused.append(Trial(name, "", corners(name).order, "refused", why, misfit))
     return found
+
+
+def small_pictures(flat: Vector, lab: Laboratory) -> Vector:
+    """Pictures averaged over channels and blocks of pixels, centred, so that few numbers are left.
+
+    Args:
+        flat: flattened observations, shape (n, dim).
+        lab: knows their shape.
+
+    Returns:
+        Shape (n, height, width) with at most 24 pixels a side; blocks tile a margin-free centre, so that rotations and
+        reflections act on the small picture as on the large.
+    """
+    *_, height, width = lab.observation_space.shape or (1, 1)
+    pictures = flat.reshape(len(flat), -1, height, width).mean(axis=1)
+    for axis in (1, 2):
+        size = pictures.shape[axis]
+        block = -(-size // _SMALL_PICTURE)
+        margin = (size % block) // 2
+        kept = size - size % block
+        pictures = np.take(pictures, range(margin, margin + kept), axis=axis)
+        shape = list(pictures.shape)
+        shape[axis : axis + 1] = [kept // block, block]
+        pictures = pictures.reshape(shape).mean(axis=axis + 1)
+    return np.asarray(pictures - pictures.mean(axis=0))
+
+
+def _matching_moves(
+    lab: Laboratory, before: Vector, after: Vector, actions: Vector, name: str
+) -> tuple[SignedMap, float]:
+    """The action map that goes with a map of the picture, by how pixels after a step go with pixels before it.
+
+    The products of pixels before and after, averaged for each action, say where the action moves things wherever these
+    are; under a symmetry the products of action K a are those of a, seen through the map on both sides.
+    """
+    n = len(before)
+    products = np.stack(
+        [(after.reshape(n, -1) * weight[:, None]).T @ before.reshape(n, -1) / n for weight in actions.T]
+    )
+    usual = products.mean(axis=0) if lab.count_of_actions is not None else 0.0
+    products = products - usual
+    shape = before.shape[1:]
+    size = len(products)
+    seen = apply_square(name, products.reshape(size, -1, *shape)).reshape(size, *shape, -1)
+    seen = np.moveaxis(apply_square(name, np.moveaxis(seen, 3, 1)), 1, 3).reshape(size, -1)
+    plain = products.reshape(size, -1)
+    if lab.count_of_actions is None:
+        seen, plain = (np.repeat(one, 2, axis=0) * np.tile([1.0, -1.0], size)[:, None] for one in (seen, plain))
+    scale = np.full(1, float(np.abs(plain).mean()) or 1.0)
+    return match_effects(seen, plain, scale, discrete=lab.count_of_actions is not None, space=lab.action_space)

@@ -21,6 +21,7 @@ from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.errors import RepresentationError, SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
 
 MOST_VERIFIED = 24
 _COUNTEREXAMPLE_SAMPLES = 500  # for candidates whose reward disagrees on most screening states
@@ -62,6 +63,14 @@ class Court:
         Raises:
             SymcheckError: the claim cannot be made or the environment refuses it.
         """
+        return self.verify_claim(claim_of(name, group, self.where), samples=samples)
+
+    def verify_claim(self, claim: Symmetry, *, samples: int | None = None) -> RunResult:
+        """One run of `verify-env` on a claim.
+
+        Raises:
+            SymcheckError: the environment refuses it.
+        """
         remaining = self.left()
         options = EnvOptions(
             samples=self.samples if samples is None else min(samples, self.samples),
@@ -69,7 +78,6 @@ class Court:
             alpha=self.level,
             seed=self.seed,
         )
-        claim = claim_of(name, group, self.where)
         return run_env(self.make_env, claim, options=options, target=self.label, command="", emit=self.emit)
 
     def in_time(self) -> bool:
@@ -141,6 +149,8 @@ class _Bench:
         if any((a * b).key not in keys | {self.identity.key} for a in candidates for b in candidates):
             return False
         known = {self.identity.key: self.identity, **{one.key: one for one in candidates}}
+        if len(known) != len({one.state for one in known.values()}):
+            return False
         group = recognise(known, self.identity)
         try:
             result = self.court.verify(self._name(group), group)
@@ -206,13 +216,26 @@ class _Bench:
             self.leave([candidate], "interrupted")
             return
         self.judgement.interrupted = result.interrupted
-        if result.verdict in ("passed", "proved"):
+        accepted = result.verdict in ("passed", "proved")
+        if accepted and self._contradicts(candidate):
+            why = "it passed, but with verified maps it would exchange actions where nothing else moves"
+            self._note(candidate, "undecided", why, result)
+            return
+        if accepted:
             self.accepted.append(candidate)
             self.single_runs[candidate.key] = result
             self.known = closure(self.accepted, self.identity)
         elif result.verdict == "failed":
             self.refused.append(candidate)
         self._note(candidate, result.verdict, why_of(result), result)
+
+    def _contradicts(self, candidate: Candidate) -> bool:
+        """Whether products with verified maps move actions and nothing else: then some action map is wrong."""
+        try:
+            larger = closure([*self.accepted, candidate], self.identity)
+        except SymcheckError:
+            return True
+        return any(one.state.is_identity and not one.action.is_identity for one in larger.values())
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
         self.refused.append(candidate)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from symcheck.engine.options import DEFAULT_SAMPLES, EnvOptions
 
 _FEWER_SAMPLES = 2_000
-_LONG_STATE, _LONG_OBSERVATION = 12, 64
+_LONG_STATE = 12
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class DiscoverOptions:
 
     Attributes:
         samples: (state, action) pairs on which each candidate that survives the search is verified; None for 10,000,
-            or 2,000 where states or observations are long and steps cost accordingly.
+            or 2,000 where states are long and steps cost accordingly.
         max_time: wall-clock budget of the whole search in seconds, None for no limit.
         alpha: probability that some true symmetry among all candidates tried is refused, in (0, 1).
         seed: seeds every random choice.
@@ -44,21 +44,19 @@ class DiscoverOptions:
             seed=self.seed,
         )
 
-    def samples_for(self, state: int, observation: int) -> int:
+    def samples_for(self, state: int) -> int:
         """The pairs on which a candidate is verified.
 
         Args:
-            state: length of a state vector.
-            observation: length of a flattened observation.
+            state: length of a state vector, 0 where states are not set.
 
         Returns:
             What was asked for, or the default for that size.
 
         Example:
-            >>> DiscoverOptions().samples_for(4, 4), DiscoverOptions().samples_for(29, 105)
+            >>> DiscoverOptions().samples_for(4), DiscoverOptions().samples_for(29)
             (10000, 2000)
         """
         if self.samples is not None:
             return self.samples
-        long = state > _LONG_STATE or (state == 0 and observation > _LONG_OBSERVATION)
-        return _FEWER_SAMPLES if long else DEFAULT_SAMPLES
+        return _FEWER_SAMPLES if state > _LONG_STATE else DEFAULT_SAMPLES

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from symcheck.engine.results import SCHEMA, RunResult, Verdict, to_json_value
+from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, Verdict, to_json_value
 from symcheck.symmetry.symmetry import Symmetry
 
 Route = Literal["states", "rollouts", "table"]
@@ -194,9 +194,13 @@ def why_of(result: RunResult) -> str:
     unsure = [one for one in result.properties if one.verdict == "undecided"]
     if unsure:
         return "; ".join(f"{one.name} is undecided: {one.detail}" for one in unsure[:1])
-    checked = [f"{one.checked:,} {_EVIDENCE.get(one.name, 'checks')}" for one in result.properties if one.checked > 1]
-    kinds: Sequence[str] = list(dict.fromkeys(checked))
+    kinds: Sequence[str] = list(dict.fromkeys(_counted(one) for one in result.properties if one.checked > 1))
     return f"holds on {', '.join(kinds)}" if kinds else "holds"
+
+
+def _counted(one: PropertyResult) -> str:
+    noun = "episodes" if one.method == "trajectory" else _EVIDENCE.get(one.name, "checks")
+    return f"{one.checked:,} {noun}"
 
 
 _EVIDENCE = {
@@ -209,7 +213,7 @@ _EVIDENCE = {
 }
 
 
-def _failure(one: Any) -> str:
+def _failure(one: PropertyResult) -> str:
     example = one.counterexample
     approximate = " (approximately: small beside the values)" if "approximate" in one.detail[:40].lower() else ""
     if example is None:

@@ -16,8 +16,10 @@ from symcheck.discovery.claims import Spaces, claim_of, fields
 from symcheck.discovery.deciding import Court, Judgement, decide
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.options import DiscoverOptions
-from symcheck.discovery.result import Discovery, Route
+from symcheck.discovery.result import Discovery, Rotation, Route
+from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
+from symcheck.discovery.turning import turned
 from symcheck.engine.environments.tabular import table_of
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
@@ -68,11 +70,29 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     where = Spaces(lab.observation_space, lab.action_space, has_state=not (by_rollouts or lab.shows_state))
     proposals = black_box.propose(lab) if by_rollouts else by_states.propose(lab)
     # One share of the budget for every candidate that was compared with the environment, and one for the whole group.
-    level = options.alpha / (proposals.tried + 1) if proposals.tried else options.alpha
-    samples = options.samples_for(lab.dim, lab.stepper.codec.coordinates.dim)
+    generators = [] if by_rollouts else find_generators(lab)
+    tried = proposals.tried + len(generators)
+    level = options.alpha / (tried + 1) if tried else options.alpha
+    samples = options.samples_for(lab.dim)
     court = Court(target.single, target.label, where, samples, level, options.seed, lambda: lab.left(), emit)
     judged = decide(proposals.candidates, identity_on(lab), court)
-    return _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
+    found = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
+    return replace(found, tried=tried, rotations=_rotations(lab, court, generators, interrupted=judged.interrupted))
+
+
+def _rotations(
+    lab: Laboratory, court: Court, generators: list[Generator], *, interrupted: bool
+) -> tuple[Rotation, ...]:
+    """Each continuous rotation with the verdict on its quarter turn; none after an interrupt or out of time."""
+    made: list[Rotation] = []
+    for generator in generators:
+        if interrupted or not court.in_time():
+            break
+        try:
+            made.append(turned(lab, court, generator))
+        except KeyboardInterrupt:
+            break
+    return tuple(made)
 
 
 def refuse_structured(space: spaces.Space[Any]) -> None:

@@ -1,0 +1,255 @@
+"""Continuous linear symmetries: the null space of a least-squares problem, with its residual; never a claim.
+
+If x -> exp(t A) x + ... , a -> exp(t B) a is a symmetry of x' = f(x, a) for every t, its derivative at t = 0 obeys
+
+    D_x f (A x + b) + D_a f B a = A f + b        and        D_x r . (A x + b) + D_a r . B a = 0
+
+at every sampled (x, a): linear equations in the unknowns A, b, B. A and B are taken antisymmetric (rotations), which
+keeps quaternions and pairs of axes and leaves scalings out; b moves angles along. What solves the equations up to a
+small residual is reported, and one finite rotation is built from it that can be verified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from gymnasium import spaces
+
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.structure import action_middle
+from symcheck.errors import TargetError
+
+Vector = npt.NDArray[np.float64]
+
+_STATES = 64  # (state, action) pairs at which equations are written down
+MOST_COORDINATES = 48
+_DIFFERENCE = 1e-6  # of the spread: small beside the range of a contact, large beside a solver's 1e-12
+_NULL = 1e-3  # of the size of the terms: solutions leave less; contacts and difference quotients leave about 1e-5
+_NO_EFFECT = 1e-6  # of the usual size of a term
+_MOST_SOLUTIONS = 12  # a larger null space says that the states met do not tell enough
+_SPARSE = 1e-3  # entries of a generator below this share of its largest are differencing noise
+_SHARE_KEPT = 0.8  # of the pairs: those next to jumps have derivatives that say nothing
+_PIVOT = 0.2  # a pivot this large (of 1) reads one solution off a null space of several
+
+
+@dataclass(frozen=True)
+class Generator:
+    """An infinitesimal rotation of states and actions.
+
+    Attributes:
+        state: A, antisymmetric, shape (dim, dim); scaled so that its fastest plane turns once in 2 pi.
+        shift: b, shape (dim,): angles that move along.
+        action: B, antisymmetric, shape (components, components).
+        residual: of the equations of the dynamics, relative to their size without cancellation.
+        reward_residual: the same for the reward.
+    """
+
+    state: Vector
+    shift: Vector
+    action: Vector
+    residual: float
+    reward_residual: float
+
+    def finite(self, angle: float) -> tuple[Vector, Vector, Vector]:
+        """The rotation by an angle in radians: matrix and offset of states, matrix of actions.
+
+        Args:
+            angle: t.
+
+        Returns:
+            Shapes (dim, dim), (dim,) and (components, components).
+        """
+        dim = len(self.state)
+        homogeneous = np.zeros((dim + 1, dim + 1))
+        homogeneous[:dim, :dim], homogeneous[:dim, dim] = self.state, self.shift
+        moved = scipy.linalg.expm(angle * homogeneous)
+        return moved[:dim, :dim], moved[:dim, dim], scipy.linalg.expm(angle * self.action)
+
+    @property
+    def planes(self) -> list[tuple[int, int, float]]:
+        """The pairs of coordinates that turn into each other: (i, j, rate), e_i towards e_j."""
+        pairs = zip(*np.triu_indices(len(self.state), 1), strict=True)
+        return [(int(i), int(j), float(self.state[j, i])) for i, j in pairs if self.state[j, i] != 0]
+
+
+@dataclass(frozen=True)
+class _Derivatives:
+    states: Vector  # (k, n)
+    actions: Vector  # (k, m)
+    followed: Vector  # (k, n)
+    by_state: Vector  # (k, n + 1, n): rows of f and the reward by columns of x
+    by_action: Vector  # (k, n + 1, m)
+
+
+def find_generators(lab: Laboratory) -> list[Generator]:
+    """Look for continuous rotations.
+
+    Args:
+        lab: an environment with Box actions whose states are real numbers that can be set.
+
+    Returns:
+        Rotations of dynamics and reward; where there is none, rotations of the dynamics alone. Empty where the
+        environment is random, discrete in states or actions, or too large.
+
+    Cost: 64 (2 dim + 2 components + 1) steps and a singular value decomposition of dim^2 / 2 unknowns.
+    """
+    suits = lab.kind == "deterministic" and isinstance(lab.action_space, spaces.Box) and not lab.is_whole
+    if not suits or not 2 <= lab.dim <= MOST_COORDINATES:
+        return []
+    derivatives = _differentiate(lab)
+    if derivatives is None:
+        return []
+    unknowns = _unknowns(lab)
+    return _solve(derivatives, unknowns, with_reward=True) or _solve(derivatives, unknowns, with_reward=False)
+
+
+def _differentiate(lab: Laboratory) -> _Derivatives | None:
+    rows = lab.rng.choice(len(lab.states), size=_STATES, replace=len(lab.states) < _STATES)
+    space = lab.action_space
+    sizes = _DIFFERENCE * np.where(lab.spread > 0, lab.spread, 1.0)
+    kept = []
+    for state in lab.states[rows]:
+        action = np.asarray(space.sample(), dtype=np.float64).reshape(-1)
+        if not lab.in_time(0.3):
+            break
+        try:
+            kept.append(_derivatives_at(lab, state, 0.5 * (action + action_middle(space)), sizes))  # type: ignore[arg-type]
+        except TargetError:
+            continue
+    if len(kept) < _STATES // 2:
+        return None
+    return _Derivatives(*(np.stack(parts) for parts in zip(*kept, strict=True)))
+
+
+def _derivatives_at(
+    lab: Laboratory, state: Vector, action: Vector, sizes: Vector
+) -> tuple[Vector, Vector, Vector, Vector, Vector]:
+    n, m = len(state), len(action)
+    # Actions are float32: a difference of 2^-10 is exact there and its rounding error is 1e-4 of it at most.
+    step = 2.0**-10
+    moves = [state + s * sizes[j] * row for j, row in enumerate(np.eye(n)) for s in (1, -1)] + [state] * (2 * m + 1)
+    acts = [action] * (2 * n) + [action + s * step * row for row in np.eye(m) for s in (1, -1)] + [action]
+    space = lab.action_space
+    typed = [one.astype(space.dtype).reshape(space.shape) for one in acts]
+    found = lab.outcomes(np.stack(moves), typed)
+    values = np.concatenate([found.states, found.rewards[:, None]], axis=1)
+    by_state = (values[0 : 2 * n : 2] - values[1 : 2 * n : 2]) / (2 * sizes[:, None])
+    by_action = (values[2 * n : 2 * (n + m) : 2] - values[2 * n + 1 : 2 * (n + m) : 2]) / (2 * step)
+    return state, action, found.states[-1], by_state.T, by_action.T
+
+
+def _unknowns(lab: Laboratory) -> list[tuple[Vector, Vector, Vector]]:
+    """A basis of the unknowns (A, b, B); coordinates that never change stay out of it."""
+    n, m = lab.dim, int(np.prod(lab.action_space.shape or (1,)))
+    basis = []
+    used = [int(j) for j in np.flatnonzero(lab.spread > 0)]
+    for at, i in enumerate(used):
+        for j in used[at + 1 :]:
+            turn = np.zeros((n, n))
+            turn[j, i], turn[i, j] = 1.0, -1.0
+            basis.append((turn, np.zeros(n), np.zeros((m, m))))
+    for i in used:
+        basis.append((np.zeros((n, n)), np.eye(n)[i], np.zeros((m, m))))
+    for i in range(m):
+        for j in range(i + 1, m):
+            turn = np.zeros((m, m))
+            turn[j, i], turn[i, j] = 1.0, -1.0
+            basis.append((np.zeros((n, n)), np.zeros(n), turn))
+    return basis
+
+
+def _terms(found: _Derivatives, unknowns: list[tuple[Vector, Vector, Vector]]) -> tuple[Vector, Vector]:
+    """Left and right sides for every unknown, shape (pairs, n + 1, unknowns), the last row of each being the reward's.
+
+    Written for the change f - x, which rotates as f does: what stays is then no larger than what a step does, and the
+    sides cancel only where they must.
+    """
+    n = found.states.shape[1]
+    by_state = found.by_state.copy()
+    by_state[:, :n] -= np.eye(n)
+    change = found.followed - found.states
+    lefts, rights = [], []
+    for turn, shift, act in unknowns:
+        moved, acted = found.states @ turn.T + shift, found.actions @ act.T
+        lefts.append(np.einsum("kij,kj->ki", by_state, moved) + np.einsum("kij,kj->ki", found.by_action, acted))
+        rights.append(np.concatenate([change @ turn.T, np.zeros((len(change), 1))], axis=1))
+    return np.stack(lefts, axis=-1), np.stack(rights, axis=-1)
+
+
+def _solve(found: _Derivatives, unknowns: list[tuple[Vector, Vector, Vector]], *, with_reward: bool) -> list[Generator]:
+    left, right = _terms(found, unknowns)
+    rows = _typical(np.abs(left).max(axis=-1) + np.abs(right).max(axis=-1))
+    left, right = left / rows[None, :, None], right / rows[None, :, None]
+    # Pairs next to jumps (contacts) have derivatives that say nothing: those with the largest terms are left out.
+    size = np.abs(left).max(axis=(1, 2))
+    smooth = np.argsort(size, kind="stable")[: int(_SHARE_KEPT * len(size))]
+    left, right = left[smooth], right[smooth]
+    used = slice(None) if with_reward else slice(0, -1)
+    columns = np.sqrt((left[:, used] ** 2 + right[:, used] ** 2).mean(axis=(0, 1)))
+    # What has no effect at all (a translation) is left with the noise of differences: it must not be blown up.
+    usual = float(np.median(columns)) or 1.0
+    columns = np.where(columns > _NO_EFFECT * usual, columns, usual)
+    matrix = ((left - right)[:, used] / columns).reshape(-1, len(unknowns))
+    _, singular, vectors = np.linalg.svd(matrix / np.sqrt(len(matrix)), full_matrices=True)
+    null = vectors[len(singular) - int((singular <= _NULL).sum()) :]
+    if not 0 < len(null) <= _MOST_SOLUTIONS:
+        return []
+    made = []
+    for row in _sparse_rows(null / columns):
+        turn, shift, act = _assembled(row, unknowns)
+        if np.abs(turn).max() > 0:
+            residuals = _relative(left, right, row)
+            made.append(_normalised(turn, shift, act, residuals))
+    return made
+
+
+def _typical(values: Vector) -> Vector:
+    """Upper quartile over pairs, 1 where it is zero."""
+    typical = np.quantile(values, 0.75, axis=0)
+    return np.asarray(np.where(typical > 0, typical, 1.0))
+
+
+def _relative(left: Vector, right: Vector, row: Vector) -> Vector:
+    """Root mean square misfit of every equation, relative to its terms as if none cancelled."""
+    size = np.sqrt(np.mean(((left**2 + right**2) * row**2).sum(axis=-1), axis=0))
+    misfit = np.sqrt(np.mean(((left - right) @ row) ** 2, axis=0))
+    return np.asarray(misfit / np.where(size > _NO_EFFECT * size.max(), size, 1.0))
+
+
+def _sparse_rows(null: Vector) -> Vector:
+    """Solutions that are read off one unknown each: the reduced row echelon form of the null space."""
+    reduced = null.copy()
+    for row in range(len(reduced)):  # the largest remaining entry is the pivot
+        at = int(np.argmax(np.abs(reduced[row:]).max(axis=0)))
+        best = row + int(np.argmax(np.abs(reduced[row:, at])))
+        if abs(reduced[best, at]) < _PIVOT * np.abs(reduced[best]).max():
+            break
+        reduced[[row, best]] = reduced[[best, row]]
+        reduced[row] /= reduced[row, at]
+        for other in range(len(reduced)):
+            if other != row:
+                reduced[other] -= reduced[other, at] * reduced[row]
+    reduced[np.abs(reduced) < _SPARSE * np.abs(reduced).max(axis=1, keepdims=True)] = 0.0
+    return reduced
+
+
+def _assembled(row: Vector, unknowns: list[tuple[Vector, Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
+    turn = sum((x * one[0] for x, one in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][0]))
+    shift = sum((x * one[1] for x, one in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][1]))
+    act = sum((x * one[2] for x, one in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][2]))
+    return np.asarray(turn), np.asarray(shift), np.asarray(act)
+
+
+def _normalised(turn: Vector, shift: Vector, act: Vector, residuals: Vector) -> Generator:
+    """Scaled so that the fastest plane turns by one radian in unit time; rates near halves and wholes are taken so."""
+    rate = float(np.abs(np.linalg.eigvals(turn).imag).max())
+    simple = [_simplified(part / rate) for part in (turn, shift, act)]
+    return Generator(simple[0], simple[1], simple[2], float(residuals[:-1].max()), float(residuals[-1]))
+
+
+def _simplified(values: Vector) -> Vector:
+    halves = np.round(2 * values) / 2
+    return np.asarray(np.where(np.abs(values - halves) < 5e-3, halves, values) + 0.0)

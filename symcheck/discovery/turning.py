@@ -1,0 +1,164 @@
+"""From an infinitesimal rotation to a finite one that can be verified: a quarter turn, and what verification says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.discovery.claims import Spaces
+from symcheck.discovery.deciding import Court
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.observations import Sightings, is_image, look_around
+from symcheck.discovery.result import Rotation, why_of
+from symcheck.discovery.rotations import Generator
+from symcheck.errors import SymcheckError
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+Vector = npt.NDArray[np.float64]
+
+_ANGLE = 90.0
+_ORDERS = (4, 8)  # a quarter turn has order 4, or 8 where a quaternion turns by half of it
+_CLOSES = 1e-6
+_FITS = 1e-3  # of the spread of an observation component: misfit of the linear map of observations
+_CLEAN = 1e-4  # entries this near to -1, 0 or 1 are taken for these
+_COUNTEREXAMPLE_SAMPLES = 500
+_REWARD_BROKEN = 1e-2
+_SAME_POSE = 1e-9
+_TURN = 2 * np.pi
+
+
+def turned(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
+    """Verify the quarter turn of an infinitesimal rotation.
+
+    Args:
+        lab: the environment.
+        court: how to verify.
+        generator: what was found.
+
+    Returns:
+        The rotation with its residuals and the verdict on the quarter turn; nothing is claimed of other angles.
+    """
+    described = _described(generator, lab)
+    try:
+        claim = _claim(lab, generator, court.where)
+        broken = generator.reward_residual > _REWARD_BROKEN
+        result = court.verify_claim(claim, samples=_COUNTEREXAMPLE_SAMPLES if broken else None)
+    except SymcheckError as error:
+        return Rotation(
+            described, generator.residual, generator.reward_residual, _ANGLE, "undecided", error.problem.rstrip(".")
+        )
+    return Rotation(
+        described,
+        generator.residual,
+        generator.reward_residual,
+        _ANGLE,
+        result.verdict,
+        why_of(result),
+        result,
+    )
+
+
+def _described(generator: Generator, lab: Laboratory) -> str:
+    name = "observation" if lab.shows_state else "state"
+    parts = [
+        f"({name}[{i}], {name}[{j}]) turns" + ("" if abs(rate) == 1 else f" at rate {abs(rate):.3g}")
+        for i, j, rate in generator.planes
+    ]
+    parts += [f"{name}[{j}] moves along" for j in np.flatnonzero(generator.shift)]
+    acting = np.argwhere(np.triu(generator.action) != 0)
+    parts += [f"(action[{i}], action[{j}]) turns" for i, j in acting]
+    return ", ".join(parts)
+
+
+def _claim(lab: Laboratory, generator: Generator, where: Spaces) -> Symmetry:
+    matrix, offset, acting = generator.finite(np.radians(_ANGLE))
+    order = _order(matrix)
+    matrix, acting = _cleaned(matrix), _cleaned(acting)
+    angles = np.flatnonzero(generator.shift != 0)
+    moved: Any = None
+    if lab.shows_state:
+        observation = _entry(matrix, offset)
+    else:
+        observation = _entry(*_observation_matrix(lab, lambda x: x @ matrix.T + offset, acting))
+        moved = [_entry(matrix, offset, angles)]
+    name = f"{lab.label} quarter turn"
+    return Symmetry(name, catalog.cyclic(order), [observation], [acting.tolist()], state=moved)
+
+
+def _entry(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64] | None = None) -> Any:
+    """Data where the map is linear, a callable where angles move along."""
+    moved = np.flatnonzero(offset) if angles is None else angles
+    return state_map(matrix, offset, moved) if len(moved) else matrix.tolist()
+
+
+def _order(matrix: Vector) -> int:
+    for order in _ORDERS:
+        if np.abs(np.linalg.matrix_power(matrix, order) - np.eye(len(matrix))).max() < _CLOSES:
+            return order
+    raise SymcheckError("the quarter turn closes neither after 4 nor after 8 steps, so that no finite group was tried.")
+
+
+def _cleaned(matrix: Vector) -> Vector:
+    whole = np.round(matrix)
+    return np.asarray(np.where(np.abs(matrix - whole) < _CLEAN, whole, matrix) + 0.0)
+
+
+def state_map(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64]) -> Callable[[Any], Vector]:
+    """The map x -> M x + offset, where angles that are moved along stay within their own turn of the circle.
+
+    Four quarter turns would otherwise add a whole turn to an angle: the same pose, but another number.
+
+    Args:
+        matrix: M, shape (dim, dim).
+        offset: shape (dim,).
+        angles: the coordinates that go round a circle.
+
+    Returns:
+        A function of one state vector.
+
+    Example:
+        >>> turn = state_map(np.eye(1), np.array([np.pi]), np.array([0]))
+        >>> round(float(turn(np.array([1.0]))[0]), 6)
+        -2.141593
+    """
+
+    def moved(state: Any) -> Vector:
+        before = np.asarray(state, dtype=np.float64).reshape(-1)
+        image: Vector = before @ matrix.T + offset
+        turns = np.floor((before[angles] + np.pi) / _TURN)
+        # An angle that rounding left just below the cut belongs above it, like its exact image.
+        image[angles] = (image[angles] + np.pi + _SAME_POSE) % _TURN - _SAME_POSE - np.pi + turns * _TURN
+        return image
+
+    return moved
+
+
+def _observation_matrix(lab: Laboratory, state: Callable[[Any], Vector], acting: Vector) -> tuple[Vector, Vector]:
+    """The linear map of observations, by least squares over pairs of states and images."""
+    if is_image(lab):
+        raise SymcheckError("quarter turns of images are searched as rotations of the picture.")
+    sightings = look_around(lab)
+    actual = _image_observations(lab, sightings, state, acting)
+    design = np.concatenate([sightings.observations, np.ones((len(actual), 1))], axis=1)
+    weights = np.linalg.lstsq(design, actual, rcond=1e-9)[0]
+    spread = np.maximum(np.quantile(np.abs(actual - np.median(actual, axis=0)), 0.75, axis=0), 1e-12)
+    misfit = np.median(np.abs(design @ weights - actual) / spread, axis=0)
+    if misfit.max() > _FITS:
+        worst = lab.stepper.codec.coordinates.names[int(np.argmax(misfit))]
+        raise SymcheckError(f"no linear map of the observation goes with the quarter turn ({worst} does not follow).")
+    matrix, offset = _cleaned(weights[:-1].T), weights[-1]
+    return matrix, np.asarray(np.where(np.abs(offset) < _CLEAN, 0.0, offset))
+
+
+def _image_observations(
+    lab: Laboratory, sightings: Sightings, state: Callable[[Any], Vector], acting: Vector
+) -> Vector:
+    images = np.stack([state(one) for one in sightings.states])
+    flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in sightings.actions])
+    first = np.asarray(sightings.actions[0])
+    actions = [one.astype(first.dtype).reshape(first.shape) for one in flat @ acting.T]
+    return lab.outcomes(images, actions).observations
