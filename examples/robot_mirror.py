@@ -2,8 +2,8 @@
 
 python examples/robot_mirror.py                # needs the extra "mujoco"
 
-The walker of Gymnasium is symmetric. A second walker has one worn knee, with five percent less damping: the comparison of
-the model finds it without a simulation, and the simulation fails where the model says.
+The walker of Gymnasium is symmetric. A second walker has one worn knee, with five percent less damping: the comparison
+of the model finds it without a simulation, and the simulation fails where the model says.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 from collections.abc import Iterator, Sequence
@@ -231,15 +232,17 @@ def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
     """
     target = Path(path)
     check_writable(target, "path")
+    partial = target.with_name(f".{target.name}.partial")
     try:
         if append:
             with target.open("a", encoding="utf-8") as stream:
                 stream.write(text)
         else:
-            partial = target.with_name(f".{target.name}.partial")
             partial.write_text(text, encoding="utf-8")
             partial.replace(target)
     except OSError as error:
+        with contextlib.suppress(OSError):  # a full disk is no reason to leave half a file
+            partial.unlink(missing_ok=True)
         raise SymcheckError(f"cannot write {target}: {error.strerror or error}.") from error
     return target
 
