@@ -1,4 +1,4 @@
-"""What a command writes is the old file or the new one, whole: after kill -9, on a full disk, where it may not write."""
+"""What a command writes is the old file or the new one, whole: after kill -9, on a full disk, where it may not."""
 
 import json
 import os
