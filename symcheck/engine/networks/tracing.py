@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import nn
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_map
 
+from symcheck.engine.networks.compositions import COMPOSITIONS
 from symcheck.engine.networks.precision import DROPOUTS, RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
 from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, SignedPermutation, Value
 
@@ -168,6 +169,9 @@ class Tracer(Float64Mode):
         if name in METADATA:
             return func(*args, **kwargs)
         args, kwargs = self._converted(args), self._converted(kwargs)
+        composed = composed_of(self, name, args, kwargs)
+        if composed is not None:
+            return composed
         inputs = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, torch.Tensor)]
         versions = [tensor._version for tensor in inputs]
         values = [self.value(tensor) for tensor in inputs]
@@ -264,8 +268,12 @@ class Recorder(Float64Mode):
     ) -> Any:
         """Run one torch function; count it as `Tracer` does."""
         kwargs = kwargs or {}
-        if _name(func) in METADATA:
+        name = _name(func)
+        if name in METADATA:
             return func(*args, **kwargs)
+        composed = composed_of(self, name, tree_map(to_float64, args), tree_map(to_float64, kwargs))
+        if composed is not None:
+            return composed
         result = run_in_float64(func, args, kwargs)
         if is_cast(func, args, kwargs):
             return result
@@ -274,6 +282,14 @@ class Recorder(Float64Mode):
             first = next(item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor))
             self.numbers[self._calls] = as_array(first).reshape(-1)
         return result
+
+
+def composed_of(mode: Float64Mode, name: str, args: Any, kwargs: Any) -> Any:
+    """The result by simpler functions, each seen by `mode` itself; None where there is no such way."""
+    if name not in COMPOSITIONS:
+        return None
+    with mode:
+        return COMPOSITIONS[name](*args, **kwargs)
 
 
 @contextmanager

@@ -1,0 +1,203 @@
+"""Functions that are followed as what they are composed of: recurrent layers and three-dimensional convolutions.
+
+Torch runs a recurrent layer in one call. Written as linear layers, gates and sums it needs no rule of its own: an
+action permutes the hidden units of a cell exactly if it permutes every gate's rows alike, which the sums of the gates
+check. A convolution over depth, height and width is one over height and width whose channels are pairs of channel and
+depth; its filters have a zero wherever a window does not reach, and a flip of the depth permutes those channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+LARGEST = 20_000_000
+"""Entries of a filter written out over depth, beyond which a convolution is not followed."""
+Composition = Callable[..., Any]
+_CompositionT = TypeVar("_CompositionT", bound=Composition)
+COMPOSITIONS: dict[str, Composition] = {}
+"""By the name of the torch function; each returns None, before it computes anything, for arguments that it refuses."""
+
+
+def composition(*names: str) -> Callable[[_CompositionT], _CompositionT]:
+    """Register what torch functions of these names are composed of, with their arguments and results."""
+
+    def register(function: _CompositionT) -> _CompositionT:
+        for name in names:
+            COMPOSITIONS[name] = function
+        return function
+
+    return register
+
+
+def _gates(
+    x: torch.Tensor, h: torch.Tensor, weights: Sequence[torch.Tensor], count: int
+) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
+    """Of input and hidden state, the parts of each gate; weights: of the input, of the state, and perhaps biases."""
+    from_input, from_state, *biases = weights
+    of_input, of_state = biases or (None, None)
+    return (
+        F.linear(x, from_input, of_input).chunk(count, -1),
+        F.linear(h, from_state, of_state).chunk(count, -1),
+    )
+
+
+def _lstm_step(
+    x: torch.Tensor, state: tuple[torch.Tensor, ...], weights: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    h, c = state
+    given, kept = _gates(x, h, weights, 4)
+    enter, forget, new, leave = (a + b for a, b in zip(given, kept, strict=True))
+    c = torch.sigmoid(forget) * c + torch.sigmoid(enter) * torch.tanh(new)
+    return torch.sigmoid(leave) * torch.tanh(c), c
+
+
+def _gru_step(
+    x: torch.Tensor, state: tuple[torch.Tensor, ...], weights: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    (h,) = state
+    given, kept = _gates(x, h, weights, 3)
+    reset, update = torch.sigmoid(given[0] + kept[0]), torch.sigmoid(given[1] + kept[1])
+    new = torch.tanh(given[2] + reset * kept[2])
+    return (new + update * (h - new),)
+
+
+def _elman_step(function: Callable[[torch.Tensor], torch.Tensor]) -> Composition:
+    def step(
+        x: torch.Tensor, state: tuple[torch.Tensor, ...], weights: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor, ...]:
+        ((given,), (kept,)) = _gates(x, state[0], weights, 1)
+        return (function(given + kept),)
+
+    return step
+
+
+STEPS: dict[str, Composition] = {
+    "lstm": _lstm_step,
+    "gru": _gru_step,
+    "rnn_tanh": _elman_step(torch.tanh),
+    "rnn_relu": _elman_step(torch.relu),
+}
+
+
+def _cell(name: str) -> Composition:
+    def apply(x: torch.Tensor, state: Any, *weights: torch.Tensor | None) -> Any:
+        states = tuple(state) if isinstance(state, tuple | list) else (state,)
+        made = STEPS[name](x, states, [w for w in weights if w is not None])
+        return made if name == "lstm" else made[0]
+
+    return apply
+
+
+def _layers(name: str) -> Composition:
+    def apply(
+        x: torch.Tensor,
+        state: Any,
+        weights: Any,
+        has_biases: Any = True,
+        layers: Any = 1,
+        dropout: float = 0.0,
+        training: bool = False,
+        bidirectional: bool = False,
+        batch_first: bool = False,
+    ) -> Any:
+        if not isinstance(weights, list | tuple) or bidirectional or (training and dropout):
+            return None  # packed sequences, both directions, draws between layers
+        per_layer = 4 if has_biases else 2
+        if len(weights) != per_layer * layers or x.dim() != 3:
+            return None  # projections, or no batch
+        states = tuple(state) if isinstance(state, tuple | list) else (state,)
+        time = 1 if batch_first else 0
+        sequence, last = list(x.unbind(time)), []
+        for layer in range(layers):
+            held = tuple(part.select(0, layer) for part in states)
+            own = weights[layer * per_layer : (layer + 1) * per_layer]
+            outputs = []
+            for moment in sequence:
+                held = STEPS[name](moment, held, own)
+                outputs.append(held[0])
+            sequence = outputs
+            last.append(held)
+        final = [torch.stack([held[i] for held in last]) for i in range(len(states))]
+        return (torch.stack(sequence, time), *final)
+
+    return apply
+
+
+for _name in STEPS:
+    composition(_name)(_layers(_name))
+    composition(f"{_name}_cell")(_cell(_name))
+
+
+@composition("multi_head_attention_forward")
+def multi_head_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: torch.Tensor | None,
+    in_proj_bias: torch.Tensor | None,
+    bias_k: Any,
+    bias_v: Any,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: torch.Tensor,
+    out_proj_bias: torch.Tensor | None,
+    training: bool = True,
+    key_padding_mask: Any = None,
+    need_weights: bool = True,
+    attn_mask: Any = None,
+    **rest: Any,
+) -> Any:
+    """Projections, heads, attention, a last projection; tokens (length, batch, channels). Weights where asked for."""
+    others = (bias_k, bias_v, key_padding_mask, attn_mask, rest.get("static_k"), rest.get("static_v"))
+    if any(item is not None for item in others) or add_zero_attn or rest.get("is_causal") or query.dim() != 3:
+        return None
+    if in_proj_weight is None or (training and dropout_p):
+        return None
+    biases = [None] * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+    parts = zip((query, key, value), in_proj_weight.chunk(3), biases, strict=True)
+    q, k, v = (torch.unflatten(F.linear(x, w, b), -1, (num_heads, -1)).permute(1, 2, 0, 3) for x, w, b in parts)
+    heads = F.scaled_dot_product_attention(q, k, v)
+    out = F.linear(heads.permute(2, 0, 1, 3).flatten(2), out_proj_weight, out_proj_bias)
+    if not need_weights:
+        return out, None
+    weights = torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, -1)
+    return out, weights.mean(1) if rest.get("average_attn_weights", True) else weights
+
+
+@composition("conv3d")
+def conv3d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> torch.Tensor | None:
+    """A convolution over three axes as one over the last two, with a channel for every pair of channel and depth."""
+    if isinstance(padding, str) or groups != 1 or x.dim() != 5:
+        return None
+    s, p, d = _three(stride), _three(padding), _three(dilation)
+    out, channels, kernel = weight.shape[:3]
+    depth = x.shape[2]
+    made = (depth + 2 * p[0] - d[0] * (kernel - 1) - 1) // s[0] + 1
+    if made < 1 or made * depth * weight.numel() // kernel > LARGEST:
+        return None
+    reach = torch.arange(made)[None, :] * s[0] - p[0] + torch.arange(kernel)[:, None] * d[0]
+    places = (reach[..., None] == torch.arange(depth)).to(weight.dtype)  # (kernel, made, depth): one 1 at most per row
+    spread = torch.tensordot(weight, places, dims=([2], [0])).permute(0, 4, 1, 5, 2, 3)
+    filters = spread.reshape(out * made, channels * depth, *weight.shape[3:])
+    shifts = None if bias is None else bias.repeat_interleave(made)
+    planes = F.conv2d(x.flatten(1, 2), filters, shifts, s[1:], p[1:], d[1:])
+    return torch.unflatten(planes, 1, (out, made))
+
+
+def _three(item: Any) -> tuple[int, int, int]:
+    items = (item,) * 3 if isinstance(item, int) else tuple(int(i) for i in item)
+    return (items[0], items[1], items[2]) if len(items) == 3 else (items[0],) * 3
