@@ -148,23 +148,27 @@ def evaluate(
     episodes: Annotated[int, typer.Option("--episodes", help="How many episodes of each network.")] = 100,
     greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action, not a sampled one.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the episodes.")] = 0,
+    video: Annotated[
+        Path | None,
+        typer.Option("--video", metavar="FILE", help="Film the best network: a .gif or .mp4.", show_default=False),
+    ] = None,
 ) -> None:
     """Play episodes with every trained network of a run."""
     from reference_agents.cli.evaluate import evaluate_run
 
-    _exit_with(lambda: evaluate_run(run, episodes=episodes, greedy=greedy, seed=seed))
+    _exit_with(lambda: evaluate_run(run, episodes=episodes, greedy=greedy, seed=seed, video=video))
 
 
 @app.command("export")
 def export(
     run: options.RunFolder,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write, for instance policy.pt2.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write: policy.pt2, .onnx or .pt.")],
     learning_rate: Annotated[
         float | None, typer.Option("--learning-rate", help="Which; the first if left out.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Which; the first if left out.")] = None,
 ) -> None:
-    """Write one trained network as a torch.export file (.pt2)."""
+    """Write one trained network as a torch.export program (.pt2), an ONNX model (.onnx) or a state_dict (.pt)."""
     from reference_agents.cli.export import export_run
 
     _exit_with(lambda: export_run(run, out, learning_rate=learning_rate, seed=seed))
@@ -187,6 +191,17 @@ def compare(
     from reference_agents.cli.report import write_comparison
 
     _exit_with(lambda: write_comparison(folders, out))
+
+
+@app.command("curves")
+def curves(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The table to write: .csv or .parquet.")],
+) -> None:
+    """Write every learning curve below some folders as one table."""
+    from reference_agents.cli.curves import write_curves
+
+    _exit_with(lambda: write_curves(folders, out))
 
 
 @app.command("list")

@@ -1,56 +1,95 @@
-"""`reference-agents evaluate`: play episodes with trained networks, on environments of their own."""
+"""`reference-agents evaluate`: play episodes with trained networks, on environments of their own, and film one."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from rich.console import Console
 from rich.table import Table
 
+from reference_agents.catalog import Task
 from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import Policy, play
 from reference_agents.export import TrainedNetwork
+from reference_agents.film import check_film, film
 from reference_agents.loading import load_network
-from reference_agents.record import load
+from reference_agents.record import Record, load
 from reference_agents.tasks import resolve_task
 from reference_agents.vectorised import distribution_of, environment_class
-from symcheck.errors import OptionError
+from symcheck.errors import OptionError, TargetError
 
 
-def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int) -> int:
+def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video: Path | None = None) -> int:
     """Print mean, standard error and extremes of the returns of every trained network of a run; 0.
 
+    Args:
+        folder: a run folder.
+        episodes: of each network.
+        greedy: whether the likeliest action is taken instead of a sampled one.
+        seed: of the episodes.
+        video: a file for a film of one more episode of the network with the highest mean; None for none.
+
     Raises:
-        OptionError: for a number of episodes below 1 or a negative seed.
-        TargetError: where the folder is not a run.
+        OptionError: for a number of episodes below 1, a negative seed, or a film that cannot be written.
+        TargetError: where the folder is not a run, or its environment draws nothing.
+        MissingExtraError: for a film without the extra `video`.
     """
     if episodes < 1:
         raise OptionError(f"expected a number of episodes of 1 or more, got {episodes}.", where="--episodes")
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, got {seed}.", where="--seed")
-    record = load(folder)
+    if video is not None:
+        check_film(video)
+    record, console = load(folder), Console()
     task = resolve_task(record.task, record.symmetry)
-    make = environment_class(task)
-    table = Table(
-        "learning rate", "seed", "mean return", "standard error", "least", "most", box=None, padding=(0, 2, 0, 0)
-    )
+    table, means = _play_all(record, task, folder, episodes=episodes, greedy=greedy, seed=seed)
+    console.print(table)
+    how = "the likeliest action" if greedy else "actions sampled from the policy"
+    console.print(f"{episodes} episodes of {record.environment} for each network, {how}", highlight=False)
+    if video is not None:
+        if not means:
+            raise TargetError(f"expected a trained network to film, but every run of {str(folder)!r} diverged.")
+        best = max(means, key=lambda run: means[run])
+        console.print(_film(folder, task, best, video, greedy=greedy, seed=seed), highlight=False, soft_wrap=True)
+    return 0
+
+
+def _play_all(
+    record: Record, task: Task, folder: Path, *, episodes: int, greedy: bool, seed: int
+) -> tuple[Table, dict[tuple[float, int], float]]:
+    """A table of all runs, and the mean return of each that was trained."""
+    headers = ("learning rate", "seed", "mean return", "standard error", "least", "most")
+    table, means = Table(*headers, box=None, padding=(0, 2, 0, 0)), dict[tuple[float, int], float]()
     for run in record.runs:
         if run.weights is None:
             table.add_row(f"{run.learning_rate:g}", str(run.seed), "diverged")
             continue
-        network = load_network(folder, learning_rate=run.learning_rate, seed=run.seed)
-        policy = distribution_of(task)
-        returns = play(_policy(network), policy, make, [seed], episodes=episodes, index=0, greedy=greedy)[0]
+        policy = _policy(load_network(folder, learning_rate=run.learning_rate, seed=run.seed))
+        distribution, make = distribution_of(task), environment_class(task)
+        returns = play(policy, distribution, make, [seed], episodes=episodes, index=0, greedy=greedy)[0]
         error = returns.std(ddof=1) / np.sqrt(episodes) if episodes > 1 else np.nan
         numbers = (returns.mean(), error, returns.min(), returns.max())
         table.add_row(f"{run.learning_rate:g}", str(run.seed), *(f"{number:.2f}" for number in numbers))
-    console = Console()
-    console.print(table)
-    how = "the likeliest action" if greedy else "actions sampled from the policy"
-    console.print(f"{episodes} episodes of {record.environment} for each network, {how}", highlight=False)
-    return 0
+        means[run.learning_rate, run.seed] = float(returns.mean())
+    return table, means
+
+
+def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, greedy: bool, seed: int) -> str:
+    """Film one episode; what to say about it."""
+    distribution = distribution_of(task)
+    policy = _policy(load_network(folder, learning_rate=run[0], seed=run[1]))
+
+    def act(observation: npt.NDArray[np.float32], uniforms: npt.NDArray[np.float64]) -> Any:
+        numbers = policy(observation[None, None])
+        actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms[None])
+        return actions[0, 0] if task.continuous else int(actions[0, 0])
+
+    steps, return_ = film(task.environment, act, distribution.noise_shape(1), target, seed=seed)
+    return f"wrote {target}: learning rate {run[0]:g}, seed {run[1]}, {steps} steps, return {return_:.2f}"
 
 
 def _policy(network: TrainedNetwork) -> Policy:

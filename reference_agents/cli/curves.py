@@ -1,0 +1,86 @@
+"""`reference-agents curves`: every learning curve below some folders as one table, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from reference_agents.record import find_runs, load, write_file
+from symcheck.errors import MissingExtraError, OptionError
+
+SUFFIXES = (".csv", ".parquet")
+Columns = dict[str, list[Any]]
+
+
+def write_curves(folders: Sequence[Path], target: Path) -> int:
+    """Write one row for each run and evaluation; 0.
+
+    Args:
+        folders: searched for runs, at any depth.
+        target: a .csv or .parquet file.
+
+    Raises:
+        TargetError: where a folder holds no run.
+        OptionError: for another suffix, or a file that cannot be written.
+        MissingExtraError: Parquet without the extra `logs`.
+    """
+    if target.suffix not in SUFFIXES:
+        raise OptionError(
+            f"expected a file ending in .csv or .parquet, got {str(target)!r}.",
+            where="--out",
+        )
+    columns = curve_table(folders)
+    content = _csv(columns) if target.suffix == ".csv" else _parquet(columns)
+    try:
+        write_file(target, content)
+    except OSError as error:
+        raise OptionError(
+            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where="--out"
+        ) from error
+    rows = len(columns["env_steps"])
+    Console().print(f"wrote {target}: {rows:,} points", highlight=False, soft_wrap=True)
+    return 0
+
+
+def curve_table(folders: Sequence[Path]) -> Columns:
+    """Columns of equal length: run, task, network, learning_rate, seed, env_steps, mean_return, in order of the paths.
+
+    A run that diverged has NaN from there on.
+    """
+    columns: Columns = {
+        name: [] for name in ("run", "task", "network", "learning_rate", "seed", "env_steps", "mean_return")
+    }
+    found = {path.resolve(): path for folder in folders for path in find_runs(folder)}
+    for path in found.values():
+        record = load(path)
+        for curve in record.curves:
+            for env_steps, return_ in zip(curve.env_steps, curve.returns, strict=True):
+                row = (str(path), record.task, record.network, curve.learning_rate, curve.seed, env_steps, return_)
+                for column, value in zip(columns.values(), row, strict=True):
+                    column.append(value)
+    return columns
+
+
+def _csv(columns: Columns) -> bytes:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return table.getvalue().encode()
+
+
+def _parquet(columns: Columns) -> bytes:
+    try:
+        arrow: Any = importlib.import_module("pyarrow")
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise MissingExtraError("logs", needed_for="writing .parquet") from error
+    buffer = io.BytesIO()
+    parquet.write_table(arrow.table(columns), buffer)
+    return buffer.getvalue()

@@ -1,0 +1,161 @@
+"""A trained network as one file that needs nothing of this package, checked after it was written.
+
+    .pt2    a torch.export program, batches of any size
+    .onnx   the same as an ONNX model: input `observation`, outputs `policy` and `value` (extra `onnx`)
+    .pt     a plain state_dict, for a module of your own with the same layers
+
+What a file computes is compared with the network on random observations before it is put in place, so that an export
+that went wrong is an error here and not on a robot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from reference_agents.record import write_file
+from symcheck.errors import MissingExtraError, OptionError, TargetError
+
+SAMPLES = 64
+# Between two runtimes sums of float32 are taken in other orders: a few hundred terms of order one.
+TOLERANCE = 1e-4
+Outputs = tuple[np.ndarray, np.ndarray]
+
+
+def write_network(network: torch.nn.Module, shape: tuple[int, ...], target: Path) -> float | None:
+    """Write a network in the form that the file's suffix names.
+
+    Args:
+        network: observations (batch, *shape) to (logits or means, values).
+        shape: of one observation.
+        target: the file.
+
+    Returns:
+        The largest difference of its outputs from the network's on random observations; None for a state_dict, which
+        computes nothing.
+
+    Raises:
+        OptionError: another suffix, or a file that cannot be written.
+        MissingExtraError: ONNX without the extra `onnx`.
+        TargetError: where what was written computes something else.
+    """
+    if target.suffix not in _FORMS:
+        raise OptionError(
+            f"expected a file ending in {', '.join(_FORMS)}, got {str(target)!r}.",
+            where="--out",
+        )
+    content, run = _FORMS[target.suffix](network.eval(), shape)
+    difference = None if run is None else _compare(network, shape, run)
+    try:
+        write_file(target, content)
+    except OSError as error:
+        raise OptionError(
+            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where="--out"
+        ) from error
+    return difference
+
+
+Run = Callable[[np.ndarray], Outputs]
+
+
+def _compare(network: torch.nn.Module, shape: tuple[int, ...], run: Run) -> float:
+    observations = np.random.default_rng(0).standard_normal((SAMPLES, *shape)).astype(np.float32)
+    with torch.no_grad():
+        expected = [part.numpy() for part in network(torch.from_numpy(observations))]
+    worst = 0.0
+    for given, wanted in zip(run(observations), expected, strict=True):
+        difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else np.inf
+        worst = max(worst, difference)
+        if not difference <= TOLERANCE * max(1.0, float(np.abs(wanted).max())):
+            raise TargetError(
+                f"expected the exported network to compute the same, but its outputs differ by {difference:.2g} on "
+                f"{SAMPLES} random observations.",
+                where="--out",
+                remedy="Nothing was written; this is a defect of the exporter or of the installed versions.",
+            )
+    return worst
+
+
+def _state_dict(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, None]:
+    buffer = io.BytesIO()
+    torch.save(network.state_dict(), buffer)
+    return buffer.getvalue(), None
+
+
+def _program(network: torch.nn.Module, shape: tuple[int, ...]) -> torch.export.ExportedProgram:
+    batch = torch.export.Dim("batch", min=1)
+    return torch.export.export(network, (torch.zeros(2, *shape),), dynamic_shapes=({0: batch},))
+
+
+def _torch_export(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, Run]:
+    buffer = io.BytesIO()
+    torch.export.save(_program(network, shape), buffer)
+    buffer.seek(0)
+    loaded = torch.export.load(buffer).module()
+
+    def run(observations: np.ndarray) -> Outputs:
+        with torch.no_grad():
+            policy, value = loaded(torch.from_numpy(observations))
+        return policy.numpy(), value.numpy()
+
+    return buffer.getvalue(), run
+
+
+def _onnx(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, Run]:
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401 - the exporter needs it
+    except ImportError as error:
+        raise MissingExtraError("onnx", needed_for="exporting .onnx") from error
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        file = Path(folder) / "network.onnx"
+        torch.onnx.export(
+            network,
+            (torch.zeros(2, *shape),),
+            file,
+            input_names=["observation"],
+            output_names=["policy", "value"],
+            dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+        content = file.read_bytes()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+
+    def run(observations: np.ndarray) -> Outputs:
+        policy, value = session.run(["policy", "value"], {"observation": observations})
+        return policy, value
+
+    return content, run
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's own remarks, some of which come as log records."""
+    logging.disable(logging.WARNING)
+    with (
+        contextlib.ExitStack() as stack,
+        warnings.catch_warnings(),
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+    ):
+        stack.callback(logging.disable, logging.NOTSET)
+        warnings.simplefilter("ignore")
+        yield
+
+
+_FORMS: dict[str, Callable[[torch.nn.Module, tuple[int, ...]], tuple[bytes, Run | None]]] = {
+    ".pt2": _torch_export,
+    ".onnx": _onnx,
+    ".pt": _state_dict,
+}

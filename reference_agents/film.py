@@ -1,0 +1,123 @@
+"""An episode of a trained network as a GIF or an MP4 (extra `video`)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from reference_agents.randomness import Purpose, UniformStreams, generator
+from symcheck.errors import MissingExtraError, OptionError, TargetError
+
+SUFFIXES = (".gif", ".mp4")
+Frame = npt.NDArray[np.uint8]
+Act = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float64]], Any]
+"""One observation and uniform numbers to one action."""
+
+
+def check_film(target: Path) -> None:
+    """Refuse a file that no film can be written to, before anything is played.
+
+    Raises:
+        OptionError: another suffix than .gif or .mp4, or a folder that does not exist.
+        MissingExtraError: without the extra `video`.
+    """
+    if target.suffix not in SUFFIXES:
+        raise OptionError(
+            f"expected a file ending in .gif or .mp4, got {str(target)!r}.",
+            where="--video",
+        )
+    if not target.parent.is_dir():
+        raise OptionError(f"expected a folder that exists, got {str(target.parent)!r}.", where="--video")
+    for package in ("imageio", "PIL", *(("imageio_ffmpeg",) if target.suffix == ".mp4" else ())):
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            raise MissingExtraError("video", needed_for="--video") from error
+
+
+def film(environment_id: str, act: Act, noise_shape: tuple[int, ...], target: Path, *, seed: int) -> tuple[int, float]:
+    """Play one episode and write what the environment draws of it.
+
+    Args:
+        environment_id: a Gymnasium id that renders `rgb_array`.
+        act: one observation and uniform numbers to one action.
+        noise_shape: of the uniform numbers.
+        target: a .gif or .mp4 file.
+        seed: of the episode.
+
+    Returns:
+        The steps of the episode, and its return.
+
+    Raises:
+        TargetError: where the environment draws nothing.
+        OptionError: where the file cannot be written.
+    """
+    environment = _rendering(environment_id)
+    try:
+        streams = UniformStreams([seed], Purpose.EVALUATION_ACTIONS, noise_shape)
+        start = int(generator(seed, Purpose.EVALUATION_ENVIRONMENT).integers(2**31))
+        observation, _ = environment.reset(seed=start)
+        frames, total, ended = [_frame(environment)], 0.0, False
+        while not ended:
+            action = act(np.asarray(observation, dtype=np.float32), streams.next()[0])
+            observation, reward, terminated, truncated, _ = environment.step(action)
+            frames.append(_frame(environment))
+            total, ended = total + float(reward), terminated or truncated
+        _write(frames, target, float(environment.metadata.get("render_fps", 30)))
+    finally:
+        environment.close()
+    return len(frames) - 1, total
+
+
+def _rendering(environment_id: str) -> gym.Env[Any, Any]:
+    # Pictures are drawn in memory: SDL must not look for a screen.
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    try:
+        return gym.make(environment_id, render_mode="rgb_array", disable_env_checker=True)
+    except Exception as error:
+        raise TargetError(
+            f"expected an environment that can be drawn, but {environment_id!r} cannot be made with "
+            f"render_mode='rgb_array' ({error}).",
+            where="--video",
+        ) from error
+
+
+def _frame(environment: gym.Env[Any, Any]) -> Frame:
+    try:
+        frame = environment.render()
+    except Exception as error:
+        raise TargetError(
+            f"expected an environment that can be drawn, but rendering failed ({error}).",
+            where="--video",
+            remedy="Classic control needs pygame: pip install 'symcheck[video]'.",
+        ) from error
+    array: Frame = np.asarray(frame, dtype=np.uint8)
+    if array.ndim != 3 or array.shape[2] != 3:
+        raise TargetError(f"expected frames of shape (height, width, 3), got {array.shape}.", where="--video")
+    return array[: array.shape[0] // 2 * 2, : array.shape[1] // 2 * 2]  # the MP4 codec wants even sizes
+
+
+def _write(frames: list[Frame], target: Path, fps: float) -> None:
+    imageio: Any = importlib.import_module("imageio.v2")
+    beside = target.with_name(f".{target.stem}-unfinished{target.suffix}")
+    try:
+        if target.suffix == ".gif":
+            # GIF counts hundredths of a second, and viewers slow down below two of them.
+            stride = max(1, round(fps / 50.0))
+            imageio.mimwrite(beside, frames[::stride], duration=1000.0 * stride / fps, loop=0)
+        else:
+            imageio.mimwrite(beside, frames, fps=fps, macro_block_size=2)
+        beside.replace(target)
+    except OSError as error:
+        raise OptionError(
+            f"expected a file that can be written, got {str(target)!r} ({error}).", where="--video"
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)
