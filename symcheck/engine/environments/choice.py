@@ -41,6 +41,7 @@ from symcheck.errors import OptionError
 from symcheck.symmetry.symmetry import Symmetry
 
 _MOST_NUMBERS = 6_000_000  # coordinates of all samples together: about 0.5 GB with both sides, images and tolerances
+_REDUCED = 8  # black boxes keep of wide observations less than an eighth
 _GATHERING = 0.3  # of the time budget
 
 
@@ -131,7 +132,8 @@ def prepare(
     bench = Workbench(pairs, Pool(), options, emit, deadline, words, Budget(options.alpha))
     bench.model = _model(bench)
     if bench.model is None:  # every pair is kept
-        fitting = max(1, _MOST_NUMBERS // stepper.codec.coordinates.dim)
+        held = stepper.codec.coordinates.dim // (_REDUCED if placement.kind is None else 1)
+        fitting = max(1, _MOST_NUMBERS // max(1, held))
         bench.options = replace(options, samples=min(options.samples, fitting))
     return bench
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +20,13 @@ from symcheck.engine.environments.evidence import Workbench, shift_bound
 from symcheck.engine.environments.pairs import Pairs
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.probing import linear_map
+from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence
+_CHUNK = 250  # resets that are held as they came: observations may be images
 _WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
 START = "initial"  # the name of its tests in the run's budget
 _UNIT = "standardised difference of the two samples"
@@ -47,23 +50,33 @@ class StartSample:
 def draw_starts(bench: Workbench) -> list[StartSample]:
     """Reset until every element has its pairs; each reset is used once, so that pairs are independent."""
     pairs = bench.pairs
-    codec = pairs.stepper.codec
+    view = reduction(pairs.stepper.codec)
     count = max(200, int(np.clip(bench.options.samples // 4, _FEWEST, _MOST)) // max(1, len(bench.words)) + 1)
     report = bench.progress("resetting")
     samples = []
     for at, word in enumerate(bench.words):
-        observations = []
-        for i in range(2 * count):
-            if not bench.in_time() and i >= 40 and i % 2 == 0:
+        images: list[Vector] = []
+        starts: list[Vector] = []
+        for i in range(0, 2 * count, _CHUNK):
+            observations = _resets(bench, min(_CHUNK, 2 * count - i), fewest=40 - i)
+            moved = [pairs.bound.observation(word, obs) for obs in observations[::2]]
+            for side, some in ((images, moved), (starts, observations[1::2])):
+                side.append(view.apply(pairs.stepper.codec.flatten_batch(some)))
+            report(at * 2 * count + i, len(bench.words) * 2 * count)
+            if len(observations) < _CHUNK:
                 break
-            observations.append(pairs.stepper.reset())
-            if i % 500 == 0:
-                report(at * 2 * count + i, len(bench.words) * 2 * count)
-        images = [pairs.bound.observation(word, obs) for obs in observations[::2]]
-        sides = [codec.flatten_batch(images), codec.flatten_batch(observations[1::2])]
-        samples.append(StartSample(word, *(codec.coordinates.on_one_branch(side) for side in sides)))
+        sides = [np.concatenate(side) for side in (images, starts)]
+        samples.append(StartSample(word, *(view.coordinates.on_one_branch(side) for side in sides)))
     report(1, 1)
     return samples
+
+
+def _resets(bench: Workbench, count: int, *, fewest: int) -> list[Any]:
+    """Reset observations, an even number of them; fewer where the time runs out."""
+    found: list[Any] = []
+    while len(found) < count and (bench.in_time() or len(found) < fewest):
+        found += [bench.pairs.stepper.reset(), bench.pairs.stepper.reset()]
+    return found
 
 
 class StartEvidence:
@@ -81,7 +94,7 @@ class StartEvidence:
     @functools.cached_property
     def _tested(self) -> list[tuple[StartSample, SwapTest]]:
         rng = self._bench.rng("swaps of starts")
-        coordinates = self._bench.pairs.stepper.codec.coordinates
+        coordinates = reduction(self._bench.pairs.stepper.codec).coordinates
         samples = draw_starts(self._bench)
         return [(sample, _test(sample, coordinates, self._bench.level, rng)) for sample in samples]
 
@@ -103,7 +116,7 @@ class StartEvidence:
 
 
 def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]]) -> PropertyResult:
-    coordinates = bench.pairs.stepper.codec.coordinates
+    coordinates = reduction(bench.pairs.stepper.codec).coordinates
     sample, test = min(tested, key=lambda one: one[1].p_value)
     level = bench.budget.level(START, sample.word)
     checked = sum(len(one.actual) for one, _ in tested)

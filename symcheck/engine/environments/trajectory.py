@@ -26,6 +26,7 @@ from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.evidence import EQUATIONS, UNITS, Workbench, shift_bound
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.results import Counterexample, PropertyResult
@@ -93,6 +94,7 @@ class TrajectoryEvidence:
     ) -> None:
         self.bench = bench
         self._needed = needed
+        self._view = reduction(bench.pairs.stepper.codec)
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
         for part in EQUATIONS:
@@ -145,7 +147,7 @@ class TrajectoryEvidence:
         if word is not None:
             actions = [bound.action(word, action, obs) for action, obs in zip(actions, seen[:-1], strict=True)]
             seen = [bound.observation(word, obs) for obs in seen]
-        flat = stepper.codec.flatten_batch(seen)
+        flat = self._view.apply(stepper.codec.flatten_batch(seen))
         rewards = np.array([step.reward for step in played.steps])
         ended = np.array([float(step.terminated) for step in played.steps])
         return Transitions(flat[:-1], actions, rewards, flat[1:], ended)
@@ -260,7 +262,7 @@ class TrajectoryEvidence:
     def _covariates(self, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
         states = np.concatenate([episode.obs for episode in episodes])
         actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
-        coordinates, (states,) = self.bench.pairs.stepper.codec.coordinates.unrolled([states])
+        coordinates, (states,) = self._view.coordinates.unrolled([states])
         states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
         names = [*state_names, *action_names]
         columns = standardised(np.concatenate([states, actions], axis=1))
@@ -274,7 +276,7 @@ class TrajectoryEvidence:
         if part == "termination":
             return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"]
         following = np.concatenate([episode.following for episode in episodes])
-        coordinates, (following,) = self.bench.pairs.stepper.codec.coordinates.unrolled([following])
+        coordinates, (following,) = self._view.coordinates.unrolled([following])
         following, told = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in told]
         varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
