@@ -80,6 +80,10 @@ class Machine:
         """The memory, 128 bytes, a copy."""
         return np.array(self._ale.getRAM(), dtype=np.uint8)
 
+    def write(self, at: int, value: int) -> None:
+        """Change one byte of the memory."""
+        self._ale.setRAM(at, value)
+
     def save(self) -> bytes:
         """The whole state of the emulator."""
         saved: bytes = self._ale.cloneState().serialize()

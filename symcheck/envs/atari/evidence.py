@@ -1,0 +1,316 @@
+"""What breaks the reflection of Pong and Breakout, part by part, and by how much: measured from states that are set.
+
+A verdict over a whole game says `failed` and shows one counterexample; what a reader wants to know is which parts of
+the game are alike and which are not. So each part is put side by side with its reflection: the flight of the ball, the
+paddles, serves, what the screen shows, and the reduction to 80 x 80.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.atari.games import GAMES, Game, Reduction, find_game
+from symcheck.envs.atari.machine import KNOB_RANGE, Machine
+from symcheck.envs.atari.objects import BALL, COLUMN, PADDLE, SPEED, memory_of, state_of
+from symcheck.envs.atari.pixels import Pixels, observe
+from symcheck.errors import OptionError
+
+FLIGHT = 24  # frames that a ball is followed
+_NEGATED = 7  # numbers of a state that the reflection negates
+# Breakout's ball: position and speed along the columns in 1/256, and along the rows. The position is reflected about
+# byte 128.5 less half a 1/256, which is column 79.5 of the screen: the only value under which every flight is exact.
+B_COLUMN, B_COLUMN_SPEED, B_ROW, B_PADDLE = 99, 105, 101, 72
+_B_SUM = 257 * 256 - 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a game beside its reflection.
+
+    Attributes:
+        name: what was compared.
+        checked: how many pairs.
+        exact: how many of them agree exactly.
+        size: the largest difference, in `unit`.
+        unit: of the size.
+        text: what was found, in a sentence.
+    """
+
+    name: str
+    checked: int
+    exact: int
+    size: float
+    unit: str
+    text: str
+
+    def __str__(self) -> str:
+        found = f"{self.exact:,} of {self.checked:,} exact, largest difference {self.size:g} {self.unit}"
+        return f"{self.name:28} {found}: {self.text}"
+
+
+def measure(game: str, *, samples: int = 500, seed: int = 0) -> tuple[Part, ...]:
+    """Every part of a game beside its reflection.
+
+    Args:
+        game: "pong" or "breakout".
+        samples: states that are reflected, for each part that takes states; at least 1.
+        seed: of the play that reaches them.
+
+    Returns:
+        The parts, those that hold first.
+
+    Raises:
+        TargetError: an unknown game, or a ROM that is missing.
+        OptionError: no samples.
+
+    Example:
+        >>> [part.name for part in measure("breakout", samples=5)][0]
+        'ball in flight'
+    """
+    found = find_game(game)
+    if samples < 1:
+        raise OptionError(f"expected 1 sample or more, got {samples}.", where="samples")
+    machine, rng = Machine(found), np.random.default_rng(seed)
+    parts = _pong(machine, samples, rng) if game == "pong" else _breakout(machine, samples, rng)
+    return (*parts, *(_reduction(found, machine, reduction, samples, rng) for reduction in ("every_second", "means")))
+
+
+def _play(machine: Machine, rng: np.random.Generator, actions: int) -> Iterator[Pixels]:
+    """The memory after every frame of a uniform policy that holds each action for six frames; without end."""
+    machine.start(Machine.draw_noops(rng))
+    frame, action = 0, 0
+    while True:
+        if machine.over:
+            machine.start(Machine.draw_noops(rng))
+        if frame % 6 == 0:
+            action = int(rng.integers(actions))
+        machine.act(action)
+        frame += 1
+        yield machine.ram()
+
+
+def _states(
+    machine: Machine, rng: np.random.Generator, actions: int, keep: Callable[[Pixels], bool], samples: int
+) -> list[tuple[bytes, Pixels]]:
+    """Saved states and memories of moments at least seven frames apart."""
+    found: list[tuple[bytes, Pixels]] = []
+    for frame, ram in enumerate(_play(machine, rng, actions)):
+        if frame % 7 == 0 and keep(ram):
+            found.append((machine.save(), ram))
+        if len(found) == samples:
+            break
+    return found
+
+
+def _signed(value: int) -> int:
+    return value - 256 if value > 127 else value
+
+
+def _pong(machine: Machine, samples: int, rng: np.random.Generator) -> tuple[Part, ...]:
+    states = _states(machine, rng, 6, lambda ram: bool(ram[BALL]), samples)
+    return (
+        _pong_flight(machine, [one for one in states if 80 < one[1][COLUMN] < 180]),
+        *_pong_steps(machine, states),
+        _pong_serves(machine, rng, games=max(1, samples // 100)),
+        _pong_reach(machine),
+        _pong_returns(machine, rng, frames=100 * samples),
+    )
+
+
+def _pong_flight(machine: Machine, states: list[tuple[bytes, Pixels]]) -> Part:
+    """The ball far from both paddles, with its row and its speed along the rows reflected."""
+    exact, bounces, largest = 0, 0, 0.0
+    for saved, ram in states:
+        plain = _followed(machine, saved, {}, (BALL, COLUMN, SPEED))
+        moved = {BALL: 251 - int(ram[BALL]), SPEED: -int(ram[SPEED]) % 256}
+        other = _followed(machine, saved, moved, (BALL, COLUMN, SPEED))
+        away = np.logical_and.accumulate((plain[:, 1] > 78) & (plain[:, 1] < 182))
+        difference = np.abs(251 - plain[:, 0] - other[:, 0])[away]
+        largest = max(largest, float(difference.max(initial=0)))
+        exact += bool((difference == 0).all())
+        bounces += bool(np.diff(np.sign([_signed(int(v)) for v in plain[away, 2]])).any())
+    text = f"about row 113, r -> 226 - r, {bounces} of the flights with a bounce off a wall"
+    return Part("ball in flight", len(states), exact, largest, "rows", text)
+
+
+def _followed(
+    machine: Machine, saved: bytes, changes: dict[int, int], bytes_: tuple[int, ...]
+) -> npt.NDArray[np.int64]:
+    """Some bytes after each of the next frames, no-ops, from a saved state with some of its memory changed."""
+    machine.load(saved)
+    for at, value in changes.items():
+        machine.write(at, value)
+    seen = []
+    for _ in range(FLIGHT):
+        machine.act(0)
+        seen.append(machine.ram()[list(bytes_)].astype(np.int64))
+    return np.array(seen)
+
+
+def _pong_steps(machine: Machine, states: list[tuple[bytes, Pixels]]) -> tuple[Part, ...]:
+    """One step (four frames) from a state and from its reflection, for every action."""
+    swapped = GAMES["pong"].swapped
+    differences: list[npt.NDArray[np.float64]] = []
+    for at, (saved, ram) in enumerate(states):
+        action = at % len(swapped)
+        machine.load(saved)
+        state = state_of(ram, machine.knob)
+        after = []
+        for sign, taken in ((1.0, action), (-1.0, swapped[action])):
+            reflected = state.copy()
+            reflected[:_NEGATED] *= sign
+            machine.place(*memory_of(reflected))
+            for _ in range(4):
+                machine.act(taken)
+            after.append(sign * state_of(machine.ram(), 0.0)[[2, 4]])
+        differences.append(after[0] - after[1])
+    found = np.array(differences)
+    parts = []
+    for column, name in enumerate(("player's paddle", "opponent's paddle")):
+        off = np.abs(found[:, column])
+        # The axis of the player's paddle lies between the two rows it is drawn at in turn: half a row either way.
+        exact = int((off <= 1.0).sum()) if column == 0 else int((off == 0).sum())
+        text = f"one step from reflected states; median {np.median(off):g}, upper decile {np.quantile(off, 0.9):g}"
+        parts.append(Part(name, len(found), exact, float(off.max()), "rows", text))
+    return tuple(parts)
+
+
+def _pong_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part:
+    """Where the ball appears, and which way it goes."""
+    served: Counter[tuple[int, int]] = Counter()
+    first: Counter[tuple[int, int]] = Counter()
+    for _ in range(games):
+        machine.start(Machine.draw_noops(rng))
+        before, opening = 0, True
+        while not machine.over:
+            machine.act(int(rng.integers(6)))
+            ram = machine.ram()
+            if before == 0 and ram[BALL]:
+                (first if opening else served)[int(ram[BALL]), _signed(int(ram[SPEED]))] += 1
+                opening = False
+            before = int(ram[BALL])
+    every = first + served
+    rows = {row for row, _ in every}
+    off = max(min(abs(251 - row - other) for other in rows) for row in rows)
+    down = sum(count for (_, speed), count in every.items() if speed > 0)
+    text = (
+        f"memory rows {sorted(rows)} where 125.5 is the axis, {down} of {every.total()} downward; the first of a game "
+        f"always {' or '.join('down' if speed > 0 else 'up' for speed in sorted({s for _, s in first}))}"
+    )
+    return Part("serve", every.total(), 0 if off else every.total(), float(off), "rows", text)
+
+
+def _pong_reach(machine: Machine) -> Part:
+    """The rows that the player's paddle can reach, and their reflection."""
+    low, high = (_settled(machine, knob, PADDLE) for knob in KNOB_RANGE)
+    off = abs(low + high - 238)
+    text = f"bytes {low} to {high}, reflected {238 - high} to {238 - low}"
+    return Part("player's reach", 2, 0 if off else 2, float(off), "rows", text)
+
+
+def _pong_returns(machine: Machine, rng: np.random.Generator, frames: int) -> Part:
+    """Which way the opponent sends the balls that it returns, while the player moves at random."""
+    played = _play(machine, rng, 6)
+    seen = np.array([next(played)[[COLUMN, SPEED]] for _ in range(frames)]).astype(np.int64)
+    moved = np.diff(seen[:, 0])
+    # The opponent stands on the left: there the ball turns from left to right.
+    turned = np.flatnonzero((moved[:-1] < 0) & (moved[1:] > 0) & (seen[1:-1, 0] < 85)) + 2
+    ways = [_signed(int(speed)) for speed in seen[turned, 1]]
+    up, down, level = (sum(np.sign(way) == sign for way in ways) for sign in (-1, 1, 0))
+    text = f"{up} upward, {down} downward, {level} level"
+    return Part("opponent's returns", len(ways), 0 if up != down else len(ways), float(abs(up - down)), "balls", text)
+
+
+def _settled(machine: Machine, knob: int, byte: int) -> int:
+    machine.start(0)
+    for _ in range(60):  # until the paddle answers its knob
+        machine.act(0)
+    machine.place(machine.ram(), knob)
+    for _ in range(40):
+        machine.act(0)
+    return int(machine.ram()[byte])
+
+
+def _breakout(machine: Machine, samples: int, rng: np.random.Generator) -> tuple[Part, ...]:
+    states = _states(machine, rng, 4, lambda ram: 100 < int(ram[B_ROW]) < 160, samples)
+    return (
+        _breakout_flight(machine, states),
+        _breakout_serves(machine, rng, games=max(2, samples // 50)),
+        _breakout_reach(machine),
+    )
+
+
+def _breakout_flight(machine: Machine, states: list[tuple[bytes, Pixels]]) -> Part:
+    """The ball between bricks and paddle, with its column and its speed along the columns reflected."""
+    watched = (B_COLUMN, B_COLUMN + 1, B_ROW, B_COLUMN_SPEED)
+    exact, bounces, largest = 0, 0, 0.0
+    for saved, ram in states:
+        column = _B_SUM - (256 * int(ram[B_COLUMN]) + int(ram[B_COLUMN + 1]))
+        speed = -(256 * int(ram[B_COLUMN_SPEED]) + int(ram[B_COLUMN_SPEED + 1])) % 65536
+        moved = {B_COLUMN: column >> 8, B_COLUMN + 1: column & 255}
+        moved |= {B_COLUMN_SPEED: speed >> 8, B_COLUMN_SPEED + 1: speed & 255}
+        plain, other = (_followed(machine, saved, changes, watched) for changes in ({}, moved))
+        between = np.logical_and.accumulate((plain[:, 2] > 96) & (plain[:, 2] < 168))
+        difference = np.abs(_B_SUM - plain[:, :2] @ [256, 1] - other[:, :2] @ [256, 1])[between] / 256
+        largest = max(largest, float(difference.max(initial=0)))
+        exact += bool((difference == 0).all())
+        bounces += bool(np.diff(plain[between, 3] > 127).any())
+    text = f"about column 79.5, c -> 159 - c, {bounces} of the flights with a bounce off a wall"
+    return Part("ball in flight", len(states), exact, largest, "columns", text)
+
+
+def _breakout_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part:
+    """Where the ball appears, and which way it goes, when fire is pressed at a random moment."""
+    served: Counter[tuple[int, bool]] = Counter()
+    for _ in range(games):
+        machine.start(0)
+        before = int(machine.ram()[B_ROW])
+        while not machine.over:
+            machine.act(int(rng.choice([0, 0, 0, 0, 0, 0, 0, 1])))
+            ram = machine.ram()
+            if before == 0 and ram[B_ROW]:
+                served[int(ram[B_COLUMN]), bool(ram[B_COLUMN_SPEED] > 127)] += 1
+            before = int(ram[B_ROW])
+    # A speed of more than 127 counts down from the position, so to the right. Columns are reflected to 256 - c.
+    pairs = {(column, right): served[256 - column, not right] for column, right in served}
+    off = max(abs(served[key] - other) / served.total() for key, other in pairs.items())
+    where = ", ".join(f"column {c - 49} {'right' if right else 'left'} {n}" for (c, right), n in sorted(served.items()))
+    text = f"the columns are reflected ones; how often each comes depends on the moment: {where}"
+    return Part("serve", served.total(), 0, round(100 * off, 1), "% of serves", text)
+
+
+def _breakout_reach(machine: Machine) -> Part:
+    """The columns that the paddle can reach, and their reflection; it is 16 columns wide, drawn from byte - 47."""
+    left, right = sorted(_settled(machine, knob, B_PADDLE) - 47 for knob in KNOB_RANGE)
+    off = abs(left + right - 144)
+    text = (
+        f"left edges {left} to {right}, reflected {144 - right} to {144 - left}: it can go into the wall on the right"
+    )
+    return Part("paddle's reach", 2, 0 if off else 2, float(off), "columns", text)
+
+
+def _reduction(game: Game, machine: Machine, reduction: Reduction, samples: int, rng: np.random.Generator) -> Part:
+    """Screens on which the ball alone is put at a place and at its reflection: are the reduced images flips?"""
+    axis = -2 if game.operator == "flip_ud" else -1
+    exact, largest = 0, 0.0
+    for _ in range(samples):
+        row, column = int(rng.integers(36, 186)), int(rng.integers(20, 136))
+        # Both balls are 4 rows by 2 columns. Pong's reflects about row 113, Breakout's about column 79.5.
+        places = ((row, column), (226 - row - 3, column) if axis == -2 else (row, 159 - column - 1))
+        one, other = (observe(_with_ball(*place), game, reduction) for place in places)
+        off = np.abs(np.flip(one, axis).astype(int) - other)
+        exact += not off.any()
+        largest = max(largest, float(off.max()))
+    text = "the flip of the reduced image of a ball is that of the reflected ball"
+    return Part(f"reduction {reduction}", samples, exact, largest, "grey levels", text)
+
+
+def _with_ball(row: int, column: int) -> Pixels:
+    screen = np.zeros((210, 160), dtype=np.uint8)
+    screen[row : row + 4, column : column + 2] = 200
+    return screen
