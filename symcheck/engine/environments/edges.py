@@ -21,7 +21,7 @@ from symcheck.engine.environments.probing import linear_map
 from symcheck.symmetry.entries import AffineEntry, IdentityEntry
 
 _SEARCHES = 14  # thresholds looked for along each coordinate
-_TRIES = 28  # states from which they are looked for
+_TRIES = 56  # states from which they are looked for
 _MOST_COORDINATES = 12
 _BEYOND = 0.1  # of the range of the states seen: a threshold lies at the rim of the states or a little beyond
 _HALVINGS = 80  # 52 bits of mantissa, and the exponents between 1 and 1e-8
