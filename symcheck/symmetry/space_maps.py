@@ -153,7 +153,7 @@ class _Function:
 
     def _discrete(self, image: Any) -> np.int64:
         array = np.asarray(image)
-        if array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
+        if array.dtype.kind not in "iufb" or array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
             raise SpecError(f"the callable returned {_shown(image)}, expected one whole number.", where=self._where)
         return np.int64(array.reshape(-1)[0])
 

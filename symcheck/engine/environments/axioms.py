@@ -55,7 +55,7 @@ def judge_axioms(name: str, bench: Workbench) -> PropertyResult:
     bound = bench.pairs.bound
     relations = bound.group.relators
     parts = [part for part in _PARTS if part != "state" or bound.has_state]
-    if bench.pairs.placement.kind != "map" and not bound.is_data("state"):
+    if bench.pairs.placement.kind is None and not bound.is_data("state"):
         parts.remove("state")  # no state is ever read, so there is none to apply it to
     if only_data(bench):
         return PropertyResult(

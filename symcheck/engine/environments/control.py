@@ -19,10 +19,11 @@ import numpy as np
 from symcheck.engine.environments.coordinates import Vector, finite, scalar_coordinate
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.pool import Pool
-from symcheck.engine.environments.stepper import Step, Stepper
+from symcheck.engine.environments.stepper import Step, Stepper, numeric
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60
+_TRIED, _ACTIONS = 6, 3  # states and actions on which setting must have an effect
 # A share of visits that may differ: rollouts reach states with more digits than the observation shows, and a few sit
 # at jumps (walls, thresholds) where a last digit matters.
 _MAY_DIFFER = 0.05
@@ -102,6 +103,13 @@ def _agreement(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple
 
 def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng: np.random.Generator) -> Control:
     one, two = (int(seed) for seed in rng.integers(0, 2**30, size=2))
+    if _without_effect(stepper, states, actions, one):
+        return Control(
+            "leaky",
+            f"identity control failed: setting a state has no effect ({_accessed(stepper)}): from "
+            "different states the same action and seed lead to the same outcome; no statement about the "
+            "symmetry is possible",
+        )
     forward = _seeded(stepper, states, actions, range(len(states)), one)
     backward = _seeded(stepper, states, actions, rng.permutation(len(states)), one)
     if not _agreement(stepper, forward, backward)[0]:
@@ -109,7 +117,7 @@ def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng:
             "leaky",
             "identity control failed: the same (s, a) gave different s', also with the same seed. Hidden state "
             "survives reset / set_state, or there is randomness that no seed reaches; no statement about the symmetry "
-            "is possible",
+            f"is possible{_claimed(stepper)}",
         )
     other = _seeded(stepper, states, actions, range(len(states)), two)
     # What follows must draw its own noise, not that of the control, and other noise for another seed of the run.
@@ -126,6 +134,35 @@ def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng:
         reset_first=True,  # whatever an episode remembers is drawn anew, so that pairs are independent
         repeating=_repeating(forward, other),
     )
+
+
+def _without_effect(stepper: Stepper, states: list[Any], actions: list[Any], seed: int) -> bool:
+    """Whether different states lead to one outcome, for each of some actions: then they were never set."""
+    known = [numeric(state) for state in states[:_TRIED]]
+    if any(one is None for one in known) or len({one.tobytes() for one in known if one is not None}) < _TRIED:
+        return False
+    found = set()
+    with _global_generators():
+        for action in actions[:_ACTIONS]:
+            outcomes = set()
+            for state in states[:_TRIED]:
+                _seed_all(seed)
+                stepper.reset(seed=seed)
+                step = stepper.outcome(state, action)
+                outcomes.add((step.flat.tobytes(), step.reward, step.terminated))
+            found.add(len(outcomes))
+    return found == {1}
+
+
+def _accessed(stepper: Stepper) -> str:
+    return "no state access" if stepper.access is None else stepper.access.source
+
+
+def _claimed(stepper: Stepper) -> str:
+    """That the environment was registered as deterministic, where it was."""
+    spec = getattr(stepper.env, "spec", None)
+    said = spec is not None and getattr(spec, "nondeterministic", None) is False
+    return ", although it is registered as deterministic (nondeterministic=False)" if said else ""
 
 
 def _repeating(first: list[Step], second: list[Step]) -> frozenset[Part]:

@@ -196,6 +196,13 @@ class Pairs:
                 where="observation",
                 remedy="The image of every state must be a state.",
             ) from error
+        if self.bound.has_state and f"setting the state {shown(case.image.state)} raised" in error.problem:
+            raise SpecError(
+                f"the state map leaves the space of states: the image of {shown(case.situation.state)} is "
+                f"{shown(case.image.state)}, and the environment refuses it ({error.problem})",
+                where="state",
+                remedy="The image of every state must be a state.",
+            ) from error
 
     def comparison(self, part: Part, measured: Measurement) -> Comparison:
         """Line up what the claim expects with what was seen."""

@@ -108,6 +108,16 @@ class Placement:
             return Situation(self._state_showing(obs), obs, origin)
         return Situation(state, obs, origin)
 
+    def not_a_state(self, state: Any) -> str:
+        """Why a proposed state cannot be one, in words; "" where nothing speaks against it."""
+        if self.access.get is not None:
+            known = numeric(self._form)
+            return "" if known is None or np.size(state) == known.size else f"where get returns {known.size} numbers"
+        expected = np.size(self._stepper.first_obs)
+        if isinstance(self._stepper.first_obs, np.ndarray) and np.size(state) != expected:
+            return f"expected an observation's {expected} numbers, as there is no get"
+        return ""
+
     def image(self, word: Word, situation: Situation) -> Situation:
         """The situation's image under a group element, ready to be set."""
         if self.kind == "map" or self._bound.has_state:
@@ -179,7 +189,7 @@ class Placement:
         Returns:
             A neighbour in the precision in which images are made; None where states are not made of floats.
         """
-        if self._double or self.kind == "map":
+        if self._double or self.kind == "map" or self._bound.has_state:
             state = _in_form(_neighbour(situation.state, pattern, up, units), self._form)
             return None if state is None else replace(situation, state=carried_over(state, situation.state))
         obs = _neighbour(situation.obs, pattern, up, units)

@@ -18,7 +18,8 @@ from gymnasium import spaces
 
 from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.placement import Placement, Situation
-from symcheck.engine.environments.stepper import Step, Stepper
+from symcheck.engine.environments.stepper import Step, Stepper, shown
+from symcheck.errors import TargetError
 
 _WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
 _ROLLOUT_SHARE = 0.25  # of the samples asked for; rollouts, exploration and box share the rest alike
@@ -125,8 +126,7 @@ def _propose(
     pool: Pool,
     in_time: Callable[[], bool],
 ) -> None:
-    sample = placement.access.sample
-    proposed = list(sample(rng, count)) if sample is not None else []
+    proposed = _sampled(placement, count, rng)
     states = edged(np.asarray(proposed), rng) if placement.access.box else proposed
     origin = "box" if placement.access.box else "sample"
     for state in states:
@@ -140,6 +140,33 @@ def _propose(
             situation = None if step.terminated else placement.here(step.obs, origin)
         if situation is not None:
             pool.situations.append(situation)
+
+
+def _sampled(placement: Placement, count: int, rng: np.random.Generator) -> list[Any]:
+    """What state access proposes.
+
+    Raises:
+        TargetError: `sample` raised, or proposed nothing like a state.
+    """
+    access = placement.access
+    if access.sample is None:
+        return []
+    where = f"state access ({access.source}), sample"
+    try:
+        proposed = list(access.sample(rng, count))
+    except Exception as error:
+        raise TargetError(
+            f"sample(rng, {count}) raised {type(error).__name__}: {error}.",
+            where=where,
+            remedy="It gets a numpy.random.Generator and a number n, and returns n states.",
+        ) from error
+    if proposed and (wrong := placement.not_a_state(proposed[0])):
+        raise TargetError(
+            f"sample(rng, {count}) proposed {shown(proposed[0])}, {wrong}.",
+            where=where,
+            remedy="It returns states as `set` takes them.",
+        )
+    return proposed
 
 
 def edged(states: Vector, rng: np.random.Generator) -> Vector:

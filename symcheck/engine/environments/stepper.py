@@ -129,11 +129,13 @@ class Stepper:
         """
         try:
             returned = self.env.reset(seed=seed)
-        except Exception as error:
+        except STOPPED as error:
             raise TargetError(
                 f"reset() raised {type(error).__name__}: {error}.",
                 where=self.label,
-                remedy="The environment must work on its own before its symmetry can be checked.",
+                remedy=_SEEDED
+                if isinstance(error, TypeError) and "seed" in str(error)
+                else "The environment must work on its own before its symmetry can be checked.",
             ) from error
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TargetError(
@@ -141,7 +143,19 @@ class Stepper:
                 where=self.label,
                 remedy="This is Gymnasium's API since 0.26; wrap environments of the older one.",
             )
+        self._check_space()
+        self._flat(returned[0], "reset()")
         return copied(returned[0])
+
+    def _check_space(self) -> None:
+        """Refuse an environment whose observation space is another one than when it was built."""
+        space = self.env.observation_space
+        if space is not self.codec.space and space != self.codec.space:
+            raise TargetError(
+                f"reset() changed the observation space from {self.codec.space} to {space}.",
+                where=self.label,
+                remedy="A symmetry is a claim about one space: make an environment for each.",
+            )
 
     def poke(self, state: Any) -> None:
         """Put the environment into a state.
@@ -157,7 +171,7 @@ class Stepper:
             clock._elapsed_steps = 0
         try:
             self.access.set(self.base, copied(state))
-        except Exception as error:
+        except STOPPED as error:
             raise TargetError(
                 f"setting the state {shown(state)} raised {type(error).__name__}: {error}.",
                 where=f"{self.label}, state access ({self.access.source})",
@@ -172,7 +186,7 @@ class Stepper:
         self.steps += 1
         try:
             returned = self.env.step(copied(action))
-        except Exception as error:
+        except STOPPED as error:
             raise TargetError(
                 f"step() number {self.steps} of this run raised {type(error).__name__}: {error} "
                 f"(action = {shown(action)}).",
@@ -189,18 +203,18 @@ class Stepper:
         flat = self._flat(obs)
         return Step(copied(obs), flat, _number(reward, self.label), bool(terminated), bool(truncated), self.read())
 
-    def _flat(self, obs: Any) -> Vector:
+    def _flat(self, obs: Any, source: str = "step()") -> Vector:
         try:
             flat = self.codec.flatten(obs)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
             raise TargetError(
-                f"step() returned an observation that does not fit its space: {shown(obs)}.",
+                f"{source} returned an observation that does not fit its space: {shown(obs)}.",
                 where=self.label,
                 remedy=f"The space is {self.codec.space}.",
             ) from error
         if flat.size != self.codec.coordinates.dim:
             raise TargetError(
-                f"step() returned an observation of {flat.size} numbers; its space has {self.codec.coordinates.dim}.",
+                f"{source} returned an observation of {flat.size} numbers; its space has {self.codec.coordinates.dim}.",
                 where=self.label,
                 remedy=f"The space is {self.codec.space}.",
             )
@@ -251,6 +265,8 @@ class Stepper:
         return stacked([self.outcome(state, action) for state, action in zip(states, actions, strict=True)])
 
 
+STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested
+_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
 _IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
 
 

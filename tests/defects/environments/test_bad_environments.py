@@ -1,0 +1,67 @@
+"""What breaks its contract is named in one message, with the right exit code, at the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from symcheck.cli.main import app
+
+FILE = Path(__file__).parent / "bad_environments.py"
+
+# environment, symmetry, exit code, what the output says
+CASES = [
+    ("RaisesInStep", "mirror", 2, "raised RuntimeError: the simulator diverged (action = "),
+    ("RaisesInReset", "mirror", 2, "reset() raised OSError: licence expired"),
+    ("LeavesPython", "mirror", 2, "raised SystemExit: 0"),
+    ("OnlyNaN", "mirror", 3, "every next observation was NaN on both sides: nothing could be compared"),
+    ("NaNOnOneSide", "mirror", 1, "transition_invariance FAILED"),
+    ("ReusesItsBuffer", "mirror", 0, "passed     transition_invariance"),
+    (
+        "TakesNoSeed",
+        "mirror",
+        2,
+        "unexpected keyword argument 'seed'. reset(*, seed=None, options=None) is Gymnasium's",
+    ),
+    ("SeedlessNoise", "mirror", 3, "there is randomness that no seed reaches"),
+    ("GrowsInStep", "mirror", 2, "step() returned an observation of 3 numbers; its space has 2"),
+    ("ChangesItsSpace", "mirror", 2, "reset() changed the observation space from Box(-inf, inf, (2,), float64) to Box"),
+    ("RandomNowAndThen", "mirror", 3, ("random now and then", "there is randomness that no seed reaches")),
+    ("OldStep", "mirror", 2, "expected step() to return (observation, reward, terminated, truncated, info), got tuple"),
+    ("OldReset", "mirror", 2, "expected reset() to return (observation, info), got ndarray"),
+    ("PaysNothing", "mirror", 2, "expected a number as reward, got None"),
+    ("ShowsText", "mirror", 2, "returned an observation that does not fit its space: hello"),
+    ("CannotBeSet", "mirror", 2, "raised ValueError: the scene is locked"),
+    ("IgnoresSetting", "mirror", 3, "setting a state has no effect (registered for IgnoresSetting)"),
+    ("WrongSample", "mirror", 2, "proposed [0.0, 0.0, 0.0], expected an observation's 2 numbers, as there is no get"),
+    ("SampleRaises", "mirror", 2, "raised TypeError"),
+    ("UnevenActions", "negated_actions", 2, "the action map leaves the action space: a = ["),
+    ("Point", "action_too_large", 2, "the action map leaves the action space: a = 1 goes to 2"),
+    ("Point", "action_no_number", 2, "the callable returned 'left', expected one whole number"),
+    ("Point", "action_half", 2, "the callable returned 0.5, expected one whole number"),
+    ("Point", "observation_shorter", 2, "returned shape (1,) (float64) for a value of shape (2,)"),
+    ("Point", "observation_raises", 2, "the callable raised ZeroDivisionError"),
+    ("Point", "observation_nothing", 2, "returned shape () (object) for a value of shape (2,)"),
+    ("Track", "state_off_track", 2, "the state map leaves the space of states: the image of ["),
+    ("Track", "state_raises", 2, "state[0]: the callable raised ZeroDivisionError"),
+    ("Track", "state_longer", 2, "state[0]: the callable returned shape (2,) (float64) for a value of shape (1,)"),
+]
+
+
+@pytest.mark.parametrize(("environment", "symmetry", "code", "said"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_a_broken_contract_is_one_message_and_the_right_exit_code(
+    environment: str, symmetry: str, code: int, said: str | tuple[str, ...], tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    words = ["verify-env", f"{FILE}:{environment}", "--symmetry", f"{FILE}:{symmetry}", "--samples", "500"]
+    result = CliRunner().invoke(app, [*words, "--json", str(report)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    output = " ".join(result.output.split())
+    assert result.exit_code == code, output
+    assert any(" ".join(one.split()) in output for one in ([said] if isinstance(said, str) else said)), output
+    if code == 2:
+        assert output.count("symcheck: ") == 1
+        assert "Traceback" not in output
+    assert report.exists() == (code != 2)
