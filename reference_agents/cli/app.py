@@ -21,7 +21,7 @@ app = typer.Typer(
     name="reference-agents",
     help="Train equivariant networks and their baselines, many seeds at once, and draw their learning curves.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 a network that should be equivariant is not, 2 unusable input, 130 interrupted.",
@@ -56,7 +56,10 @@ def train(
     tensorboard: options.TensorBoard = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train all seeds of one network (5 if left out) at all learning rates, as one program."""
+    """Train all seeds of one network (5 if left out) at all learning rates, as one program.
+
+    Example: reference-agents train cartpole --network equivariant --seeds 5
+    """
     from reference_agents.cli.request import Request
     from reference_agents.cli.train import run_training
 
@@ -113,7 +116,10 @@ def sweep(
     tensorboard: options.TensorBoard = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train several networks, with the paper's seeds and learning rates where none are given."""
+    """Train several networks, with the paper's seeds and learning rates where none are given.
+
+    Example: reference-agents sweep cartpole --preset paper --processes 2 --out sweep
+    """
     from reference_agents.cli.request import Request
     from reference_agents.cli.sweep import run_sweep
 
@@ -153,7 +159,10 @@ def evaluate(
         typer.Option("--video", metavar="FILE", help="Film the best network: a .gif or .mp4.", show_default=False),
     ] = None,
 ) -> None:
-    """Play episodes with every trained network of a run."""
+    """Play episodes with every trained network of a run.
+
+    Example: reference-agents evaluate runs/cartpole-equivariant --greedy --video episode.gif
+    """
     from reference_agents.cli.evaluate import evaluate_run
 
     _exit_with(lambda: evaluate_run(run, episodes=episodes, greedy=greedy, seed=seed, video=video))
@@ -168,7 +177,10 @@ def export(
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Which; the first if left out.")] = None,
 ) -> None:
-    """Write one trained network as a torch.export program (.pt2), an ONNX model (.onnx) or a state_dict (.pt)."""
+    """Write one trained network as a torch.export program (.pt2), an ONNX model (.onnx) or a state_dict (.pt).
+
+    Example: reference-agents export runs/cartpole-equivariant --out policy.onnx
+    """
     from reference_agents.cli.export import export_run
 
     _exit_with(lambda: export_run(run, out, learning_rate=learning_rate, seed=seed))
@@ -176,7 +188,10 @@ def export(
 
 @app.command("report")
 def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of runs.")]) -> None:
-    """Write DIR/report.html: learning curves with quartiles, steps to the threshold, settings, verdicts."""
+    """Write DIR/report.html: learning curves with quartiles, steps to the threshold, settings, verdicts.
+
+    Example: reference-agents report runs
+    """
     from reference_agents.cli.report import write_report
 
     _exit_with(lambda: write_report(folder))
@@ -187,7 +202,10 @@ def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs of one task.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("compare.html"),
 ) -> None:
-    """Write one page that draws the runs of several folders together."""
+    """Write one page that draws the runs of several folders together.
+
+    Example: reference-agents compare runs sweep --out compare.html
+    """
     from reference_agents.cli.report import write_comparison
 
     _exit_with(lambda: write_comparison(folders, out))
@@ -198,7 +216,10 @@ def curves(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The table to write: .csv or .parquet.")],
 ) -> None:
-    """Write every learning curve below some folders as one table."""
+    """Write every learning curve below some folders as one table.
+
+    Example: reference-agents curves runs --out curves.parquet
+    """
     from reference_agents.cli.curves import write_curves
 
     _exit_with(lambda: write_curves(folders, out))
@@ -206,7 +227,10 @@ def curves(
 
 @app.command("list")
 def list_() -> None:
-    """List the tasks and the networks that each of them takes."""
+    """List the tasks and the networks that each of them takes.
+
+    Example: reference-agents list
+    """
     from reference_agents.cli.listing import print_listing
 
     print_listing()

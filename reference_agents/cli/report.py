@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 
 from reference_agents.record import Curve, Record, find_runs, load, write_file
 from symcheck.errors import OptionError
+from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curves import render_curves
 
@@ -97,10 +99,10 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
         threshold=first.threshold,
         evaluation=" ".join(sorted({record.evaluation for record in records})),
         choice_rule=_choice_rule(records),
-        command="\n".join(record.command for record in records),
+        command="\n".join(dict.fromkeys(record.command for record in records)),
         versions=first.versions,
         duration_s=sum(record.training_seconds + record.evaluation_seconds for record in records),
-        notes=_notes(records),
+        notes=_notes(records, networks),
     )
 
 
@@ -133,10 +135,15 @@ def _choice_rule(records: Sequence[Record]) -> str:
 
 
 def _area(curves: Sequence[Curve]) -> float:
-    """The mean over time of the median return; a run that stopped counts as worse than any return."""
+    """The mean over time of the median return; a run that stopped counts as worse than any return.
+
+    Points before the first return of any run, as where training episodes are measured and none has ended, do not count.
+    """
     returns = np.array([curve.returns for curve in curves], dtype=float)
-    if not returns.size:
+    measured = np.isfinite(returns).any(axis=0) if returns.size else np.zeros(0, dtype=bool)
+    if not measured.any():
         return -np.inf
+    returns = returns[:, int(np.argmax(measured)) :]
     return float(np.median(np.where(np.isnan(returns), -np.inf, returns), axis=0).mean())
 
 
@@ -171,8 +178,70 @@ def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
     return shown
 
 
-def _notes(records: Sequence[Record]) -> list[str]:
+def _step_ratios(networks: Sequence[NetworkCurves], threshold: float | None) -> list[str]:
+    """How many times as many steps the median of each network takes to the threshold as the first one's."""
+    chosen = [network for network in networks if network.chosen and network.curves]
+    if threshold is None or len(chosen) < 2:
+        return []
+    reached = [statistics.steps_to_threshold(network, threshold) for network in chosen]
+    told = [
+        f"{network.name} {_ratio_text(step_ratio(reached[0], steps))}"
+        for network, steps in zip(chosen[1:], reached[1:], strict=True)
+    ]
+    return [
+        f"Median steps to {threshold:g} as multiples of those of {chosen[0].name}, with 95% bootstrap intervals over "
+        f"runs: {', '.join(told)}."
+    ]
+
+
+def step_ratio(
+    reference: npt.NDArray[np.float64], others: npt.NDArray[np.float64], *, resamples: int = 2_000, seed: int = 0
+) -> statistics.Estimate:
+    """The ratio of two medians of steps, with a percentile bootstrap over runs.
+
+    Args:
+        reference: steps of each run, shape (runs,); infinite where a run never got there.
+        others: likewise of the network whose steps are divided by the reference's.
+        resamples: of the bootstrap.
+        seed: of the resampling.
+
+    Returns:
+        The ratio; NaN where the reference's median never got there.
+
+    Example:
+        >>> step_ratio(np.array([10.0, 10.0, 10.0]), np.array([20.0, 30.0, 40.0])).value
+        3.0
+    """
+    rng = np.random.default_rng(seed)
+
+    def median(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.asarray(np.quantile(samples, 0.5, axis=-1, method="inverted_cdf"))
+
+    def drawn(runs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return median(runs[rng.integers(len(runs), size=(resamples, len(runs)))])
+
+    with np.errstate(invalid="ignore"):  # infinite over infinite is NaN: neither got there
+        value, ratios = median(others) / median(reference), drawn(others) / drawn(reference)
+    if not np.isfinite(median(reference)):
+        return statistics.Estimate(np.nan, np.nan, np.nan)
+    ends = np.where(np.isnan(ratios), np.inf, ratios)
+    low, high = np.quantile(ends, (0.025, 0.975), method="inverted_cdf")
+    return statistics.Estimate(float(value), float(low), float(high))
+
+
+def _ratio_text(ratio: statistics.Estimate) -> str:
+    low, high = (f"{end:.1f}" if np.isfinite(end) else "never" for end in (ratio.low, ratio.high))
+    if np.isnan(ratio.value):
+        return "unknown"
+    return f"{ratio.value:.1f} ({low} to {high})" if np.isfinite(ratio.value) else f"not reached ({low} to {high})"
+
+
+def _notes(records: Sequence[Record], networks: Sequence[NetworkCurves]) -> list[str]:
     notes = [f"Trained on {device}." for device in sorted({record.device for record in records})]
+    if any(_splits(record) for record in records):
+        trained = sum(len(record.runs) for record in records)
+        notes.append(f"{trained:,} runs were trained; those with even seeds only chose the learning rates.")
+    notes += _step_ratios(networks, records[0].threshold)
     if any(record.interrupted for record in records):
         names = ", ".join(record.network for record in records if record.interrupted)
         notes.append(f"Interrupted before the end: {names}.")
