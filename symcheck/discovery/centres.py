@@ -24,7 +24,7 @@ _NEWTON_STEPS = 25
 _POLISHING = 3  # more steps once at rest: each gains as many digits as the difference quotient has
 # Of the spread, in double and in single precision: a rest point moves less than this in a step, and difference
 # quotients are taken over the root of the rounding unit or so.
-_AT_REST = {False: 1e-10, True: 1e-6}
+_AT_REST = {False: 1e-10, True: 1e-5}
 _DIFFERENCE = {False: 1e-5, True: 1e-2}
 _SAME = 1e-7
 _NEAR = {False: 1e-9, True: 1e-4}  # a number this near to a simple one is taken for it
@@ -101,7 +101,7 @@ def _equilibrium(lab: Laboratory) -> Centre | None:
     )
     point = np.median(starts if len(starts) else lab.states, axis=0)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
-    single = bool((lab.states.astype(np.float32).astype(np.float64) == lab.states).all())
+    single = _is_single(lab)
     polished = 0
     try:
         for _ in range(_NEWTON_STEPS):
@@ -118,6 +118,13 @@ def _equilibrium(lab: Laboratory) -> Centre | None:
     except TargetError:
         return None
     return None
+
+
+def _is_single(lab: Laboratory) -> bool:
+    """Whether next states are float32 numbers."""
+    states = lab.states[:4]
+    followed = lab.outcomes(states, lab.draw_actions(len(states))).states
+    return bool((followed.astype(np.float32).astype(np.float64) == followed).all())
 
 
 def _newton_step(lab: Laboratory, point: Vector, drift: Vector, scale: Vector, difference: float) -> Vector:

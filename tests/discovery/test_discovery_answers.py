@@ -1,0 +1,296 @@
+"""Searches of environments with known symmetries: what holds is found, what does not is refused with the reason."""
+
+import functools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import worlds_to_search as worlds
+
+import symcheck as sc
+from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.rotations import Generator
+from symcheck.errors import SymcheckError, TargetError
+from symcheck.symmetry.entries import parse_entry
+
+
+@functools.cache
+def cached(env, samples, **options):
+    return sc.discover(env, samples=samples, **options).result
+
+
+def search(env, *, fresh=False, samples=600, **options):
+    """A search; the same one is made once, unless it is to be made afresh."""
+    return (cached.__wrapped__ if fresh else cached)(env, samples, **options)
+
+
+def test_cartpole_has_exactly_the_group_of_order_2():
+    found = search("CartPole-v1")
+    assert found.group == {"name": "C2", "order": 2}
+    assert found.fields["observation"] == [[-1, -1, -1, -1]]
+    assert found.fields["action"] == [[1, 0]]
+    assert found.complete
+
+
+@pytest.mark.parametrize(
+    ("name", "observation", "action", "state"),
+    [
+        ("Pendulum-v1", [1, -1, -1], [-1], [-1, -1]),
+        ("Acrobot-v1", [1, -1, 1, -1, -1, -1], [2, 1, 0], [-1, -1, -1, -1]),
+    ],
+)
+def test_a_mirror_of_angles_moves_cosines_and_sines_as_it_should(name, observation, action, state):
+    found = search(name)
+    assert found.group["order"] == 2
+    assert (found.fields["observation"], found.fields["action"], found.fields["state"]) == (
+        [observation],
+        [action],
+        [state],
+    )
+
+
+@pytest.mark.parametrize("name", ["MountainCar-v0", "MountainCarContinuous-v0"])
+def test_the_valley_is_tried_and_refused_where_wall_goal_and_start_break_it(name):
+    found = search(name, samples=2000)
+    assert not found.found
+    assert found.verdict == "failed"
+    (trial,) = [one for one in found.trials if one.result is not None]
+    assert trial.verdict == "failed"
+    assert "initial_invariance fails" in trial.why
+    offset = trial.fields["observation"][0]["offset"]
+    assert offset[0] == pytest.approx(-np.pi / 3, abs=1e-6)  # float32 states know the valley to about 1e-7
+
+
+def test_all_signed_permutations_of_a_plane_are_found():
+    found = search(worlds.Plane)
+    assert found.group == {"name": "D4", "order": 8}
+    assert sum(trial.verdict == "follows" for trial in found.trials) == 5
+    assert sc.verify_env(worlds.Plane, found.claim, samples=300).verdict == "passed"
+
+
+def test_wind_leaves_one_reflection():
+    found = search(worlds.WindyPlane)
+    assert found.group["order"] == 2
+    assert found.fields["observation"] == [[1, -1]]
+
+
+def test_what_the_reward_breaks_is_refused_in_the_reward():
+    found = search(worlds.PlaneWithBiasedReward)
+    assert found.fields["observation"] == [[1, -1]]
+    broken = [trial for trial in found.trials if trial.verdict == "failed"]
+    assert broken
+    assert all("reward_invariance fails" in trial.why for trial in broken)
+    assert all("transition" not in trial.why for trial in broken)
+
+
+def test_a_reflection_about_another_point_than_zero_is_found():
+    found = search(worlds.OffCentre)
+    assert found.group["order"] == 2
+    assert found.fields["observation"] == [{"signs": [-1, -1], "offset": [1.4, 0.0]}]
+    assert found.fields["action"] == [[2, 1, 0]]
+
+
+def test_identical_actions_are_remarked_and_not_taken_for_a_symmetry():
+    found = search(worlds.TwinActions)
+    assert found.group["order"] == 2
+    assert found.fields["action"] == [[3, 1, 2, 0]]
+    assert any("actions 1 and 2 did the same" in remark for remark in found.remarks)
+
+
+def test_a_rotation_is_reported_with_its_residual_and_is_no_claim():
+    found = search(worlds.RoundPlane)
+    assert found.group["name"] == "D4"  # the part of it that signed permutations are
+    (rotation,) = found.rotations
+    assert rotation.residual < 1e-6  # difference quotients of smooth dynamics
+    assert rotation.verdict == "passed"  # by 90 degrees the squares of actions and starts turn into themselves
+    assert "action" in rotation.description
+
+
+def test_a_plane_without_round_symmetry_shows_no_rotation():
+    assert search(worlds.Plane).rotations == ()
+
+
+def test_a_generator_that_is_finite_closes_after_four_quarter_turns():
+    turn = Generator(np.array([[0.0, -1.0], [1.0, 0.0]]), np.zeros(2), np.zeros((1, 1)), 0.0, 0.0)
+    matrix, offset, _ = turn.finite(np.pi / 2)
+    assert np.allclose(np.linalg.matrix_power(matrix, 4), np.eye(2), atol=1e-12)
+    assert not offset.any()
+    assert turn.planes == [(0, 1, 1.0)]
+
+
+def test_the_default_frozen_lake_has_none_and_a_symmetric_one_is_proved():
+    assert not search("FrozenLake-v1").found
+    found = sc.discover("FrozenLake-v1", env_kwargs={"desc": ["SFF", "FFF", "FFG"]})
+    assert found.verdict == "proved"
+    assert found.result.fields["action"] == [[3, 2, 1, 0]]
+    assert "action = [[3, 2, 1, 0]]" in found.spec
+
+
+def test_a_black_box_is_searched_through_its_rollouts_and_says_so():
+    found = search(worlds.hidden_cartpole, samples=2000)
+    assert found.route == "rollouts"
+    assert found.fields["observation"] == [[-1, -1, -1, -1]]
+    assert any("whole episodes decide" in remark for remark in found.remarks)
+
+
+def test_every_candidate_tried_has_its_share_of_the_error_budget():
+    found = search(worlds.PlaneWithBiasedReward)
+    assert found.tried == 7
+    assert found.level == pytest.approx(0.01 / 8)
+    assert all(trial.result.alpha == found.level for trial in found.trials if trial.result is not None)
+
+
+def test_the_same_seed_gives_the_same_search():
+    first, second = search(worlds.WindyPlane), search(worlds.WindyPlane, fresh=True)
+    assert [(one.moves, one.verdict) for one in first.trials] == [(one.moves, one.verdict) for one in second.trials]
+    assert first.fields == second.fields
+
+
+def test_a_short_time_budget_leaves_candidates_untried_instead_of_claiming_them():
+    found = search("Acrobot-v1", samples=10_000, max_time=0.02)
+    assert not found.found
+    assert not found.complete or found.verdict == "undecided"
+
+
+def test_an_interrupt_gives_what_was_found_until_then(monkeypatch):
+    from symcheck.discovery import deciding
+
+    runs = []
+    real = deciding.run_env
+
+    def interrupted(*args, **kwargs):
+        runs.append(1)
+        if len(runs) > 1:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(deciding, "run_env", interrupted)
+    found = search(worlds.PlaneWithBiasedReward, fresh=True)
+    assert found.interrupted
+    assert found.group["order"] == 2  # the reflection that was verified first
+    assert any(trial.verdict == "untried" for trial in found.trials)
+
+
+def test_a_failed_whole_never_outlives_its_verification(monkeypatch):
+    """Maps that pass one by one are claimed as a group only if the group passes as well."""
+    from symcheck.discovery import deciding
+
+    real = deciding.Court.verify
+
+    def refusing(self, name, group, **options):
+        if len(group.generators) > 1:
+            raise SymcheckError("planted")
+        return real(self, name, group, **options)
+
+    monkeypatch.setattr(deciding.Court, "verify", refusing)
+    found = search(worlds.Plane, fresh=True, samples=200)
+    assert found.group["order"] in (2, 4)
+    assert any(trial.verdict == "undecided" for trial in found.trials)
+
+
+def test_too_many_joint_actions_are_refused_with_their_number():
+    with pytest.raises(TargetError, match=r"531,441 joint actions.*Wrap the environment"):
+        search(worlds.ManyActions)
+
+
+def test_structured_observations_are_refused_with_the_way_out():
+    class Structured(worlds.Plane):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = gym.spaces.Dict(x=self.observation_space)
+
+    with pytest.raises(TargetError, match="FlattenObservation"):
+        search(Structured)
+
+
+def test_a_long_black_box_is_refused_with_the_way_out():
+    class Long(worlds.Plane):
+        size = 40
+
+        def move(self, x, action):
+            return x, 0.0
+
+    with pytest.raises(TargetError, match="register_state_access"):
+        search(lambda: worlds.BlackBox(Long()))
+
+
+@pytest.mark.parametrize("bad", [{"samples": 0}, {"alpha": 1.5}, {"max_time": -1.0}, {"seed": -1}])
+def test_options_out_of_range_are_refused(bad):
+    with pytest.raises(SymcheckError, match=f"--{next(iter(bad)).replace('_', '-')}"):
+        DiscoverOptions(**bad)
+
+
+@pytest.mark.slow
+def test_the_grid_world_has_the_group_of_the_square():
+    found = search("symcheck/PredatorPrey-v0", samples=2000)
+    assert found.group["name"] == "D4"
+    assert found.fields["observation"] == ["rot90", "flip_lr"]
+
+
+@pytest.mark.slow
+def test_the_grid_world_is_found_from_its_pictures_alone():
+    from symcheck.envs.predator_prey import PredatorPreyEnv
+
+    found = search(lambda: worlds.BlackBox(gym.wrappers.TimeLimit(PredatorPreyEnv(), 100)), samples=10_000)
+    assert found.route == "rollouts"
+    assert found.group["name"] == "D4"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "order", "action"),
+    [
+        ("Swimmer-v5", 2, [-1, -1]),
+        ("Reacher-v5", 2, [-1, -1]),
+        ("Ant-v5", 2, ["-3", "+4", "-1", "+2", "-7", "+8", "-5", "+6"]),
+        ("InvertedDoublePendulum-v5", 1, None),
+        ("Walker2d-v5", 2, [3, 4, 5, 0, 1, 2]),
+        ("Humanoid-v5", 1, None),
+    ],
+)
+def test_robots_have_the_mirrors_that_their_models_have(name, order, action):
+    pytest.importorskip("mujoco")
+    found = sc.discover(name).result
+    assert found.group["order"] == order
+    if action is not None:
+        assert found.fields["action"] == [action]
+    else:
+        assert any("approximately" in trial.why or "fails" in trial.why for trial in found.trials)
+
+
+@pytest.mark.slow
+def test_ants_other_mirror_is_refused_in_the_reward_alone():
+    pytest.importorskip("mujoco")
+    broken = [trial for trial in sc.discover("Ant-v5").result.trials if trial.verdict == "failed"]
+    assert broken
+    assert all(trial.why.startswith("reward_invariance fails") and ";" not in trial.why for trial in broken)
+
+
+@pytest.mark.slow
+def test_reachers_rotation_breaks_in_the_start_alone():
+    pytest.importorskip("mujoco")
+    (rotation,) = sc.discover("Reacher-v5").result.rotations
+    assert rotation.residual < 1e-4  # a solver's 1e-12 over differences of 1e-6, with room
+    assert rotation.verdict == "failed"
+    assert rotation.why.startswith("initial_invariance fails")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ant/mirror", "swimmer/mirror", "reacher/mirror", "walker2d/legs", "humanoid/mirror"])
+def test_the_search_and_the_names_of_the_model_agree_on_the_mirror(name):
+    """Two ways to the same map: effects of every coordinate here, names and axes of the model in the atlas."""
+    pytest.importorskip("mujoco")
+    from symcheck.envs import atlas
+
+    entry = atlas.entry(name)
+    known = entry.symmetry()
+    trials = [trial for trial in sc.discover(entry.environments[0], samples=300).result.trials if trial.fields]
+    found = [parse_entry(trial.fields["state"][0], "state") for trial in trials]
+    same = [np.array_equal(one.dense(), known.state[0].dense()) for one in found]
+    assert any(same)
+    seen = parse_entry(trials[same.index(True)].fields["observation"][0], "observation")
+    env = gym.make(entry.environments[0])
+    env.reset(seed=0)
+    rows = np.stack([env.step(env.action_space.sample())[0] for _ in range(20)])
+    bound = known.bind(env.observation_space, env.action_space)
+    assert np.array_equal(seen.apply(rows), bound.observation_batch((0,), rows))

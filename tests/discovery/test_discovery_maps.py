@@ -1,0 +1,144 @@
+"""Signed maps compose, invert and write themselves; groups are named; structures keep exactly their automorphisms."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.elements import closure, permutation_of, recognise
+from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square, corners
+from symcheck.discovery.structure import Structure, probe_sizes
+from symcheck.symmetry.entries import parse_entry
+from symcheck.symmetry.spec import parse_group
+
+
+@st.composite
+def signed_maps(draw, dim=4):
+    index = draw(st.permutations(range(dim)))
+    sign = draw(st.lists(st.sampled_from([1, -1]), min_size=dim, max_size=dim))
+    offset = draw(st.lists(st.integers(-3, 3).map(lambda n: n / 4), min_size=dim, max_size=dim))
+    return SignedMap.of(index, sign, offset)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(signed_maps(), signed_maps())
+def test_a_product_applies_its_right_factor_first(a, b):
+    x = np.arange(1.0, 5.0)[None]
+    assert np.allclose((a * b).apply(x), a.apply(b.apply(x)), atol=1e-12)  # sums of a few quarters: exact but for order
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(signed_maps())
+def test_what_is_written_reads_back_as_the_same_map(one):
+    x = np.array([[0.5, -1.0, 2.0, 3.0]])
+    entry = parse_entry(one.written(), "observation")
+    assert np.array_equal(entry.apply(x), one.apply(x))
+
+
+def test_a_reflection_about_a_centre_keeps_it():
+    centre = np.array([0.25, -1.5])
+    mirror = SignedMap.about([0, 1], [-1, 1], centre)
+    assert np.array_equal(mirror.apply(centre[None])[0], centre)
+    assert mirror.order == 2
+    assert not mirror.is_identity
+
+
+def test_a_translation_has_no_finite_order():
+    assert SignedMap.of([0], [1], [0.5]).order == 0
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(SQUARE, repeat=2)))
+def test_elements_of_the_square_compose_as_their_pictures_do(first, second):
+    picture = np.arange(9).reshape(3, 3)
+    one = SignedMap.identity(1)
+    product = Candidate(corners(first), one, first) * Candidate(corners(second), one, second)
+    assert np.array_equal(
+        apply_square(product.observation, picture), apply_square(first, apply_square(second, picture))
+    )
+
+
+def _plain(index, sign, action=(0,)):
+    state = SignedMap.of(index, sign)
+    return Candidate(state, SignedMap.of(action), state)
+
+
+IDENTITY2 = _plain([0, 1], [1, 1])
+QUARTER, FLIP = _plain([1, 0], [1, -1]), _plain([0, 1], [1, -1])
+
+
+@pytest.mark.parametrize(
+    ("generators", "name"),
+    [
+        ([], "C1"),
+        ([FLIP], "C2"),
+        ([QUARTER], "C4"),
+        ([QUARTER, FLIP], "D4"),
+        ([FLIP, _plain([0, 1], [-1, 1])], "C2 x C2"),
+    ],
+)
+def test_a_group_is_recognised_and_its_generators_obey_the_written_presentation(generators, name):
+    elements = closure(generators, IDENTITY2)
+    found = recognise(elements, IDENTITY2)
+    assert found.name == name
+    assert found.order == len(elements) == parse_group(found.written, "group").order
+    group = parse_group(found.written, "group")
+    for word in group.relators:
+        product = IDENTITY2
+        for letter in word:
+            product = product * found.generators[letter]
+        assert product.key == IDENTITY2.key
+
+
+def test_a_group_outside_the_catalogue_is_written_as_permutations():
+    identity = _plain([0, 1, 2], [1, 1, 1])
+    turn, minus = _plain([1, 2, 0], [1, 1, 1]), _plain([0, 1, 2], [-1, 1, 1])
+    elements = closure([turn, minus], identity)  # C2 to the third, turned by C3
+    found = recognise(elements, identity)
+    assert len(elements) == 24
+    assert found.written.startswith("from_permutations(")
+    assert parse_group(found.written, "group").order == 24
+    assert sorted(permutation_of(turn)) == list(range(8))
+
+
+def _with_table(effects):
+    """A structure in which coordinate j moves coordinate i by effects[i, j], linearly."""
+    n = len(effects)
+    signs = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    table = np.kron(effects, signs)
+    literals = tuple((2 * j, 2 * j + 1) for j in range(n))
+    return Structure(np.zeros(n), table, np.zeros(2 * n), np.full(2 * n, 1e-6), literals, n, ())
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=9, max_size=9))
+def test_the_search_finds_exactly_the_signed_permutations_that_keep_the_table(numbers):
+    effects = np.array(numbers).reshape(3, 3)
+    found = {(index, sign) for index, sign in automorphisms(_with_table(effects)).maps}
+    wanted = set()
+    for index in itertools.permutations(range(3)):
+        for sign in itertools.product((1, -1), repeat=3):
+            moved = np.zeros((3, 3))
+            moved[list(index), range(3)] = sign
+            if np.array_equal(moved @ effects, effects @ moved):
+                wanted.add((index, sign))
+    assert found == wanted
+
+
+def test_a_search_that_reaches_its_limit_says_so():
+    free = automorphisms(_with_table(np.zeros((4, 4))), most=10)
+    assert len(free.maps) == 10
+    assert not free.complete
+
+
+def test_a_coordinate_that_never_changes_is_left_alone():
+    table = _with_table(np.zeros((2, 2)))
+    fixed = Structure(table.centre, table.table, table.drift, table.floor, table.literals, 2, (0,))
+    assert all(index[0] == 0 and sign[0] == 1 for index, sign in automorphisms(fixed).maps)
+
+
+def test_probes_of_exchangeable_coordinates_are_equally_long():
+    sizes = probe_sizes(np.array([1.0, 1.1, 0.01, 0.0]), whole=False)
+    assert sizes[0] == sizes[1] > sizes[2] > sizes[3] == 0

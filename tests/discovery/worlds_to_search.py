@@ -1,0 +1,128 @@
+"""Small environments with known symmetries, and copies of them with one planted fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+class Vector(gym.Env):
+    """An environment whose state is its observation; subclasses say how a step moves it."""
+
+    size = 2
+    action_space: gym.Space = gym.spaces.Box(-1, 1, (2,), np.float64)
+    start = 0.5
+
+    def __init__(self) -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.size,), np.float64)
+        self.x = np.zeros(self.size)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.x = self.centre() + self.np_random.uniform(-self.start, self.start, self.size)
+        return self.x.copy(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self.x, reward = self.move(self.x, action)
+        return self.x.copy(), float(reward), False, False, {}
+
+    def centre(self) -> np.ndarray:
+        return np.zeros(self.size)
+
+    def get_state(self) -> np.ndarray:
+        return self.x.copy()
+
+    def set_state(self, state: Any) -> None:
+        self.x = np.array(state, dtype=np.float64)
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        raise NotImplementedError
+
+
+class Plane(Vector):
+    """A point pulled to the origin of a plane: every signed permutation of the axes is a symmetry (D4)."""
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        pulled = x - 0.1 * x * (1 + x**2)  # axis by axis: no other rotation
+        return pulled + 0.05 * np.asarray(action), -float((x**4).sum())
+
+
+class WindyPlane(Plane):
+    """Wind along the first axis leaves the reflection of the second."""
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        moved, reward = super().move(x, action)
+        return moved + np.array([0.02, 0.0]), reward
+
+
+class PlaneWithBiasedReward(Plane):
+    """The dynamics keep D4, the reward only the reflection of the second axis."""
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        moved, reward = super().move(x, action)
+        return moved, reward + x[0]
+
+
+class RoundPlane(Vector):
+    """A point pulled to the origin alike from all sides: any rotation is a symmetry."""
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        return x - 0.1 * x * (1 + (x**2).sum()) + 0.05 * np.asarray(action), -float((x**2).sum())
+
+
+class OffCentre(Vector):
+    """A particle in a well at 0.7: the reflection about 0.7 is a symmetry, about 0 it is not."""
+
+    action_space = gym.spaces.Discrete(3)
+
+    def centre(self) -> np.ndarray:
+        return np.array([0.7, 0.0])
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        place, speed = x
+        speed = 0.95 * speed - 0.1 * np.sin(place - 0.7) + 0.02 * (int(action) - 1)
+        return np.array([place + 0.1 * speed, speed]), -((place - 0.7) ** 2)
+
+
+class TwinActions(Vector):
+    """A line on which actions 1 and 2 do the same."""
+
+    size = 1
+    action_space = gym.spaces.Discrete(4)
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        push = (-1.0, 0.0, 0.0, 1.0)[int(action)]
+        return 0.9 * x + 0.1 * push, -float(x[0] ** 2)
+
+
+class BlackBox(gym.Env):
+    """Another environment whose state cannot be reached."""
+
+    def __init__(self, inner: gym.Env) -> None:
+        self._inner = inner
+        self.observation_space, self.action_space = inner.observation_space, inner.action_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        return self._inner.reset(seed=seed)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        return self._inner.step(action)
+
+
+class ManyActions(Vector):
+    """A joint action space of half a million."""
+
+    action_space = gym.spaces.MultiDiscrete([9] * 6)
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        return x, 0.0
+
+
+def plane() -> Plane:
+    return Plane()
+
+
+def hidden_cartpole() -> BlackBox:
+    return BlackBox(gym.make("CartPole-v1"))
