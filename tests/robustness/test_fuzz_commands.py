@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from commands import run
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-LONG = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+LONG = settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 COMMANDS = typer.main.get_command(app).commands
 
 
