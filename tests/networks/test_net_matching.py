@@ -45,6 +45,21 @@ def test_one_wrong_entry_leaves_the_permutation_as_it_is(seed: int, size: float)
     assert (match.permutation.sign == 1).all()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_of_a_basis_in_another_order_are_rounded_although_most_entries_come_out_alike(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    basis, numbers = rng.normal(size=(2, 600)).astype(np.float32), rng.normal(size=(2, 1)).astype(np.float32)
+    terms = numbers * basis
+    left = terms[0] + terms[1] + np.float32(0.1)
+    right = terms[0] + (terms[1] + np.float32(0.1))
+    share = float((left != right).mean())
+    assert 0.25 < share < 0.5, "an example of what it is about"
+    assert judge(left[None].astype(np.float64), right[None].astype(np.float64)).level == "rounded"
+    wrong = right.astype(np.float64)
+    wrong[7] += 1e-5
+    assert judge(left[None].astype(np.float64), wrong[None]).level == "failed"
+
+
 def test_unrelated_rows_are_not_found() -> None:
     match = match_rows(rows(0), rows(1))
     assert match is not None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 from net_catalogue import GridNet, mirror_mlp
@@ -79,3 +83,49 @@ def test_a_leaf_of_another_size_gives_both_sizes() -> None:
 def test_an_empty_leaf_is_an_option_error() -> None:
     with pytest.raises(OptionError, match="--input-shape"):
         NetOptions(input_shape={"position": (0,)})
+
+
+class FakeTensorDict(dict):  # type: ignore[type-arg]
+    """What is used of the package tensordict."""
+
+    def __init__(self, leaves: dict[str, torch.Tensor], batch_size: list[int]) -> None:
+        super().__init__(leaves)
+        self.batch_size = batch_size
+
+    def select(self, *keys: str) -> FakeTensorDict:
+        return FakeTensorDict({key: self[key] for key in keys}, self.batch_size)
+
+
+@pytest.fixture(params=["stand-in", "package"])
+def tensor_dict(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type:
+    if request.param == "package":
+        return pytest.importorskip("tensordict", reason="the package tensordict is not installed").TensorDict
+    monkeypatch.setitem(sys.modules, "tensordict", SimpleNamespace(TensorDict=FakeTensorDict))
+    return FakeTensorDict
+
+
+class OfTensorDict(nn.Module):
+    """Adds its results to what it was given, as modules of torchrl do."""
+
+    def __init__(self, net: nn.Module, kind: type, fresh: bool) -> None:
+        super().__init__()
+        self.net, self.kind, self.fresh = net, kind, fresh
+
+    def forward(self, given: Any) -> Any:
+        logits, value = self.net(given["observation"])
+        if self.fresh:
+            return self.kind({"logits": logits, "value": value}, batch_size=given.batch_size)
+        given["logits"], given["value"] = logits, value
+        return given.select("observation", "logits", "value")
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_network_of_tensordicts_is_judged_by_what_it_adds(tensor_dict: type, fresh: bool) -> None:
+    net = OfTensorDict(mirror_mlp(value=True), tensor_dict, fresh)
+    claim = Symmetry("m", catalog.cyclic(2), observation=[{"observation": [-1] * 4}], action=[[1, 0]])
+    options = NetOptions(input_shape={"observation": (4,)}, samples=200)
+    assert run_net(net, claim, options=options).verdict == "proved"
+    with torch.no_grad():
+        net.net.body[2].weight[3, 5] *= 1.001
+    result = run_net(net, claim, options=options)
+    assert {p.location for p in result.properties if p.verdict == "failed"} == {"net.body.2"}

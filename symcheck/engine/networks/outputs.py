@@ -39,7 +39,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
             remedy=f"Wrap the network so that it returns the distribution's parameters ({names}) as tensors.",
         )
     found: dict[str, torch.Tensor] = {}
-    if isinstance(result, Mapping):
+    if isinstance(result, Mapping) or is_tensordict(result):
         for key, item in result.items():
             found |= named_outputs(item, f"{path}[{key!r}]")
         return found
@@ -52,3 +52,8 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
         where="network",
         remedy="Wrap the network so that it returns tensors.",
     )
+
+
+def is_tensordict(item: Any) -> bool:
+    """Whether it is a mapping of tensors with a batch size, as the package tensordict makes them."""
+    return all(hasattr(item, name) for name in ("batch_size", "items", "select"))

@@ -7,6 +7,7 @@ with one entry per sub-space becomes one action on the flat vector, block by blo
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.claims import InputClaim, Motion, entry_motion, joined_motion
+from symcheck.engine.networks.outputs import is_tensordict
 from symcheck.errors import SpecError
 from symcheck.symmetry.entries import IdentityEntry, TreeEntry
 from symcheck.symmetry.symmetry import Symmetry
@@ -22,7 +24,10 @@ Shapes: TypeAlias = Mapping[Any, tuple[int, ...]]
 
 
 class FlatInput(nn.Module):
-    """A network of a dictionary (or tuple) of tensors, fed from one flat vector.
+    """A network of a dictionary (or tuple, or `TensorDict`) of tensors, fed from one flat vector.
+
+    A network that takes a `TensorDict` often returns the same one with its results added; what was given is left out of
+    its outputs then.
 
     Args:
         net: the network; its module names get the prefix `subject.WRAPPED`.
@@ -33,6 +38,7 @@ class FlatInput(nn.Module):
         super().__init__()
         self.structured_input = net
         self.shapes = dict(shapes)
+        self._takes_tensordict: bool | None = None
 
     def forward(self, flat: torch.Tensor) -> Any:
         """Cut (batch, size) into the leaves and run the network on them."""
@@ -42,8 +48,38 @@ class FlatInput(nn.Module):
             size = math.prod(shape)
             leaves[key] = flat[:, start : start + size].reshape(-1, *shape)
             start += size
-        is_tuple = list(leaves) == list(range(len(leaves)))
-        return self.structured_input(tuple(leaves.values()) if is_tuple else leaves)
+        if list(leaves) == list(range(len(leaves))):
+            return self.structured_input(tuple(leaves.values()))
+        if self._takes_tensordict is None:
+            self._takes_tensordict = takes_tensordict(self.structured_input, leaves)
+        if not self._takes_tensordict:
+            return self.structured_input(leaves)
+        made = self.structured_input(as_tensordict(leaves))
+        wanted = getattr(self.structured_input, "out_keys", None) or [key for key in made.keys() if key not in leaves]  # noqa: SIM118
+        return {key: made[key] for key in wanted} if is_tensordict(made) else made
+
+
+def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
+    """The leaves as a `TensorDict` of their common batch axis."""
+    from tensordict import TensorDict
+
+    return TensorDict(dict(leaves), batch_size=[len(next(iter(leaves.values())))])
+
+
+def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool:
+    """Whether a network takes a `TensorDict`: it names the keys that it reads, or does not run on a plain dictionary.
+
+    The package is only looked at where the network's own code has loaded it.
+    """
+    if "tensordict" not in sys.modules:
+        return False
+    if hasattr(net, "in_keys"):
+        return True
+    try:
+        net(dict(leaves))
+    except Exception:  # whatever its code raises on a dictionary; what it raises on the other is reported from there
+        return True
+    return False
 
 
 def shapes_of(given: Any) -> dict[Any, tuple[int, ...]] | None:
