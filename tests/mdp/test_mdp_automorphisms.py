@@ -179,6 +179,27 @@ def test_a_claim_that_no_end_can_follow_is_refused() -> None:
     assert found.homomorphism().is_exact
 
 
+def test_one_permutation_of_the_actions_is_preferred_so_that_the_claim_is_data() -> None:
+    """Beside a hole two actions are interchangeable; a map that takes them in their order would differ there."""
+    lake = TabularMDP.from_gymnasium("FrozenLake-v1", desc=["SFFF", "FFHF", "FHFF", "FFFG"])
+    found = lake.automorphism_group()
+    assert (found.action_maps == np.array([3, 2, 1, 0])).all()
+    import gymnasium as gym
+
+    make = lambda: gym.make("FrozenLake-v1", desc=["SFFF", "FFHF", "FHFF", "FFFG"])  # noqa: E731
+    assert sc.verify_env(make, found.symmetry()).verdict == "proved"
+
+
+def test_actions_that_are_the_same_everywhere_keep_their_order_in_a_group_of_order_three() -> None:
+    ring = np.zeros((3, 3, 3))
+    ring[np.arange(3), :2, (np.arange(3) + 1) % 3] = 1.0  # actions 0 and 1 are twins
+    ring[np.arange(3), 2, np.arange(3)] = 1.0
+    found = TabularMDP(ring, np.ones((3, 3)), 0.9).automorphism_group()
+    assert found.name == "C3"
+    assert (found.action_maps == np.arange(3)).all()
+    assert found.symmetry().group.order == 3
+
+
 def test_interchangeable_actions_follow_the_ends_they_lead_to() -> None:
     """Both actions of state 0 end the episode for the same reward, in different states: K must swap them with those."""
     law, ends = np.zeros((5, 2, 5)), np.zeros((5, 2, 5))
