@@ -18,6 +18,7 @@ from symcheck.mujoco.isometry import ROUNDING, Array
 from symcheck.mujoco.pairing import Pairing
 
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
+_PGS = 0  # mjtSolver
 _JOINT_NUMBERS = (
     ("stiffness", "jnt_stiffness"),
     ("stiffness polynomial", "jnt_stiffnesspoly"),
@@ -119,6 +120,36 @@ def compare(model: Any, pairing: Pairing) -> list[Difference]:
     """
     checks: tuple[Callable[[Any, Pairing], Iterator[Difference]], ...] = (_world, _bodies, _joints, _geoms, _tendons)
     return [found for check in (*checks, _actuators) for found in check(model, pairing)]
+
+
+def remarks(model: Any) -> list[str]:
+    """What no comparison of numbers shows: settings under which even a symmetric model is only nearly symmetric.
+
+    Args:
+        model: a `mujoco.MjModel`.
+
+    Returns:
+        Sentences.
+
+    Example:
+        >>> from symcheck.mujoco.loading import load_model
+        >>> text = "<mujoco><option solver='PGS'/><worldbody/></mujoco>"
+        >>> remarks(load_model(text).model)[0][:21]
+        "option solver='PGS': "
+    """
+    found = []
+    if int(model.opt.solver) == _PGS:
+        found.append(
+            "option solver='PGS': constraints are solved one after the other, in another order for the image, "
+            f"so that {int(model.opt.iterations)} iterations leave a residual; the solver 'Newton' leaves none"
+        )
+    if model.na:
+        found.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
+    if _HFIELD in model.geom_type:
+        found.append("height fields are not compared with their images")
+    if model.nmesh and any(touches(model, i) for i in range(model.ngeom) if model.geom_type[i] == _MESH):
+        found.append("meshes are compared by place, mass and inertia, not by shape")
+    return found
 
 
 def _difference(element: str, counterpart: str, quantity: str, expected: Any, actual: Any) -> Iterator[Difference]:

@@ -15,7 +15,7 @@ import numpy as np
 from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups import catalog
 from symcheck.mujoco import maps
-from symcheck.mujoco.comparison import Difference, compare
+from symcheck.mujoco.comparison import Difference, compare, remarks
 from symcheck.mujoco.elements import title
 from symcheck.mujoco.isometry import ROUNDING, Isometry, reflection, rotation
 from symcheck.mujoco.loading import LoadedModel, load_model
@@ -43,11 +43,13 @@ class RobotSymmetry(Symmetry):
         isometry: the reflection or turn.
         pairs: {element: its image}, in words, for bodies, joints and actuators.
         differences: numbers of the model that break the symmetry; empty where the model is symmetric.
+        remarks: settings under which even a symmetric model is only nearly symmetric.
     """
 
     isometry: Isometry
     pairs: Mapping[str, str]
     differences: tuple[Difference, ...]
+    remarks: tuple[str, ...]
 
     @property
     def model_is_symmetric(self) -> bool:
@@ -55,10 +57,9 @@ class RobotSymmetry(Symmetry):
         return not self.differences
 
     def findings(self) -> str:
-        """The differences as text, one a line; one line where there is none."""
-        if not self.differences:
-            return f"No number of the model breaks the {self.isometry.name}."
-        return "\n".join(map(str, self.differences))
+        """The differences and remarks as text, one a line."""
+        none = [] if self.differences else [f"No number of the model breaks the {self.isometry.name}."]
+        return "\n".join([*none, *map(str, self.differences), *self.remarks])
 
 
 def mirror(
@@ -189,6 +190,7 @@ def derive(
     symmetry.isometry = isometry
     symmetry.pairs = _named_pairs(model, pairing)
     symmetry.differences = tuple(compare(model, pairing))
+    symmetry.remarks = tuple(remarks(model))
     return symmetry
 
 
