@@ -20,9 +20,9 @@ from symcheck.discovery.result import Discovery, Rotation, Route
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
 from symcheck.discovery.turning import turned
-from symcheck.engine.environments.tabular import table_of
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
+from symcheck.envs.tables import table_of
 from symcheck.envs.targets import EnvTarget
 from symcheck.errors import TargetError
 

@@ -1,7 +1,6 @@
 """Gymnasium's own tables: `P[s][a] = [(probability, next state, reward, terminated), ...]`.
 
-Toy text environments carry one. A wrapper that changes rewards or observations makes the table tell another story than
-the environment, so only wrappers that change neither are looked through.
+Toy text environments carry one. What a wrapper does to it is `symcheck.envs.tables`' concern.
 """
 
 from __future__ import annotations
@@ -17,15 +16,6 @@ from symcheck.mdp.sparse_rows import Ints
 
 if TYPE_CHECKING:
     from symcheck.mdp.tabular import TabularMDP
-
-_TRANSPARENT = (
-    "TimeLimit",
-    "OrderEnforcing",
-    "PassiveEnvChecker",
-    "RecordEpisodeStatistics",
-    "RecordVideo",
-    "Autoreset",
-)
 
 
 def read_environment(cls: type[TabularMDP], env: Any, discount: float, kwargs: Mapping[str, Any]) -> TabularMDP:
@@ -71,18 +61,18 @@ def _made(env: Any, kwargs: Mapping[str, Any]) -> Any:
 
 
 def _table(env: Any) -> Mapping[int, Mapping[int, Any]]:
-    layer = env
-    while hasattr(layer, "env") and layer is not env.unwrapped:
-        if type(layer).__name__ not in _TRANSPARENT:
-            raise TargetError(
-                f"the wrapper {type(layer).__name__} may change what the table says.",
-                where="env",
-                remedy="Give the environment without it: env.unwrapped.",
-            )
-        layer = layer.env
-    table = getattr(layer, "P", None)
-    if isinstance(table, Mapping) and table:
+    from symcheck.envs.tables import opaque_wrapper, table_of
+
+    table = table_of(env)
+    if table is not None:
         return table
+    opaque = opaque_wrapper(env)
+    if opaque is not None and hasattr(env.unwrapped, "P"):
+        raise TargetError(
+            f"the wrapper {opaque} may change what the table says.",
+            where="env",
+            remedy="Give the environment without it: env.unwrapped.",
+        )
     name = env.spec.id if getattr(env, "spec", None) is not None else type(env.unwrapped).__name__
     raise TargetError(
         f"{name} has no table P of its transitions and cannot be enumerated: its observations are "

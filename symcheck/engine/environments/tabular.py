@@ -13,9 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 
 from symcheck.engine.environments import subgroups
 from symcheck.engine.environments.evidence import UNITS, Workbench
@@ -23,34 +21,15 @@ from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.value_gap import ValueGap, table_gap
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.envs.tables import Table
+from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.group import Element
 
 Law = dict[Hashable, float]
-Outcome = tuple[float, int, float, bool]
 
 # Probabilities are written as decimals and added a few at a time: 64 rounding units of 1.
 _TOLERANCE = 64 * float(np.finfo(np.float64).eps)
 _MOST_ACTIONS_PERMUTED = 5
-_TRANSPARENT = {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"}
-
-
-def table_of(env: gym.Env[Any, Any]) -> dict[int, dict[int, list[Outcome]]] | None:
-    """The transition table of an environment, where it has one and no wrapper changes what it says.
-
-    Args:
-        env: with the user's wrappers.
-
-    Returns:
-        `P`, or None.
-    """
-    layer: Any = env
-    while isinstance(layer, gym.Wrapper):
-        if type(layer).__name__ not in _TRANSPARENT:
-            return None
-        layer = layer.env
-    table = getattr(layer, "P", None)
-    discrete = isinstance(env.observation_space, spaces.Discrete) and isinstance(env.action_space, spaces.Discrete)
-    return table if discrete and isinstance(table, dict) and table else None
 
 
 class TabularEvidence:
@@ -64,7 +43,7 @@ class TabularEvidence:
 
     method = "exact"
 
-    def __init__(self, bench: Workbench, table: dict[int, dict[int, list[Outcome]]], start: Any) -> None:
+    def __init__(self, bench: Workbench, table: Table, start: Any) -> None:
         self.bench = bench
         self._table = table
         self._start = None if start is None else np.asarray(start, dtype=np.float64)

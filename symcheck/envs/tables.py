@@ -1,0 +1,53 @@
+"""Gymnasium's transition tables, `P[s][a] = [(probability, next state, reward, terminated), ...]`, through wrappers.
+
+A wrapper that changes rewards or observations makes the table tell another story than the environment. Only wrappers
+that change neither are looked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+
+Table = Mapping[int, Mapping[int, list[tuple[float, int, float, bool]]]]
+TRANSPARENT = frozenset(
+    {"Autoreset", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo", "TimeLimit"}
+)
+
+
+def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
+    """The outermost wrapper that may change what a table says, by its name; None where there is none.
+
+    Args:
+        env: with the user's wrappers.
+
+    Example:
+        >>> opaque_wrapper(gym.wrappers.TransformReward(gym.make("FrozenLake-v1"), float))
+        'TransformReward'
+    """
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if type(layer).__name__ not in TRANSPARENT:
+            return type(layer).__name__
+        layer = layer.env
+    return None
+
+
+def table_of(env: gym.Env[Any, Any]) -> Table | None:
+    """The table of an environment that is all of it: `P`, states and actions in `Discrete` spaces; None elsewhere.
+
+    Args:
+        env: with the user's wrappers.
+
+    Example:
+        >>> table = table_of(gym.make("FrozenLake-v1"))
+        >>> table is not None and len(table)
+        16
+    """
+    table = getattr(env.unwrapped, "P", None)
+    discrete = isinstance(env.observation_space, gym.spaces.Discrete)
+    discrete = discrete and isinstance(env.action_space, gym.spaces.Discrete)
+    known = isinstance(table, Mapping) and len(table) > 0 and opaque_wrapper(env) is None
+    return table if known and discrete else None
