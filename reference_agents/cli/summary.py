@@ -21,9 +21,7 @@ _STYLES = {"failed": "bold red", "undecided": "yellow"}
 
 def summarise(record: Record, folder: Path, console: Console) -> None:
     """Print a table of the runs, or of the learning rates where there are many runs, and what came of them."""
-    goal = "threshold" if record.threshold is None else f"{record.threshold:g}"
-    table = _by_rate(record, goal) if len(record.runs) > MOST_ROWS else _by_run(record, goal)
-    console.print(table)
+    console.print(_by_rate(record) if len(record.runs) > MOST_ROWS else _by_run(record))
     if record.threshold is not None:
         for rate in dict.fromkeys(run.learning_rate for run in record.runs):
             console.print(_median_sentence(record, rate, record.threshold), highlight=False)
@@ -40,29 +38,33 @@ def summarise(record: Record, folder: Path, console: Console) -> None:
     )
 
 
-def _by_run(record: Record, goal: str) -> Table:
-    headers = ("learning rate", "seed", "final return", f"steps to {goal}", "network before", "after")
+def _by_run(record: Record) -> Table:
+    goal = () if record.threshold is None else (f"steps to {record.threshold:g}",)
+    headers = ("learning rate", "seed", "final return", *goal, "network before", "after")
     table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
     for run in record.runs:
         final = f"diverged at {run.stopped_at:,}" if run.stopped_at is not None else _number(run.final_return)
         reached = "not reached" if run.steps_to_threshold is None else f"{run.steps_to_threshold:,}"
+        shown = () if record.threshold is None else (reached,)
         table.add_row(
-            f"{run.learning_rate:g}", str(run.seed), final, reached, _verdicts([run.before]), _verdicts([run.after])
+            f"{run.learning_rate:g}", str(run.seed), final, *shown, _verdicts([run.before]), _verdicts([run.after])
         )
     return table
 
 
-def _by_rate(record: Record, goal: str) -> Table:
-    headers = ("learning rate", "runs", "diverged", "median final return", f"reach {goal}", "networks before", "after")
+def _by_rate(record: Record) -> Table:
+    goal = () if record.threshold is None else (f"reach {record.threshold:g}",)
+    headers = ("learning rate", "runs", "diverged", "median final return", *goal, "networks before", "after")
     table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
     for rate in dict.fromkeys(run.learning_rate for run in record.runs):
         runs = [run for run in record.runs if run.learning_rate == rate]
+        reached = sum(run.steps_to_threshold is not None for run in runs)
         table.add_row(
             f"{rate:g}",
             str(len(runs)),
             str(sum(run.stopped_at is not None for run in runs)),
             _number(_median_final(runs)),
-            f"{sum(run.steps_to_threshold is not None for run in runs)} of {len(runs)}",
+            *(() if record.threshold is None else (f"{reached} of {len(runs)}",)),
             _verdicts([run.before for run in runs]),
             _verdicts([run.after for run in runs]),
         )
