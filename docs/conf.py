@@ -5,8 +5,12 @@ python -m sphinx -W -b html docs build/docs
 
 from __future__ import annotations
 
+import html
 import importlib.metadata
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 project = "symcheck"
@@ -15,7 +19,7 @@ version = release = importlib.metadata.version("symcheck")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["findings/README.md"]
+exclude_patterns = ["_generated"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]  # console blocks show output that no lexer knows
@@ -26,6 +30,8 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 napoleon_google_docstring = True
 napoleon_use_ivar = True
 default_role = "literal"  # `name` in a docstring is code
+
+smartquotes = False  # "--html" is an option, not a dash
 
 html_theme = "furo"
 html_title = f"symcheck {release}"
@@ -39,6 +45,20 @@ def escape_mathematics(app: Any, what: str, name: str, obj: Any, options: Any, l
         lines[number] = line if line.lstrip().startswith((">>>", "...")) else "".join(parts)
 
 
+PROGRAMS = {"symcheck": "symcheck.cli.main", "reference-agents": "reference_agents.cli.app"}
+
+
+def write_commands(app: Any, config: Any) -> None:
+    """The pages of the commands, from the programs' own help."""
+    folder = Path(app.srcdir) / "_generated"
+    folder.mkdir(exist_ok=True)
+    for name, module in PROGRAMS.items():
+        words = [sys.executable, "-m", "typer", module, "utils", "docs", "--name", name, "--title", name]
+        text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        (folder / f"{name}.md").write_text(html.unescape(text))
+
+
 def setup(app: Any) -> None:
     """Connect it ahead of napoleon, which reads the sections."""
+    app.connect("config-inited", write_commands)
     app.connect("autodoc-process-docstring", escape_mathematics, priority=400)

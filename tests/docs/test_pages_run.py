@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 RUN = sorted(
     page.relative_to(ROOT).as_posix()
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    if any(block.language in ("python", "console") for block in pages.blocks(page.read_text()))
+    if "_generated" not in page.parts
+    and any(block.language in ("python", "console") for block in pages.blocks(page.read_text()))
 )
 
 
