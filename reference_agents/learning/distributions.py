@@ -57,7 +57,8 @@ class Categorical:
             >>> Categorical().sample(torch.zeros(1, 2, 2), np.array([[0.2, 0.7]])).tolist()
             [[0, 1]]
         """
-        cumulative = torch.softmax(numbers, dim=-1).cumsum(-1)[..., :-1].cpu().numpy()
+        # In float64: sums of float32 may end 6e-8 below 1, and what is left would go to the last action.
+        cumulative = torch.softmax(numbers.double(), dim=-1).cumsum(-1)[..., :-1].cpu().numpy()
         actions: npt.NDArray[np.int64] = (uniforms[..., None] >= cumulative).sum(-1)
         return actions
 
