@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from gymnasium import spaces
@@ -21,6 +21,7 @@ from symcheck.discovery.observations import (
     matching_observation_map,
 )
 from symcheck.discovery.result import Sensitivities, Trial
+from symcheck.discovery.robots import NamedMirror, named_mirrors
 from symcheck.discovery.screening import Cases, Screened, draw_cases, screen
 from symcheck.discovery.structure import Structure, effects_at
 from symcheck.errors import TargetError
@@ -94,6 +95,8 @@ class _Search:
         self.probes: ActionProbes = try_actions(lab, self.cases.scale)
         self.sightings: Sightings | None = None
         self.seen: set[SignedMap] = {SignedMap.identity(lab.dim)}
+        self.mirrors: list[NamedMirror] = named_mirrors(lab)
+        self.labels: dict[SignedMap, str] = {one.state: one.label for one in self.mirrors}
 
     def run(self) -> Proposals:
         self._remark_identical_actions()
@@ -102,6 +105,13 @@ class _Search:
                 self.found.complete = False
                 break
             self._about(centre)
+        for mirror in self.mirrors:
+            self._by_name(mirror)
+        if not self.found.structured and not self.lab.shows_state:
+            self.found.remarks.append(
+                "maps of the state were searched, not of the observation by itself: where they are known, write them "
+                "down and check them with verify-env"
+            )
         return self.found
 
     def _about(self, centre: Centre) -> None:
@@ -132,6 +142,14 @@ class _Search:
                 break
             self._try(state_map)
 
+    def _by_name(self, mirror: NamedMirror) -> None:
+        """A mirror that the model has by its names: tried even where a fault hides it from the effects."""
+        if mirror.state not in self.seen and self.lab.in_time(_SEARCHING):
+            self.seen.add(mirror.state)
+            self._try(mirror.state)
+        if mirror.remark:
+            self.found.remarks.append(mirror.remark)
+
     def _try(self, state_map: SignedMap) -> None:
         self.found.tried += 1
         identity = SignedMap.identity(1)
@@ -142,7 +160,13 @@ class _Search:
             self._refuse(Candidate(state_map, identity, state_map), f"the environment refuses images: {error.problem}")
             return
         candidate = Candidate(
-            state_map, action_map, state_map, screened.residual, screened.reward_agrees, screened.reward_gap
+            state_map,
+            action_map,
+            state_map,
+            screened.residual,
+            screened.reward_agrees,
+            screened.reward_gap,
+            self.labels.get(state_map, ""),
         )
         if not screened.passes:
             self._refuse(candidate, self._misfit(screened))
@@ -160,17 +184,11 @@ class _Search:
         if self.sightings is None:
             self.sightings = look_around(self.lab)
         seen = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
-        return Candidate(
-            candidate.state,
-            candidate.action,
-            seen,
-            candidate.residual,
-            candidate.reward_agrees,
-            candidate.reward_gap,
-        )
+        return replace(candidate, observation=seen)
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
-        said = state_text(candidate.state)
+        label = self.labels.get(candidate.state)
+        said = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
         self.found.refused.append(Trial(said, "", candidate.state.order, "refused", why, candidate.residual))
 
     def _misfit(self, screened: Screened) -> str:

@@ -96,6 +96,7 @@ def described(candidate: Candidate, where: Spaces) -> tuple[str, str]:
     entry = observation_entry(candidate, where)
     unnamed = isinstance(candidate.observation, str) and not isinstance(entry, str)
     seen = str(candidate.observation) if unnamed else text.describe(parse_entry(entry, "observation"), "o")
+    seen = f"{candidate.label}: {seen}" if candidate.label else seen
     if isinstance(where.action, spaces.Box) and candidate.action.is_identity:
         return seen, "unchanged"
     acted = text.describe(parse_entry(action_entry(candidate, where), "action"), "a")

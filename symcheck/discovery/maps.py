@@ -191,6 +191,7 @@ class Candidate:
         residual: median misfit of its transitions on the screening states, relative to a typical step.
         reward_agrees: whether rewards agreed on the screening states.
         reward_gap: median difference of rewards there.
+        label: what people call it, where that is known.
     """
 
     state: SignedMap
@@ -199,6 +200,7 @@ class Candidate:
     residual: float = 0.0
     reward_agrees: bool = True
     reward_gap: float = 0.0
+    label: str = ""
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:

@@ -190,7 +190,9 @@ def why_of(result: RunResult) -> str:
     """
     refused = [one for one in result.properties if one.verdict == "failed"]
     if refused:
-        return "; ".join(_failure(one) for one in refused)
+        said = "; ".join(_failure(one) for one in refused)
+        only_start = [one.name for one in refused] == ["initial_invariance"]
+        return f"{said}; everything else holds: claim it with initial = false" if only_start else said
     unsure = [one for one in result.properties if one.verdict == "undecided"]
     if unsure:
         return "; ".join(f"{one.name} is undecided: {one.detail}" for one in unsure[:1])

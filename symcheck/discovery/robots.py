@@ -1,0 +1,74 @@
+"""Mirrors of MuJoCo robots by the names, places and axes of the model: candidates, and words for those found otherwise.
+
+The search over effects needs no names; the model knows them, and which of its numbers break the mirror.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.maps import SignedMap
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.entries import AffineEntry
+
+_PLANES = {"xz": "left and right", "yz": "front and back"}
+_MOST_SAID = 2
+
+
+@dataclass(frozen=True)
+class NamedMirror:
+    """A mirror derived from a model.
+
+    Attributes:
+        label: for people, "mirror in the plane xz".
+        state: on (qpos, qvel).
+        differences: numbers of the model that break it, in words.
+    """
+
+    label: str
+    state: SignedMap
+    differences: tuple[str, ...]
+
+    @property
+    def remark(self) -> str:
+        """The numbers that break it, in a sentence; "" where none does."""
+        if not self.differences:
+            return ""
+        shown = "; ".join(self.differences[:_MOST_SAID])
+        more = f"; and {len(self.differences) - _MOST_SAID} more" if len(self.differences) > _MOST_SAID else ""
+        return f"{self.label}: numbers of the model break it: {shown}{more}"
+
+
+def named_mirrors(lab: Laboratory) -> list[NamedMirror]:
+    """The mirrors that a MuJoCo model has by its names and axes; none for other environments.
+
+    Args:
+        lab: the environment.
+
+    Returns:
+        Those whose state map is a signed permutation without offset of exactly the state that is set.
+    """
+    base = lab.stepper.base
+    if not hasattr(base, "init_qpos") or not hasattr(base, "model"):
+        return []
+    from symcheck.mujoco.mirror import mirror
+
+    found = []
+    for plane, sides in _PLANES.items():
+        try:
+            derived = mirror(base, plane)
+        except SymcheckError:  # no counterpart in that plane
+            continue
+        entry = derived.state[0] if derived.state else None
+        if (
+            not isinstance(entry, AffineEntry)
+            or entry.index is None
+            or entry.offset is not None
+            or entry.dim != lab.dim
+        ):
+            continue
+        state = SignedMap.of(entry.index, entry.sign)
+        differences = tuple(str(one) for one in derived.differences)
+        found.append(NamedMirror(f"mirror in the plane {plane} ({sides})", state, differences))
+    return found
