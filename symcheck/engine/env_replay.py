@@ -19,7 +19,7 @@ from symcheck.engine.environments.axioms import judge_one_relation
 from symcheck.engine.environments.choice import Chosen, choose
 from symcheck.engine.environments.evidence import UNITS
 from symcheck.engine.environments.paired import PairedEvidence
-from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Situation, Word
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
@@ -118,7 +118,7 @@ def _input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, Any]:
         obs = from_json(pairs.bound.observation_space, example["observation"])
         action = None if example.get("action") is None else from_json(pairs.bound.action_space, example["action"])
         state = example.get("state")
-        given = None if state is None else np.array(_numbers(state), dtype=np.float64)
+        given = None if state is None else _state(pairs, state)
     except (ValueError, TypeError, KeyError) as error:
         raise SymcheckError(
             f"the counterexample does not fit the environment's spaces: {error}.",
@@ -128,6 +128,11 @@ def _input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, Any]:
     if action is None:
         action = pairs.stepper.env.action_space.sample()
     return pairs.placement.showing(obs, given, "report"), action
+
+
+def _state(pairs: Pairs, state: Any) -> Any:
+    special = None if pairs.placement.kind is None else pairs.placement.access.from_report
+    return np.array(_numbers(state), dtype=np.float64) if special is None else special(state)
 
 
 def from_json(space: spaces.Space[Any], value: Any) -> Any:

@@ -171,7 +171,8 @@ def test_a_method_that_needs_states_is_refused_for_a_black_box(method: str) -> N
         action_space = spaces.Discrete(2)
 
         def reset(self, *, seed: Any = None, options: Any = None) -> Any:
-            return np.zeros(4, np.float32), {}
+            super().reset(seed=seed)
+            return self.np_random.uniform(-1, 1, 4).astype(np.float32), {}  # no two episodes start alike: no replays
 
         def step(self, action: Any) -> Any:
             return np.zeros(4, np.float32), 0.0, True, False, {}

@@ -24,6 +24,7 @@ from symcheck.engine.environments.paired import BY_HAND, PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
 from symcheck.engine.environments.pool import Pool, gather
+from symcheck.engine.environments.replay_access import replayed
 from symcheck.engine.environments.screen import applicable
 from symcheck.engine.environments.slots import SlotStepper
 from symcheck.engine.environments.start import StartEvidence
@@ -194,7 +195,7 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
             remedy="Use --method auto.",
         )
     if placement.kind is None or method == "trajectory":
-        return _black_box(bench, start)
+        return _replayed(bench, rng) or _black_box(bench, start)
     control = identity_control(bench.pairs.stepper, bench.pool, rng)
     bench.pairs.stepper.reset_first = control.reset_first
     if control.behaviour == "leaky":
@@ -202,6 +203,31 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     if method == "distribution" or (method == "auto" and control.behaviour == "stochastic"):
         return _distribution(bench, control, start)
     return _paired(bench, control, start)
+
+
+def _replayed(bench: Workbench, rng: np.random.Generator) -> Chosen | None:
+    """Pairs of replayed episodes, where a black box starts alike and repeats; None where it does not."""
+    if bench.options.method not in ("auto", "paired") or isinstance(bench.pairs.stepper, SlotStepper):
+        return None
+    original = replace(bench)
+    start = StartEvidence(original)  # of the environment itself, not of what is replayed
+    missing = bench.pairs.placement.why_not
+    why_not = replayed(bench)
+    if why_not:
+        bench.pairs.placement.why_not = f"{missing}, and replaying episodes does not help: {why_not}"
+        return None
+    control = identity_control(bench.pairs.stepper, bench.pool, rng)
+    if control.behaviour != "deterministic" or control.reset_first:
+        bench.pairs, bench.pool, bench.options, bench.noise = (
+            original.pairs, original.pool, original.options, original.noise,
+        )  # fmt: skip
+        return None
+    source = bench.pairs.placement.access.source
+    reason = (
+        f"paired: {missing}, but it can be reached {source}: every action sequence and its image are compared, from "
+        f"these starts and no others ({control.text})"
+    )
+    return Chosen(bench, PairedEvidence(bench, start=start), reason, start)
 
 
 def _source(bench: Workbench) -> str:

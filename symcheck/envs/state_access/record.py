@@ -29,6 +29,7 @@ class StateAccess:
         inexact: what setting a state does not restore, a clause for the evidence; "" where it restores everything.
         get_random: reads the state of the environment's random generators; None where they are NumPy's `np_random`.
         set_random: puts it back.
+        from_report: makes a state of what a JSON report holds; None where that is an array of numbers.
     """
 
     set: Callable[[Any, Any], None]
@@ -45,3 +46,4 @@ class StateAccess:
     inexact: str = ""
     get_random: Callable[[Any], Any] | None = None
     set_random: Callable[[Any, Any], None] | None = None
+    from_report: Callable[[Any], Any] | None = None
