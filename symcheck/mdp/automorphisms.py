@@ -182,12 +182,14 @@ def find_automorphisms(
     if ends not in ("merged", "kept"):
         raise SpecError(f"expected 'merged' or 'kept', got {ends!r}.", where="ends")
     structure = reduced(mdp, preserve_initial=preserve_initial, keep_ends=ends == "kept")
+    if not len(structure.owner):
+        return _verified(mdp, structure, named_group([Element.identity(1)], 1), [np.zeros(0, dtype=np.int64)])
     use_igraph = method == "igraph" or (method == "auto" and search_igraph.is_installed())
     generators, order = (search_igraph if use_igraph else search_builtin).search(structure)
     count = len(structure.states)
     elements = [Element(tuple(images.tolist())) for images in generators] or [Element.identity(max(count, 1))]
     known = named_group(elements, order)
-    return _verified(mdp, structure, known, [np.array(g.images[:count]) for g in known.generators])
+    return _verified(mdp, structure, known, [np.array(g.images[:count], dtype=np.int64) for g in known.generators])
 
 
 def _verified(mdp: TabularMDP, structure: Structure, known: Group, generators: list[Ints]) -> AutomorphismGroup:

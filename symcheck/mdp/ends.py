@@ -56,6 +56,8 @@ def extended(mdp: TabularMDP, structure: Structure, images: Ints) -> Extended:
     Raises:
         SymcheckError: the permutation is no symmetry of the structure.
     """
+    if not len(structure.owner):  # no state counts
+        return Extended(np.arange(mdp.n_states), np.tile(np.arange(mdp.n_actions), (mdp.n_states, 1)), True)
     distinct_images = structure.action_images(images)
     if distinct_images is None:
         raise SymcheckError("the search proposed a permutation that is no symmetry.", where="automorphism_group")

@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from symcheck.symmetry.symmetry import Symmetry
-from symcheck.wrappers.orbit import Elements, leading
+from symcheck.wrappers.orbit import Elements, leading_one
 from symcheck.wrappers.randomness import Dice
 from symcheck.wrappers.spaces import bind, image_space
 
@@ -72,14 +72,10 @@ class Quotient(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _show(self, observation: Any) -> Any:
         images = [self._bound.observation(word, observation) for word in self._elements.words]
-        alive = leading([_stacked(image) for image in images], 1)[:, 0]
+        alive = leading_one(images, copies=self._elements.copies)
         self._element = self._dice.among(alive)
         self._shown = images[self._element]
         return self._shown
 
     def _told(self, info: dict[str, Any]) -> dict[str, Any]:
         return {**info, "group_element": self._elements.names[self._element]}
-
-
-def _stacked(image: Any) -> Any:
-    return [image] if isinstance(image, dict | tuple) else np.asarray(image)[None]

@@ -253,6 +253,16 @@ def test_rings_with_a_direction_are_cyclic(turn: int, name: str) -> None:
     assert TabularMDP(law, np.ones((turn, 1)), 0.9).automorphism_group().name == name
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_a_single_state_has_the_identity(reward: float, method: str) -> None:
+    """With no reward it is absorbing, and no state counts at all."""
+    found = TabularMDP([[[1.0]]], [[reward]], 0.9).automorphism_group(method=method)
+    assert (found.order, found.state_maps.tolist(), found.counted.tolist()) == (1, [[0]], [reward > 0])
+    assert found.homomorphism().is_exact
+    assert found.symmetry().group.order == 1
+
+
 def test_a_wrong_permutation_is_no_symmetry_of_the_structure() -> None:
     structure = reduced(torus_chase())
     shifted = np.roll(np.arange(49), 1)

@@ -14,7 +14,7 @@ import symcheck as sc
 from symcheck.envs import predator_prey
 from symcheck.errors import SpecError
 from symcheck.wrappers import Quotient, RandomSymmetry, lifted_network
-from symcheck.wrappers.orbit import leading
+from symcheck.wrappers.orbit import leading, leading_one
 
 CARTPOLE = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
 SQUARE = sc.Symmetry("square", sc.groups.dihedral(4), ["rot90", "flip_ud"], [[0, 2, 3, 4, 1], [0, 3, 2, 1, 4]])
@@ -134,8 +134,20 @@ def test_the_leading_images_of_a_whole_orbit_are_the_same() -> None:
         assert alive[:, row].sum() == sum(tuple(image[row]) == tuple(shown[0]) for image in images)
 
 
+def test_short_vectors_are_compared_as_the_general_way_compares_them() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        x = rng.integers(-1, 2, 3).astype(np.float32)
+        images = [np.roll(x, k) for k in range(3)]
+        general = leading([image[None] for image in images], 1)[:, 0]
+        np.testing.assert_array_equal(leading_one(images, copies=True), general)
+        np.testing.assert_array_equal(leading_one(images, copies=False), general)
+    hole = [np.array([np.nan, 1.0]), np.array([1.0, np.nan])]
+    assert leading_one(hole, copies=True).any()
+
+
 def test_rounding_does_not_choose_the_representative() -> None:
-    """Eight points of a circle, turned in float32: first components of two images tie up to rounding, seconds decide."""
+    """Eight points of a circle, turned in float32: two images tie in the first component, the second decides."""
     angle = np.pi / 4
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]], dtype=np.float32)
     at = np.pi / 8 + angle * np.arange(8)
