@@ -322,7 +322,8 @@ def _reward_term(evidence: PairedEvidence, confirmed: list[int]) -> list[str]:
     for when, values in (("", before), ("next ", measured.left.flat[rows])):
         for j, name in enumerate(codec.coordinates.names):
             column = values[:, j]
-            if not np.isfinite(column).all() or np.ptp(column) == 0:
+            # Two points lie on a line whatever the reward is.
+            if not np.isfinite(column).all() or len(np.unique(np.abs(column))) < 2 or len(np.unique(column)) < 3:
                 continue
             slope = float(column @ gap[rows] / (column @ column)) if column.any() else 0.0
             # Proportional up to a thousandth: a term that is odd under g shows up as twice itself.
