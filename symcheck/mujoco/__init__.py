@@ -6,7 +6,7 @@
 "joint 'thigh_left_joint'"
 """
 
-from symcheck.mujoco.comparison import Difference
+from symcheck.mujoco.differences import Difference
 from symcheck.mujoco.mirror import RobotSymmetry, mirror, mirrors, state_labels, turn
 
 __all__ = ["Difference", "RobotSymmetry", "mirror", "mirrors", "state_labels", "turn"]

@@ -8,11 +8,12 @@ Whatever differs is a finding, with both elements, both values, and by how much.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from symcheck.mujoco.constraints import compare_constraints
+from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.elements import title
 from symcheck.mujoco.isometry import ROUNDING, Array
 from symcheck.mujoco.pairing import Pairing
@@ -71,42 +72,6 @@ _ACTUATOR_NUMBERS = (
 )
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One number of a model that its image does not share.
-
-    Attributes:
-        element: for instance "geom 'right_foot'".
-        counterpart: its image; equal to `element` for what lies on the mirror plane.
-        quantity: what differs: "friction", "range", "inertia", ...
-        expected: the image of the element's value: what the counterpart would have to have.
-        actual: what the counterpart has.
-    """
-
-    element: str
-    counterpart: str
-    quantity: str
-    expected: tuple[float, ...]
-    actual: tuple[float, ...]
-
-    @property
-    def size(self) -> float:
-        """The largest difference of a component."""
-        return float(np.abs(np.subtract(self.expected, self.actual)).max())
-
-    @property
-    def relative(self) -> float:
-        """`size` over the largest component; 0 where all are 0."""
-        scale = max(map(abs, (*self.expected, *self.actual)))
-        return self.size / scale if scale else 0.0
-
-    def __str__(self) -> str:
-        actual, expected = _numbers(self.actual), _numbers(self.expected)
-        if self.element == self.counterpart:
-            return f"{self.quantity} of {self.element}: {actual} is not its own image, which is {expected}"
-        return f"{self.quantity} of {self.counterpart}: {actual}, where the image of {self.element} has {expected}"
-
-
 def compare(model: Any, pairing: Pairing) -> list[Difference]:
     """Compare every paired element with its image.
 
@@ -119,7 +84,7 @@ def compare(model: Any, pairing: Pairing) -> list[Difference]:
         the larger value) are left out.
     """
     checks: tuple[Callable[[Any, Pairing], Iterator[Difference]], ...] = (_world, _bodies, _joints, _geoms, _tendons)
-    return [found for check in (*checks, _actuators) for found in check(model, pairing)]
+    return [found for check in (*checks, _actuators, compare_constraints) for found in check(model, pairing)]
 
 
 def remarks(model: Any) -> list[str]:
@@ -152,15 +117,6 @@ def remarks(model: Any) -> list[str]:
     return found
 
 
-def _difference(element: str, counterpart: str, quantity: str, expected: Any, actual: Any) -> Iterator[Difference]:
-    one, two = np.atleast_1d(expected).astype(float).ravel(), np.atleast_1d(actual).astype(float).ravel()
-    scale = max(1.0, float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
-    if quantity in ("inertia", "mass") or quantity.startswith("armature"):
-        scale = max(float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
-    if one.size and not np.abs(one - two).max() <= ROUNDING * scale:
-        yield Difference(element, counterpart, quantity, tuple(one.tolist()), tuple(two.tolist()))
-
-
 def _pairs(images: Any, pairing: Pairing) -> Iterator[tuple[int, int]]:
     """Elements and their images; of a reflection's pairs the one that comes first."""
     for i, image in enumerate(images):
@@ -176,7 +132,7 @@ def _table(
     for quantity, key in numbers:
         values = getattr(model, key, None)
         if values is not None:
-            yield from _difference(
+            yield from difference(
                 title(model, section, i), title(model, section, j), quantity, values[one], values[two]
             )
 
@@ -184,7 +140,7 @@ def _table(
 def _world(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for quantity in ("gravity", "wind"):
         value = np.array(getattr(model.opt, quantity))
-        yield from _difference("the world", "the world", quantity, pairing.isometry.polar(value), value)
+        yield from difference("the world", "the world", quantity, pairing.isometry.polar(value), value)
 
 
 def _bodies(model: Any, pairing: Pairing) -> Iterator[Difference]:
@@ -193,14 +149,14 @@ def _bodies(model: Any, pairing: Pairing) -> Iterator[Difference]:
         if i == 0:
             continue
         one, other = title(model, "body", i), title(model, "body", j)
-        yield from _difference(one, other, "mass", model.body_mass[i], model.body_mass[j])
-        yield from _difference(one, other, "gravcomp", model.body_gravcomp[i], model.body_gravcomp[j])
+        yield from difference(one, other, "mass", model.body_mass[i], model.body_mass[j])
+        yield from difference(one, other, "gravcomp", model.body_gravcomp[i], model.body_gravcomp[j])
         if not (model.body_mass[i] or model.body_mass[j]):
             continue
         moved = isometry.point(reference.centre[i])
-        yield from _difference(one, other, "centre of mass", moved, reference.centre[j])
+        yield from difference(one, other, "centre of mass", moved, reference.centre[j])
         turned = isometry.matrix @ reference.inertia[i] @ isometry.matrix.T
-        yield from _difference(one, other, "inertia", _upper(turned), _upper(reference.inertia[j]))
+        yield from difference(one, other, "inertia", _upper(turned), _upper(reference.inertia[j]))
 
 
 def _upper(tensor: Array) -> Array:
@@ -214,7 +170,7 @@ def _joints(model: Any, pairing: Pairing) -> Iterator[Difference]:
         dofs = int(model.jnt_dofadr[i]), int(model.jnt_dofadr[j])
         yield from _table(model, "joint", i, j, _DOF_NUMBERS, dofs)
         if model.jnt_type[i] in (0, 1):
-            yield from _difference(one, other, "range", model.jnt_range[i], model.jnt_range[j])
+            yield from difference(one, other, "range", model.jnt_range[i], model.jnt_range[j])
             continue
         yield from _axes(model, pairing, i, j, one, other)
         yield from _coordinates(model, pairing, i, j, one, other)
@@ -225,13 +181,13 @@ def _axes(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) ->
     sign = pairing.joint_signs[i]
     slide = model.jnt_type[i] == 2
     axis = isometry.polar(reference.axis[i]) if slide else isometry.axial(reference.axis[i])
-    yield from _difference(one, other, "axis", sign * axis, reference.axis[j])
+    yield from difference(one, other, "axis", sign * axis, reference.axis[j])
     if slide:
         return
     # An anchor may lie anywhere on its axis: only the distance from it counts.
     offset = isometry.point(reference.anchor[i]) - reference.anchor[j]
     beside = offset - (offset @ reference.axis[j]) * reference.axis[j]
-    yield from _difference(one, other, "anchor", reference.anchor[j] + beside, reference.anchor[j])
+    yield from difference(one, other, "anchor", reference.anchor[j] + beside, reference.anchor[j])
 
 
 def _coordinates(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:
@@ -241,13 +197,13 @@ def _coordinates(model: Any, pairing: Pairing, i: int, j: int, one: str, other: 
     shift = pairing.reference.qpos[there] - sign * pairing.reference.qpos[start]
     if model.jnt_limited[i] and model.jnt_limited[j]:
         moved = np.sort(sign * model.jnt_range[i] + shift)
-        yield from _difference(one, other, "range", moved, model.jnt_range[j])
+        yield from difference(one, other, "range", moved, model.jnt_range[j])
     if model.jnt_stiffness[i] or model.jnt_stiffness[j]:
         rest = sign * model.qpos_spring[start] + shift
-        yield from _difference(one, other, "rest position of the spring", rest, model.qpos_spring[there])
+        yield from difference(one, other, "rest position of the spring", rest, model.qpos_spring[there])
     if model.jnt_actfrclimited[i] or model.jnt_actfrclimited[j]:
         forces = np.sort(sign * model.jnt_actfrcrange[i])
-        yield from _difference(one, other, "range of the actuator force", forces, model.jnt_actfrcrange[j])
+        yield from difference(one, other, "range of the actuator force", forces, model.jnt_actfrcrange[j])
 
 
 def _geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
@@ -294,18 +250,18 @@ def _shape(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -
     there = reference.geom_position[j]
     normal = reference.geom_rotation[j][:, 2]
     if kind == _PLANE:  # endless: its distance along the normal is all there is to its position
-        yield from _difference(one, other, "height", (moved - there) @ normal, 0.0)
-        yield from _difference(one, other, "normal", isometry.polar(reference.geom_rotation[i][:, 2]), normal)
+        yield from difference(one, other, "height", (moved - there) @ normal, 0.0)
+        yield from difference(one, other, "normal", isometry.polar(reference.geom_rotation[i][:, 2]), normal)
         return
-    yield from _difference(one, other, "position", moved, there)
+    yield from difference(one, other, "position", moved, there)
     if kind not in (_MESH, _HFIELD):
-        yield from _difference(one, other, "size", model.geom_size[i], model.geom_size[j])
+        yield from difference(one, other, "size", model.geom_size[i], model.geom_size[j])
     turned, image = isometry.matrix @ reference.geom_rotation[i], reference.geom_rotation[j]
     if kind in (_CAPSULE, _CYLINDER):
         axis = turned[:, 2] * (1 if turned[:, 2] @ normal >= 0 else -1)
-        yield from _difference(one, other, "axis", axis, normal)
+        yield from difference(one, other, "axis", axis, normal)
     if kind in (_BOX, _ELLIPSOID) and not _same_box(turned, image, model.geom_size[i]):
-        yield from _difference(one, other, "orientation", turned, image)
+        yield from difference(one, other, "orientation", turned, image)
 
 
 def _same_box(turned: Array, image: Array, size: Array) -> bool:
@@ -321,7 +277,7 @@ def _tendons(model: Any, pairing: Pairing) -> Iterator[Difference]:
         if model.tendon_limited[i] and model.tendon_limited[j]:
             moved = np.sort(float(pairing.tendon_signs[i]) * model.tendon_range[i])
             one, other = title(model, "tendon", i), title(model, "tendon", j)
-            yield from _difference(one, other, "range", moved, model.tendon_range[j])
+            yield from difference(one, other, "range", moved, model.tendon_range[j])
 
 
 def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
@@ -331,13 +287,13 @@ def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
         yield from _table(model, "actuator", i, j, _ACTUATOR_NUMBERS)
         bias = np.array(model.actuator_biasprm[i])
         bias[0] *= sign  # the constant force; the other terms multiply length and velocity, which carry the sign
-        yield from _difference(one, other, "bias", bias, model.actuator_biasprm[j])
+        yield from difference(one, other, "bias", bias, model.actuator_biasprm[j])
         if model.actuator_trntype[i] in (0, 1, 3):
-            yield from _difference(one, other, "gear", abs(model.actuator_gear[i, 0]), abs(model.actuator_gear[j, 0]))
+            yield from difference(one, other, "gear", abs(model.actuator_gear[i, 0]), abs(model.actuator_gear[j, 0]))
         for quantity, limited, key in _RANGES:
             if getattr(model, limited)[i] and getattr(model, limited)[j]:
                 moved = np.sort(sign * getattr(model, key)[i])
-                yield from _difference(one, other, quantity, moved, getattr(model, key)[j])
+                yield from difference(one, other, quantity, moved, getattr(model, key)[j])
 
 
 _RANGES = (
@@ -345,8 +301,3 @@ _RANGES = (
     ("force range", "actuator_forcelimited", "actuator_forcerange"),
     ("activation range", "actuator_actlimited", "actuator_actrange"),
 )
-
-
-def _numbers(values: tuple[float, ...]) -> str:
-    shown = [f"{value + 0.0:.9g}" for value in values]
-    return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"

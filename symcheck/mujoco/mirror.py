@@ -15,7 +15,8 @@ import numpy as np
 from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups import catalog
 from symcheck.mujoco import maps
-from symcheck.mujoco.comparison import Difference, compare, remarks
+from symcheck.mujoco.comparison import compare, remarks
+from symcheck.mujoco.differences import Difference
 from symcheck.mujoco.elements import title
 from symcheck.mujoco.isometry import ROUNDING, Isometry, reflection, rotation
 from symcheck.mujoco.loading import LoadedModel, load_model

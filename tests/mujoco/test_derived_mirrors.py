@@ -147,3 +147,73 @@ def test_a_free_body_is_mirrored_with_its_quaternion():
     assert signs.sign[:7].tolist() == [1, -1, 1, 1, -1, 1, -1]  # x, y, z; w, x, y, z of the quaternion
     first = load_model(quadruped()).model.nq
     assert signs.sign[first : first + 6].tolist() == [1, -1, 1, -1, 1, -1]  # velocity; angular velocity, axial
+
+
+TIES = """
+  <contact>
+    <exclude body1="trunk" body2="FR_calf"/>
+    <exclude body1="FL_calf" body2="trunk"/>
+    <pair geom1="floor" geom2="RL_hip" friction="1 1 0.01 0.0001 0.0001"/>
+    <pair geom1="RR_hip" geom2="floor" friction="1 1 0.01 0.0001 0.0001"/>
+  </contact>
+  <equality>
+    <joint joint1="FR_hip_joint" joint2="FR_calf_joint" polycoef="0.1 0.5 0.2 0 0"/>
+    <joint joint1="FL_hip_joint" joint2="FL_calf_joint" polycoef="-0.1 -0.5 -0.2 0 0"/>
+    <connect body1="RR_calf" body2="trunk" anchor="0 0 -0.25"/>
+    <connect body1="RL_calf" body2="trunk" anchor="0 0 -0.25"/>
+  </equality>
+</mujoco>
+"""
+
+
+def tied(*changes):
+    text = quadruped().replace("</mujoco>", TIES)
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return text
+
+
+def test_constraints_that_are_images_of_each_other_are_no_finding():
+    symmetry = mirror(tied())
+    assert symmetry.model_is_symmetric, symmetry.findings()
+    gap, _ = largest_gap(tied(), symmetry, np.random.default_rng(4))
+    assert gap < 1e-6  # the connected feet start far apart: forces of 1e4 on rounding of 1e-12
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            '<exclude body1="FL_calf" body2="trunk"/>',
+            "",
+            "an excluded contact of body 'trunk' and body 'FL_calf' is missing",
+        ),
+        (
+            '<pair geom1="floor" geom2="RL_hip" friction="1 1',
+            '<pair geom1="floor" geom2="RL_hip" friction="2 1',
+            "friction of",
+        ),
+        (
+            '<connect body1="RL_calf" body2="trunk" anchor="0 0 -0.25"/>',
+            "",
+            "an equality of body 'RL_calf' and body 'trunk' is missing",
+        ),
+        ('polycoef="-0.1 -0.5 -0.2 0 0"', 'polycoef="-0.1 -0.5 0.2 0 0"', "polynomial of equality"),
+        (
+            '<connect body1="RL_calf" body2="trunk" anchor="0 0 -0.25"/>',
+            '<connect body1="RL_calf" body2="trunk" anchor="0 0 -0.25" solref="0.1 1"/>',
+            "solref of equality",
+        ),
+    ],
+)
+def test_a_constraint_without_its_image_is_a_finding(old, new, said):
+    found = mirror(tied((old, new))).differences
+    assert len(found) == 1
+    assert said in str(found[0])
+
+
+def test_a_solver_that_does_not_converge_is_remarked_upon():
+    assert mirror(quadruped()).remarks == ()
+    (remark,) = mirror(quadruped().replace("<option ", '<option solver="PGS" iterations="30" ')).remarks
+    assert "in another order for the image, so that 30 iterations leave a residual" in remark

@@ -1,0 +1,77 @@
+"""One number of a model that its image does not share, and when two numbers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.mujoco.isometry import ROUNDING
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number of a model that its image does not share.
+
+    Attributes:
+        element: for instance "geom 'right_foot'".
+        counterpart: its image; equal to `element` for what lies on the mirror plane.
+        quantity: what differs: "friction", "range", "inertia", ...
+        expected: the image of the element's value: what the counterpart would have to have.
+        actual: what the counterpart has.
+    """
+
+    element: str
+    counterpart: str
+    quantity: str
+    expected: tuple[float, ...]
+    actual: tuple[float, ...]
+
+    @property
+    def size(self) -> float:
+        """The largest difference of a component."""
+        return float(np.abs(np.subtract(self.expected, self.actual)).max())
+
+    @property
+    def relative(self) -> float:
+        """`size` over the largest component; 0 where all are 0."""
+        scale = max(map(abs, (*self.expected, *self.actual)))
+        return self.size / scale if scale else 0.0
+
+    def __str__(self) -> str:
+        actual, expected = _numbers(self.actual), _numbers(self.expected)
+        if self.element == self.counterpart:
+            return f"{self.quantity} of {self.element}: {actual} is not its own image, which is {expected}"
+        return f"{self.quantity} of {self.counterpart}: {actual}, where the image of {self.element} has {expected}"
+
+
+def difference(element: str, counterpart: str, quantity: str, expected: Any, actual: Any) -> Iterator[Difference]:
+    """The difference of two values, where rounding does not explain it.
+
+    Args:
+        element: whose value's image is expected.
+        counterpart: whose value is actual.
+        quantity: what it is.
+        expected: a number or an array.
+        actual: the same.
+
+    Yields:
+        Nothing, or one difference.
+
+    Example:
+        >>> [str(one) for one in difference("geom 'a'", "geom 'b'", "margin", 0.0, 0.1)]
+        ["margin of geom 'b': 0.1, where the image of geom 'a' has 0"]
+    """
+    one, two = np.atleast_1d(expected).astype(float).ravel(), np.atleast_1d(actual).astype(float).ravel()
+    scale = max(1.0, float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
+    if quantity in ("inertia", "mass") or quantity.startswith("armature"):
+        scale = max(float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
+    if one.size and not np.abs(one - two).max() <= ROUNDING * scale:
+        yield Difference(element, counterpart, quantity, tuple(one.tolist()), tuple(two.tolist()))
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    shown = [f"{value + 0.0:.9g}" for value in values]
+    return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
