@@ -406,7 +406,7 @@ class PairedEvidence:
 
     def _never_a_number(self, part: Part) -> bool:
         """Whether everything compared was NaN; NaN matches NaN, but a run of nothing else is no evidence."""
-        comparison = self.pairs.comparison(part, self.measured)
+        comparison = self._examined(part).comparison
         return bool(comparison.expected.size) and bool(np.isnan(comparison.expected).all())
 
     def _not_failed(self, result: PropertyResult, part: Part, looked: _Looked) -> PropertyResult:

@@ -25,7 +25,7 @@ from symcheck.engine.environments.coordinates import (
     vector_coordinates,
 )
 from symcheck.engine.environments.placement import Placement, Situation, Word
-from symcheck.engine.environments.stepper import Step, Stepper, Steps, shown, stacked
+from symcheck.engine.environments.stepper import Stepper, Steps, shown
 from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -124,8 +124,9 @@ class Pairs:
             observations = np.stack([situation.obs for situation in picked])
             moved = self.bound.action_batch(word, np.stack(chosen), observations)
             self.check_actions(chosen, moved)
-            for i, situation, action, image, image_action in zip(rows, picked, chosen, images, moved, strict=True):
-                made[i] = Case(word, situation, action, image, _cast(image_action, action))
+            cast = np.asarray(moved).astype(np.asarray(chosen[0]).dtype)
+            for i, situation, action, image, image_action in zip(rows, picked, chosen, images, cast, strict=True):
+                made[i] = Case(word, situation, action, image, image_action)
         return [case for case in made if case is not None]
 
     def _check_action(self, action: Any, image: Any) -> None:
@@ -165,7 +166,11 @@ class Pairs:
         if self.stepper.batched:
             return self._measured_together(cases)
         left = self.stepper.outcomes([c.situation.state for c in cases], [c.action for c in cases])
-        right = stacked([self._image_step(case) for case in cases])
+        try:
+            right = self.stepper.outcomes([c.image.state for c in cases], [c.image_action for c in cases])
+        except TargetError as error:
+            self._refused(cases[self.stepper.at], error)
+            raise
         return Measurement(list(cases), left, right)
 
     def _measured_together(self, cases: Sequence[Case]) -> Measurement:
@@ -179,13 +184,6 @@ class Pairs:
                 self._refused(case, error)
             raise
         return Measurement(list(cases), both.every_second(0), both.every_second(1))
-
-    def _image_step(self, case: Case) -> Step:
-        try:
-            return self.stepper.outcome(case.image.state, case.image_action)
-        except TargetError as error:
-            self._refused(case, error)
-            raise
 
     def _refused(self, case: Case, error: TargetError) -> None:
         """Blame the map where the image of a state lies outside the space."""
@@ -203,6 +201,12 @@ class Pairs:
                 where="state",
                 remedy="The image of every state must be a state.",
             ) from error
+
+    def observation_images(self, word: Word, observations: Sequence[Any]) -> Any:
+        """L_g of many observations, stacked where they are arrays and the map is data."""
+        if self.stepper.codec.is_array and self.bound.is_data("observation"):
+            return self.bound.observation_batch(word, np.stack([np.asarray(obs) for obs in observations]))
+        return [self.bound.observation(word, obs) for obs in observations]
 
     def comparison(self, part: Part, measured: Measurement) -> Comparison:
         """Line up what the claim expects with what was seen."""
@@ -223,14 +227,14 @@ class Pairs:
         if observe is None:
             raise ValueError("observations are not known without a step")
         codec = self.stepper.codec
-        shown_left = [self.bound.observation(c.word, observe(c.situation.state)) for c in measured.cases]
-        shown_right = [observe(c.image.state) for c in measured.cases]
-        expected, actual = codec.flatten_batch(shown_left), codec.flatten_batch(shown_right)
+        before = [observe(case.situation.state) for case in measured.cases]
+        expected = self._mapped(measured, lambda word, rows: self._images(word, before, rows))
+        actual = codec.flatten_batch([observe(case.image.state) for case in measured.cases])
         return Comparison("observation", _rounding(codec.coordinates, actual), expected, actual)
 
     def _transitions(self, measured: Measurement) -> Comparison:
         codec = self.stepper.codec
-        expected = self._mapped(measured, lambda word, rows: self._observation_images(word, measured, rows))
+        expected = self._mapped(measured, lambda word, rows: self._images(word, measured.left.observations, rows))
         actual = measured.right.flat
         coordinates = _rounding(codec.coordinates, actual)
         left_states, right_states = measured.left.states, measured.right.states
@@ -247,10 +251,10 @@ class Pairs:
             np.concatenate([actual, right_states], axis=1),
         )
 
-    def _observation_images(self, word: Word, measured: Measurement, rows: Vector) -> Vector:
+    def _images(self, word: Word, observations: Sequence[Any], rows: Vector) -> Vector:
         codec = self.stepper.codec
-        observations = [measured.left.observations[i] for i in rows]
-        stacked: Any = np.stack([np.asarray(obs) for obs in observations]) if codec.is_array else observations
+        picked = [observations[i] for i in rows]
+        stacked: Any = np.stack([np.asarray(obs) for obs in picked]) if codec.is_array else picked
         return codec.flatten_batch(self.bound.observation_batch(word, stacked))
 
     def _mapped(self, measured: Measurement, images: Any) -> Vector:

@@ -242,9 +242,16 @@ def draw_actions(space: spaces.Space[Any], count: int, rng: np.random.Generator)
     Returns:
         A list of `count` actions.
     """
-    actions = [space.sample() for _ in range(count)]
+    if isinstance(space, spaces.Discrete):
+        first = int(space.start)
+        return list(space.np_random.integers(first, first + int(space.n), size=count))
     if not isinstance(space, spaces.Box):
-        return actions
+        return [space.sample() for _ in range(count)]
+    if space.is_bounded() and np.issubdtype(space.dtype, np.floating):
+        uniform = space.np_random.uniform(space.low, space.high, size=(count, *space.shape))
+        actions = list(uniform.astype(space.dtype))
+    else:
+        actions = [space.sample() for _ in range(count)]
     edges = [np.zeros(space.shape, space.dtype), np.array(space.low), np.array(space.high)]
     usable = [edge for edge in edges if np.isfinite(edge).all() and space.contains(edge)]
     for i in range(0, count, 8):

@@ -59,7 +59,7 @@ def draw_starts(bench: Workbench) -> list[StartSample]:
         starts: list[Vector] = []
         for i in range(0, 2 * count, _CHUNK):
             observations = _resets(bench, min(_CHUNK, 2 * count - i), fewest=40 - i)
-            moved = [pairs.bound.observation(word, obs) for obs in observations[::2]]
+            moved = pairs.observation_images(word, observations[::2])
             for side, some in ((images, moved), (starts, observations[1::2])):
                 side.append(view.apply(pairs.stepper.codec.flatten_batch(some)))
             report(at * 2 * count + i, len(bench.words) * 2 * count)

@@ -96,6 +96,7 @@ class Stepper:
 
     Attributes:
         reset_first: reset before each state is set, for environments that remember more than their state.
+        at: which of many states is under way, so that a refusal can be traced to its case.
 
     Raises:
         TargetError: the environment raises, or returns what Gymnasium does not allow.
@@ -112,6 +113,7 @@ class Stepper:
         self.action_codec = SpaceCodec(env.action_space, "action")
         self.steps = 0
         self.reset_first = False
+        self.at = 0
         self._clocks = _clocks(env)
         freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
@@ -172,10 +174,31 @@ class Stepper:
         try:
             self.access.set(self.base, copied(state))
         except STOPPED as error:
+            raise self._refused_state(state, error) from error
+
+    def _refused_state(self, state: Any, error: BaseException) -> TargetError:
+        source = "" if self.access is None else self.access.source
+        return TargetError(
+            f"setting the state {shown(state)} raised {type(error).__name__}: {error}.",
+            where=f"{self.label}, state access ({source})",
+        )
+
+    def _refused_action(self, action: Any, error: BaseException) -> TargetError:
+        return TargetError(
+            f"step() number {self.steps} of this run raised {type(error).__name__}: {error} "
+            f"(action = {shown(action)}).",
+            where=self.label,
+            remedy="If this state or action is not allowed, restrict what state access proposes.",
+        )
+
+    def _five(self, returned: Any) -> tuple[Any, Any, Any, Any, Any]:
+        if not isinstance(returned, tuple) or len(returned) != 5:
             raise TargetError(
-                f"setting the state {shown(state)} raised {type(error).__name__}: {error}.",
-                where=f"{self.label}, state access ({self.access.source})",
-            ) from error
+                f"expected step() to return (observation, reward, terminated, truncated, info), got "
+                f"{type(returned).__name__}{f' of {len(returned)}' if isinstance(returned, tuple) else ''}.",
+                where=self.label,
+            )
+        return returned
 
     def step(self, action: Any) -> Step:
         """Step and return copies of what came back.
@@ -187,19 +210,8 @@ class Stepper:
         try:
             returned = self.env.step(copied(action))
         except STOPPED as error:
-            raise TargetError(
-                f"step() number {self.steps} of this run raised {type(error).__name__}: {error} "
-                f"(action = {shown(action)}).",
-                where=self.label,
-                remedy="If this state or action is not allowed, restrict what state access proposes.",
-            ) from error
-        if not isinstance(returned, tuple) or len(returned) != 5:
-            raise TargetError(
-                f"expected step() to return (observation, reward, terminated, truncated, info), got "
-                f"{type(returned).__name__}{f' of {len(returned)}' if isinstance(returned, tuple) else ''}.",
-                where=self.label,
-            )
-        obs, reward, terminated, truncated, _ = returned
+            raise self._refused_action(action, error) from error
+        obs, reward, terminated, truncated, _ = self._five(returned)
         flat = self._flat(obs)
         return Step(copied(obs), flat, _number(reward, self.label), bool(terminated), bool(truncated), self.read())
 
@@ -261,8 +273,50 @@ class Stepper:
         return played
 
     def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
-        """`outcome` for many states and actions."""
-        return stacked([self.outcome(state, action) for state, action in zip(states, actions, strict=True)])
+        """`outcome` for many states and actions, in about half the time; `at` is the one under way."""
+        access = self.access
+        if access is None or not self.codec.is_array:
+            return stacked([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
+        base, step, put, get, shape = self.base, self.env.step, access.set, access.get, self.codec.space.shape
+        observations: list[Any] = []
+        rewards: list[float] = []
+        ends: list[bool] = []
+        inner: list[Vector | None] = []
+        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
+            self.at = i
+            if self.reset_first:
+                self.reset()
+            for clock in self._clocks:
+                clock._elapsed_steps = 0
+            try:
+                put(base, copied(state))
+            except STOPPED as error:
+                raise self._refused_state(state, error) from error
+            self.steps += 1
+            try:
+                returned = step(action if type(action) in _IMMUTABLE else copied(action))
+            except STOPPED as error:
+                raise self._refused_action(action, error) from error
+            obs, reward, terminated, _, _ = self._five(returned)
+            if type(obs) is not np.ndarray or obs.shape != shape:
+                self._flat(obs)  # refuses what does not fit
+            observations.append(copied(obs))
+            rewards.append(_number(reward, self.label))
+            ends.append(bool(terminated))
+            if get is not None:
+                inner.append(numeric(get(base)))
+        readable = [state for state in inner if state is not None]
+        return Steps(
+            observations,
+            self.codec.flatten_batch(observations),
+            np.array(rewards, dtype=np.float64),
+            np.array(ends, dtype=np.bool_),
+            np.array(readable) if readable and len(readable) == len(observations) else None,
+        )
+
+    def _outcome_at(self, i: int, state: Any, action: Any) -> Step:
+        self.at = i
+        return self.outcome(state, action)
 
 
 STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested

@@ -23,7 +23,6 @@ import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs, Part
-from symcheck.engine.environments.stepper import stacked
 from symcheck.errors import SymcheckError
 
 # A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
@@ -128,16 +127,16 @@ class Tolerance:
 
     def _nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
         stepper, placement = self._pairs.stepper, self._pairs.placement
-        left, right, nudged_cases = [], [], []
+        nudged_cases = []
         for i, case in enumerate(cases):
             situation = placement.nudged(case.situation, pattern=pattern + i, up=up, units=units)
             image = placement.nudged(case.image, pattern=pattern + i, up=up, units=units)
             if situation is None or image is None:
                 return None
-            left.append(stepper.outcome(situation.state, case.action))
-            right.append(stepper.outcome(image.state, case.image_action))
             nudged_cases.append(Case(case.word, situation, case.action, image, case.image_action))
-        return Measurement(nudged_cases, stacked(left), stacked(right))
+        left = stepper.outcomes([c.situation.state for c in nudged_cases], [c.action for c in nudged_cases])
+        right = stepper.outcomes([c.image.state for c in nudged_cases], [c.image_action for c in nudged_cases])
+        return Measurement(nudged_cases, left, right)
 
 
 def typical_scale(comparison: Comparison) -> Vector:
