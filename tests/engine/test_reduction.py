@@ -19,7 +19,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 
 class Screen(gym.Env[Any, Any]):
-    """A bright square that is pushed to and fro on a screen of 60 x 60 pixels; wind blows to one side."""
+    """A bright square that is pushed left and right on a screen of 60 x 60 pixels; wind blows to one side."""
 
     observation_space = spaces.Box(0, 255, (60, 60, 3), np.uint8)
     action_space = spaces.Discrete(2)
