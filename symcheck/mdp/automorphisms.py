@@ -6,6 +6,7 @@ enumeration on the MDP's own numbers. What is verified is proved.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -72,6 +73,16 @@ class AutomorphismGroup:
     def name(self) -> str:
         """The name of the group, as "C4" or "D4", where it is one of these; else its order in words."""
         return self.group.name
+
+    @cached_property
+    def interchanges(self) -> int:
+        """In how many ways interchangeable actions can be exchanged, state by state; `order` leaves them out.
+
+        The group of all (L, K), these exchanges included, has `order * interchanges` elements.
+        """
+        distinct = reduced(self.mdp).distinct
+        copies = np.bincount(distinct[distinct >= 0])
+        return math.prod(math.factorial(number) for number in copies.tolist())
 
     @cached_property
     def orbits(self) -> Ints:

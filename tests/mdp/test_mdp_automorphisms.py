@@ -105,11 +105,22 @@ def test_an_open_lake_is_symmetric_about_its_diagonal(method: str) -> None:
     np.testing.assert_array_equal(found.state_maps[0], transposed)
 
 
+def test_taxi_has_no_symmetry_once_its_interchangeable_actions_are_merged() -> None:
+    """4e210 exchanges over all 500 states, as the raw group of the whole table has; episodes act in 400 of them."""
+    taxi = TabularMDP.from_gymnasium("Taxi-v4")
+    everywhere = TabularMDP(taxi.transitions, taxi.rewards, 0.99, terminations=taxi.terminations)
+    found = everywhere.automorphism_group()
+    assert (found.order, int(found.counted.sum())) == (1, 500)
+    assert f"{found.interchanges:.0e}" == "4e+210"
+    assert taxi.automorphism_group().interchanges < found.interchanges
+
+
 def test_interchangeable_actions_do_not_count() -> None:
     law = np.zeros((2, 3, 2))
     law[0, :, 1] = law[1, :, 0] = 1.0
     twins = TabularMDP(law, [[1.0, 1.0, 2.0], [0.0, 0.0, 5.0]], 0.9)
-    assert twins.automorphism_group().order == 1  # raw, exchanging actions 0 and 1 in either state would make it 4
+    found = twins.automorphism_group()
+    assert (found.order, found.interchanges) == (1, 4)
 
 
 def test_actions_are_matched_one_to_one() -> None:
