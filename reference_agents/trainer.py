@@ -126,7 +126,7 @@ def train(
         The curves and the trained network. After an interrupt (Ctrl-C), what was finished by then.
     """
     seeds = [seed for _, seed in job.runs]
-    with _one_thread():
+    with one_thread():
         network = make_network(job.task, job.network, seeds, torch.device(job.device))
         training = Training(job, network, network.parameters.values.clone(), interrupted=True)
         with contextlib.suppress(KeyboardInterrupt):
@@ -170,7 +170,7 @@ class _Loop:
             started = time.perf_counter()
             self._update()
             training.training_seconds += time.perf_counter() - started
-            if _is_due(self._updates, settings):
+            if is_due(self._updates, settings):
                 self._evaluate()
             on_progress(self._progress(-1))
             on_checkpoint(self.state)
@@ -258,7 +258,7 @@ class _Loop:
         training.training_seconds, training.evaluation_seconds = state["seconds"]
 
 
-def _is_due(update: int, settings: Settings) -> bool:
+def is_due(update: int, settings: Settings) -> bool:
     """Whether this update is the first at or after a multiple of `evaluation_every`, or the last."""
     now, before = update * settings.batch, (update - 1) * settings.batch
     return now // settings.evaluation_every > before // settings.evaluation_every or update == settings.updates
@@ -271,7 +271,7 @@ def _note_divergence(training: Training, finite: torch.Tensor, env_steps: int) -
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Small batched products gain nothing from a second thread and lose much when cores are shared."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

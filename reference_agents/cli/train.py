@@ -24,6 +24,7 @@ from reference_agents.cli.live import announce, display, tell_all
 from reference_agents.cli.request import Request, build_job, changes, check_device, check_execution, learning_rates
 from reference_agents.cli.summary import summarise
 from reference_agents.dask_executor import cluster_threads, train_on_dask
+from reference_agents.device.loop import runs_on_device, train_on_device
 from reference_agents.logs import TensorBoardLog
 from reference_agents.record import Record, finished, prepare_folder
 from reference_agents.settings import preset_name
@@ -159,6 +160,9 @@ class _Plan:
                 checkpoints=files,
                 on_progress=self.on_progress,
             )
+        if job.device == "cuda" and len(parts) == 1 and runs_on_device(job):
+            self.say("on the GPU from beginning to end, without checkpoints")
+            return train_on_device(job, on_progress=self.on_progress)
         if len(parts) > 1:
             return train_in_processes(job, parts, processes=processes, checkpoints=files, on_progress=self.on_progress)
         writer, state = Checkpointer(files[0], on_problem=self.say), read_state(files[0])

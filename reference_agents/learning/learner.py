@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,6 +18,13 @@ from reference_agents.randomness import Purpose, UniformStreams
 from reference_agents.settings import Settings
 
 
+class Optimiser(Protocol):
+    """Moves the parameters of every run along their gradients."""
+
+    def step(self) -> torch.Tensor:
+        """The 2-norms of the gradients before clipping, shape (runs,); one that is not finite moves nothing."""
+
+
 class Learner:
     """Changes a network's parameters from rollouts.
 
@@ -27,6 +34,7 @@ class Learner:
         seeds: one per run; draws the minibatches.
         settings: the algorithm's numbers.
         policy: how the network's numbers are read.
+        optimiser: moves the network's parameters; `StackedAdam` where None.
     """
 
     def __init__(
@@ -36,27 +44,42 @@ class Learner:
         seeds: Sequence[int],
         settings: Settings,
         policy: Distribution,
+        *,
+        optimiser: Optimiser | None = None,
     ) -> None:
         self._policy = policy
         self._network = network
         self._settings = settings
         self._weights = LossWeights(settings.value_coefficient, settings.entropy_coefficient, settings.clip)
-        self._optimiser = StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
+        self._optimiser = optimiser or StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
         self._derivatives = ppo_derivatives if settings.algorithm == "ppo" else a2c_derivatives
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later updates depend on, the parameters left out."""
+        """Everything that later updates depend on, the parameters left out.
+
+        Raises:
+            NotImplementedError: with an optimiser that keeps its state to itself.
+        """
+        if not isinstance(self._optimiser, StackedAdam):
+            raise NotImplementedError("the state of this optimiser cannot be saved")
         return {"optimiser": self._optimiser.state(), "streams": self._streams.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same runs."""
+        if not isinstance(self._optimiser, StackedAdam):
+            raise NotImplementedError("the state of this optimiser cannot be restored")
         self._optimiser.restore(state["optimiser"])
         self._streams.restore(state["streams"])
 
     @torch.no_grad()
-    def update(self, rollout: Rollout) -> torch.Tensor:
+    def update(self, rollout: Rollout, *, orders: torch.Tensor | None = None) -> torch.Tensor:
         """Learn from one batch.
+
+        Args:
+            rollout: the batch.
+            orders: PPO: the order of each epoch of each run, (runs, epochs, batch); drawn from the runs' streams where
+                None.
 
         Returns:
             For each run whether every gradient was finite, shape (runs,), bool.
@@ -64,7 +87,8 @@ class Learner:
         if self._settings.algorithm == "a2c":
             return torch.isfinite(self._step(rollout))
         finite = torch.ones(len(rollout.actions), dtype=torch.bool, device=rollout.actions.device)
-        orders = torch.from_numpy(np.argsort(self._streams.next(), axis=-1)).to(rollout.actions.device)
+        if orders is None:
+            orders = torch.from_numpy(np.argsort(self._streams.next(), axis=-1)).to(rollout.actions.device)
         size = self._settings.batch // self._settings.minibatches
         for epoch in range(self._settings.epochs):
             shuffled = _shuffle(rollout, orders[:, epoch])

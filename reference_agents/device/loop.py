@@ -1,0 +1,239 @@
+"""Playing and learning of all runs on one device, update after update, as one CUDA graph where there is CUDA.
+
+What runs share: random numbers come from one generator on the device, so that a run depends on its company in its
+numbers, though not in their distribution. Where bits are to agree in any company, `trainer.train` is for that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from reference_agents.device.adam import DeviceAdam
+from reference_agents.device.environments import (
+    CartPoleDevice,
+    DeviceEnvironment,
+    PredatorPreyDevice,
+)
+from reference_agents.environments.predator_prey import all_images
+from reference_agents.learning.distributions import Categorical
+from reference_agents.learning.learner import Learner
+from reference_agents.learning.returns import advantages_and_returns
+from reference_agents.learning.rollout import Rollout
+from reference_agents.networks.factory import make_network
+from reference_agents.networks.stacked import StackedNetwork
+from reference_agents.networks.tabulated import TabulatedNetwork
+from reference_agents.trainer import Job, Progress, Training, is_due, one_thread
+from reference_agents.vectorised import tabulates
+from symcheck.errors import OptionError
+
+TASKS = ("cartpole", "gridworld")
+WARM_UP = 3  # updates before the graph is captured, as torch asks for
+MOST_EPISODE_STEPS = 1_000  # more than an episode of either task has
+
+
+def runs_on_device(job: Job) -> bool:
+    """Whether a job's environment and network are written for a device."""
+    plain = job.network.views != "augmented" and job.network.basis != "user"
+    return job.task.name in TASKS and plain and job.settings.evaluation == "episodes"
+
+
+class DeviceLoop:
+    """Everything that a training on a device consists of.
+
+    Args:
+        job: what to train.
+        generator: draws every number but the initial parameters; on the job's device.
+
+    Raises:
+        OptionError: for a job that is not written for a device.
+    """
+
+    def __init__(self, job: Job, generator: torch.Generator) -> None:
+        if not runs_on_device(job):
+            raise OptionError(
+                f"expected one of {', '.join(TASKS)} with a network of ours, got {job.task.name} {job.network.name}.",
+                where="--device",
+                remedy="Use --device cpu.",
+            )
+        self.job, self._generator, self._device = job, generator, torch.device(job.device)
+        seeds = [seed for _, seed in job.runs]
+        self.network = make_network(job.task, job.network, seeds, self._device)
+        self._asked: StackedNetwork = self.network
+        if tabulates(job.network, job.settings, job.task):
+            self._asked = TabulatedNetwork(self.network, all_images(), self._device)
+        rates = [rate for rate, _ in job.runs]
+        adam = DeviceAdam(self.network.parameters, rates, job.settings.max_gradient_norm)
+        self._learner = Learner(self._asked, rates, seeds, job.settings, Categorical(), optimiser=adam)
+        self._environment = self._make(job.settings.environments)
+        self._environment.reset(self._uniforms(job.settings.environments))
+        self.finite = torch.ones(len(seeds), dtype=torch.bool, device=self._device)
+        self._replay: Callable[[], None] | None = None
+        self._warm = 0
+
+    def _make(self, environments: int) -> DeviceEnvironment:
+        runs = len(self.job.runs)
+        if self.job.task.name == "cartpole":
+            return CartPoleDevice(runs, environments, self._device)
+        return PredatorPreyDevice(runs, environments, self._device, coded=self._asked is not self.network)
+
+    def _random(self, *shape: int) -> torch.Tensor:
+        return torch.rand(
+            len(self.job.runs), *shape, dtype=torch.float64, device=self._device, generator=self._generator
+        )
+
+    def _uniforms(self, environments: int) -> torch.Tensor:
+        return self._random(environments, CartPoleDevice.uniforms if self.job.task.name == "cartpole" else 6)
+
+    @torch.no_grad()
+    def decorrelate(self) -> None:
+        """Let each environment take its own random number of uniformly random actions."""
+        environments, longest = self.job.settings.environments, self.job.settings.decorrelation_steps
+        lengths = (self._random(environments) * (longest + 1)).long()
+        for step in range(longest):
+            actions = (self._random(environments) * self._environment.actions).long()
+            self._environment.step(actions, self._uniforms(environments), active=step < lengths)
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Collect one batch of every run and learn from it; after a few times, by replaying the graph."""
+        if self._replay is not None:
+            self._replay()
+            return
+        if self._device.type == "cuda" and self._warm >= WARM_UP:
+            self._capture()
+            self.update()
+            return
+        self._warm += 1
+        self._one_update()
+
+    def _capture(self) -> None:
+        """Record one update; nothing of it is executed, and every buffer stays where it is."""
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self._generator)
+        with torch.cuda.graph(graph):
+            self._one_update()
+        self._replay = graph.replay
+
+    def _one_update(self) -> None:
+        # What is derived from the parameters is built anew first: in a graph nothing from before it may be read.
+        self._asked.refresh()
+        settings = self.job.settings
+        orders = self._random(settings.epochs, settings.batch).argsort(-1) if settings.algorithm == "ppo" else None
+        self.finite &= self._learner.update(self._collect(), orders=orders)
+
+    def _collect(self) -> Rollout:
+        settings, kept = self.job.settings, []
+        for _ in range(settings.horizon):
+            kept.append(self._step())
+        observations, numbers, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
+            torch.stack(parts) for parts in zip(*kept, strict=True)
+        )
+        last = self._asked.forward(self._environment.observe())[1]
+        following = torch.cat([v_t[1:], last.unsqueeze(0)])
+        advantages, returns = advantages_and_returns(
+            r_t,
+            v_t,
+            torch.where(ended_t, v_next_t, following),
+            terminated_t,
+            ended_t,
+            discount=settings.discount,
+            gae_lambda=settings.gae_lambda,
+        )
+        log_probabilities = Categorical().log_probability(numbers, actions)
+        parts = (observations, actions, log_probabilities, advantages, returns)
+        return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts))
+
+    def _step(self) -> tuple[torch.Tensor, ...]:
+        settings, observation = self.job.settings, self._environment.observe()
+        numbers, values = self._asked.forward(observation)
+        actions = draw(numbers, self._random(settings.environments))
+        step = self._environment.step(actions, self._uniforms(settings.environments))
+        ended = step.terminated | step.truncated
+        terminated, v_next = (ended, values) if settings.time_limit_is_terminal else (step.terminated, None)
+        if v_next is None:
+            v_next = self._asked.forward(step.final_observation)[1]
+        return observation, numbers, actions, values, v_next, step.reward, terminated, ended
+
+    @torch.no_grad()
+    def evaluate(self) -> npt.NDArray[np.float64]:
+        """Mean return of whole episodes with sampled actions, on environments of their own, shape (runs,)."""
+        episodes = self.job.settings.evaluation_episodes
+        environment = self._make(episodes)
+        environment.reset(self._uniforms(episodes))
+        self._asked.refresh()
+        returns = torch.zeros(len(self.job.runs), episodes, dtype=torch.float64, device=self._device)
+        running = torch.ones_like(returns, dtype=torch.bool)
+        for step in range(MOST_EPISODE_STEPS):
+            numbers = self._asked.forward(environment.observe())[0]
+            played = environment.step(draw(numbers, self._random(episodes)), self._uniforms(episodes))
+            returns += torch.where(running, played.reward.double(), 0.0)
+            running &= ~(played.terminated | played.truncated)
+            if step % 25 == 24 and not bool(running.any()):
+                break
+        return np.asarray(returns.mean(1).cpu().numpy())
+
+
+def draw(numbers: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
+    """Actions of logits (..., k) by inverting the cumulative distribution; uniforms in [0, 1) of shape (...).
+
+    Example:
+        >>> draw(torch.zeros(1, 2, 2), torch.tensor([[0.2, 0.7]])).tolist()
+        [[0, 1]]
+    """
+    cumulative = torch.softmax(numbers, dim=-1).cumsum(-1)[..., :-1]
+    return (uniforms.unsqueeze(-1) >= cumulative).sum(-1)
+
+
+def train_on_device(job: Job, *, on_progress: Callable[[Progress], None] | None = None, seed: int = 0) -> Training:
+    """Train every run of a job on its device.
+
+    Args:
+        job: what to train; see `runs_on_device`.
+        on_progress: told after every evaluation.
+        seed: of the generator that all runs share.
+
+    Returns:
+        As `trainer.train`; there are no checkpoints. After an interrupt (Ctrl-C), what was finished by then.
+
+    Raises:
+        OptionError: for a job that is not written for a device.
+    """
+    with one_thread():
+        loop = DeviceLoop(job, torch.Generator(job.device).manual_seed(seed))
+        training = Training(job, loop.network, loop.network.parameters.values.clone(), interrupted=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            loop.decorrelate()
+            _run(loop, training, on_progress or (lambda progress: None))
+            training.interrupted = False
+        loop.network.refresh()
+    return training
+
+
+def _run(loop: DeviceLoop, training: Training, on_progress: Callable[[Progress], None]) -> None:
+    settings = loop.job.settings
+    total = settings.updates * settings.batch
+    for update in range(settings.updates + 1):
+        started = time.perf_counter()
+        if update:
+            loop.update()
+        if update and not is_due(update, settings):
+            training.training_seconds += time.perf_counter() - started
+            continue
+        finite = loop.finite.cpu().numpy()  # waits for the device, so that the time before it is the training's
+        training.training_seconds += time.perf_counter() - started
+        started = time.perf_counter()
+        returns = loop.evaluate()
+        for run in np.flatnonzero(~finite).tolist():
+            training.stopped.setdefault(run, update * settings.batch)
+        returns[~finite] = np.nan
+        training.env_steps.append(update * settings.batch)
+        training.returns.append(returns)
+        training.evaluation_seconds += time.perf_counter() - started
+        on_progress(Progress(update * settings.batch, total, returns, update * settings.batch))
