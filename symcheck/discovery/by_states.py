@@ -94,9 +94,9 @@ class _Search:
         self.cases: Cases = draw_cases(lab)
         self.probes: ActionProbes = try_actions(lab, self.cases.scale)
         self.sightings: Sightings | None = None
-        self.seen: set[SignedMap] = {SignedMap.identity(lab.dim)}
+        self.seen = {self._moving(SignedMap.identity(lab.dim))}
         self.mirrors: list[NamedMirror] = named_mirrors(lab)
-        self.labels: dict[SignedMap, str] = {one.state: one.label for one in self.mirrors}
+        self.labels = {self._moving(one.state): one.label for one in self.mirrors}
 
     def run(self) -> Proposals:
         self._remark_identical_actions()
@@ -131,10 +131,10 @@ class _Search:
                 f"the structure at {centre.what} leaves more maps than are tried; the first {len(left.maps)} were"
             )
         maps = [SignedMap.about(index, sign, centre.point) for index, sign in left.maps]
-        fresh = [one for one in maps if one not in self.seen and (centre.affine or not any(one.offset))]
+        fresh = [one for one in maps if self._moving(one) not in self.seen and (centre.affine or not any(one.offset))]
         self.found.structured += len(fresh)
         for at, state_map in enumerate(fresh):
-            self.seen.add(state_map)
+            self.seen.add(self._moving(state_map))
             self.lab.progress(at, len(fresh), "comparing single transitions")
             if not self.lab.in_time(_SEARCHING):
                 self.found.complete = False
@@ -144,8 +144,8 @@ class _Search:
 
     def _by_name(self, mirror: NamedMirror) -> None:
         """A mirror that the model has by its names: tried even where a fault hides it from the effects."""
-        if mirror.state not in self.seen and self.lab.in_time(_SEARCHING):
-            self.seen.add(mirror.state)
+        if self._moving(mirror.state) not in self.seen and self.lab.in_time(_SEARCHING):
+            self.seen.add(self._moving(mirror.state))
             self._try(mirror.state)
         if mirror.remark:
             self.found.remarks.append(mirror.remark)
@@ -166,13 +166,17 @@ class _Search:
             screened.residual,
             screened.reward_agrees,
             screened.reward_gap,
-            self.labels.get(state_map, ""),
+            self.labels.get(self._moving(state_map), ""),
         )
         if not screened.passes:
             self._refuse(candidate, self._misfit(screened))
             return
         try:
-            self.found.candidates.append(self._with_observation(candidate))
+            complete = self._with_observation(candidate)
+            if complete.action.is_identity and _unseen(complete):
+                self._refuse(complete, "it moves nothing that an agent sees or does")
+            else:
+                self.found.candidates.append(complete)
         except NoObservationMapError as error:
             self._refuse(candidate, error.problem)
         except TargetError as error:
@@ -187,7 +191,7 @@ class _Search:
         return replace(candidate, observation=seen)
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
-        label = self.labels.get(candidate.state)
+        label = self.labels.get(self._moving(candidate.state))
         said = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
         self.found.refused.append(Trial(said, "", candidate.state.order, "refused", why, candidate.residual))
 
@@ -197,6 +201,11 @@ class _Search:
             f"the next state differs on {misses:.0%} of {len(self.cases.states)} states, "
             f"most in state[{screened.coordinate}] (by {screened.residual:.2g} of a typical step at the median)"
         )
+
+    def _moving(self, state_map: SignedMap) -> tuple[tuple[int, int, float], ...]:
+        """What a map does to coordinates that change at all: where they go, with which sign, and the offset there."""
+        used = np.flatnonzero(self.lab.spread > 0)
+        return tuple((state_map.index[j], state_map.sign[j], state_map.offset[state_map.index[j]]) for j in used)
 
     def _remark_fixed(self, structure: Structure) -> None:
         fixed = structure.fixed
@@ -218,6 +227,12 @@ class _Search:
         if alike:
             listed = ", ".join(f"{b} and {a}" for a, b in alike[:_MOST_REMARKED])
             self.found.remarks.append(f"actions {listed} did the same wherever they were tried: not told apart")
+
+
+def _unseen(candidate: Candidate) -> bool:
+    """Whether observations stay as they are."""
+    seen = candidate.observation
+    return seen == "identity" if isinstance(seen, str) else seen.is_identity
 
 
 def state_text(state: SignedMap, letter: str = "s") -> str:

@@ -220,6 +220,12 @@ def _failure(one: PropertyResult) -> str:
     approximate = " (approximately: small beside the values)" if "approximate" in one.detail[:40].lower() else ""
     if example is None:
         return f"{one.name} fails{approximate}"
-    where = f" in {example.where}" if example.where and example.where != one.name.split("_")[0] else ""
-    size = max(example.residual, one.max_residual or 0.0)
+    name, size = example.where, example.residual
+    if one.p_value is not None:  # the largest residual is then a statistic, not a size in the quantity's own unit
+        return f"{one.name} fails: off by {size:.2g} in {name}{approximate}"
+    size = max(size, one.max_residual or 0.0)
+    if one.per_coordinate:
+        worst = max(one.per_coordinate, key=lambda coordinate: float(coordinate["max_residual"]))
+        name, size = str(worst["name"]), float(worst["max_residual"])
+    where = f" in {name}" if name and name not in ("reward", "terminated") else ""
     return f"{one.name} fails: off by up to {size:.2g}{where}{approximate}"
