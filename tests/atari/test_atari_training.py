@@ -68,6 +68,7 @@ def test_some_games_cannot_stand_still_while_others_go_on():
         games.step(np.zeros((1, 2), dtype=np.int64), active=np.array([[True, False]]))
 
 
+@pytest.mark.slow
 def test_two_runs_in_one_program_train_as_they_would_alone():
     together = train(job(seeds=(0, 1)))
     alone = train(job(seeds=(1,)))
@@ -76,7 +77,9 @@ def test_two_runs_in_one_program_train_as_they_would_alone():
     assert not torch.equal(together.initial_parameters, together.network.parameters.values)
 
 
-@pytest.mark.parametrize("network", ["equivariant", "augmented", "averaged"])
+@pytest.mark.parametrize(
+    "network", ["augmented", *(pytest.param(name, marks=pytest.mark.slow) for name in ("equivariant", "averaged"))]
+)
 def test_a_training_that_was_stopped_goes_on_bit_for_bit(network: str):
     states = []
     whole = train(job(network=network), on_checkpoint=lambda state: states.append(_copied(state())))

@@ -1,14 +1,22 @@
+import functools
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from symcheck.envs.atari.images import AtariImageEnv
 from symcheck.envs.atari.vector import AtariVector
+from symcheck.envs.atari.vector import _is_reflected as is_reflected
 from symcheck.envs.atari.vector import _spread as spread
 from symcheck.errors import OptionError, TargetError
 
 
+@functools.cache  # every test resets what it gets; emulators take a while to load
 def games(name: str, count: int, **arguments) -> AtariVector:
+    return another(name, count, **arguments)
+
+
+def another(name: str, count: int, **arguments) -> AtariVector:
     return AtariVector(name, count, num_threads=1, **arguments)
 
 
@@ -16,8 +24,7 @@ def actions(vector: AtariVector, steps: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, vector.single_action_space.n, (steps, vector.num_envs))
 
 
-@pytest.mark.parametrize("name", ["pong", "breakout"])
-@pytest.mark.parametrize("symmetrized", [False, True])
+@pytest.mark.parametrize(("name", "symmetrized"), [("pong", False), ("breakout", True)])
 def test_the_vectorised_pipeline_shows_what_a_single_emulator_shows(name: str, symmetrized: bool):
     vector = games(name, 2, symmetrized=symmetrized)
     shown, info = vector.reset(seed=5)
@@ -32,7 +39,7 @@ def test_the_vectorised_pipeline_shows_what_a_single_emulator_shows(name: str, s
         env._stack.frames[0] = seen
         singles.append(env)
     ended = 0
-    for row in actions(vector, 250):
+    for row in actions(vector, 160):
         shown, rewards, terminated, truncated, info = vector.step(row)
         for at, env in enumerate(singles):
             seen, reward, term, trunc, single = env.step(row[at])
@@ -49,12 +56,15 @@ def test_the_vectorised_pipeline_shows_what_a_single_emulator_shows(name: str, s
 
 
 def test_a_symmetrised_pong_plays_some_games_reflected_and_some_not():
-    reflected = games("pong", 6, symmetrized=True).reset(seed=1)[1]["reflected"]
-    assert 1 <= reflected.sum() <= 5
+    drawn = [is_reflected(seed, game) for seed in range(100) for game in range(10)]
+    assert 450 <= sum(drawn) <= 550  # three deviations of 1,000 fair coins are 47
+    vector = games("pong", 2, symmetrized=True)
+    reflected = vector.reset(seed=1)[1]["reflected"]
+    assert reflected.tolist() == [is_reflected(seed, 0) for seed in spread(1, 2)]
 
 
 def test_a_plain_pong_is_never_reflected():
-    assert not games("pong", 4).reset(seed=1)[1]["reflected"].any()
+    assert not games("pong", 2).reset(seed=1)[1]["reflected"].any()
 
 
 def test_a_reflected_game_shows_the_flipped_images_of_the_same_game_under_swapped_actions():
@@ -76,7 +86,7 @@ def test_a_restored_state_goes_on_bit_for_bit(name: str):
     first.reset(seed=2)
     for row in actions(first, 150):
         first.step(row)
-    second = games(name, 2, symmetrized=True, horizon=90)
+    second = another(name, 2, symmetrized=True, horizon=90)
     second.reset(seed=99)
     second.restore(first.state())
     for row in actions(first, 110, seed=1):
@@ -86,7 +96,8 @@ def test_a_restored_state_goes_on_bit_for_bit(name: str):
 
 
 def test_a_seed_repeats_every_game_and_another_seed_does_not():
-    frames = [games("pong", 4).reset(seed=seed)[1]["frames"].tolist() for seed in (3, 3, 4)]
+    vector = games("pong", 2)
+    frames = [vector.reset(seed=seed)[1]["frames"].tolist() for seed in (3, 3, 4)]
     assert frames[0] == frames[1] != frames[2]
 
 
@@ -145,10 +156,10 @@ def test_without_episodic_lives_only_the_game_over_ends_an_episode():
 
 
 def test_rewards_are_signs_and_the_score_is_what_the_game_gave():
-    vector = games("breakout", 4)
+    vector = games("breakout", 2)
     vector.reset(seed=0)
     seen = set()
-    for row in actions(vector, 400):
+    for row in actions(vector, 300):
         _, rewards, _, _, info = vector.step(row)
         assert np.array_equal(rewards, np.sign(info["score"]))
         seen.update(info["score"].tolist())
@@ -211,7 +222,7 @@ def test_the_state_of_another_number_of_environments_is_refused():
         games("pong", 2).restore(one.state())
 
 
-@pytest.mark.parametrize("env_id", ["symcheck/Pong-v0", "symcheck/SymmetrizedBreakout-v0"])
+@pytest.mark.parametrize("env_id", ["symcheck/SymmetrizedBreakout-v0"])
 def test_registered_environments_pass_gymnasiums_own_checker(env_id: str):
     from gymnasium.utils.env_checker import check_env
 
