@@ -291,7 +291,7 @@ class Group:
         A map of the generators extends to a homomorphism exactly when it sends every relator to the identity.
 
         Raises:
-            GroupError: no presentation is known and the group is too large to derive one.
+            GroupError: no presentation is known, and the one that was derived is too long to be of use.
         """
         if self._presentation is not None:
             given = self._presentation() if callable(self._presentation) else self._presentation
@@ -302,7 +302,7 @@ class Group:
 
     @property
     def has_relators(self) -> bool:
-        """Whether `relators` is known or cheap to derive."""
+        """Whether `relators` is known or short to derive; signed images are checked without them otherwise."""
         from symcheck.groups import presentation
 
         return self._presentation is not None or self.order <= presentation.LIMIT

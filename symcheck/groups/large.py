@@ -101,3 +101,20 @@ def transversals(generators: Sequence[Element]) -> list[list[Element]]:
     """
     chain = _sympy_group(tuple(generators)).basic_transversals
     return [[Element(tuple(u.array_form)) for u in step.values()] for step in chain]
+
+
+def chain(generators: Sequence[Element]) -> tuple[list[int], list[int]]:
+    """A base, and the sizes of the orbits along its stabilizer chain.
+
+    Args:
+        generators: elements on the same points.
+
+    Returns:
+        Points of which only the identity fixes all, and per point the size of its orbit under what fixes those before.
+
+    Example:
+        >>> chain([Element((1, 0, 2, 3)), Element((1, 2, 3, 0))])
+        ([0, 1, 2], [4, 3, 2])
+    """
+    group = _sympy_group(tuple(generators))
+    return [int(b) for b in group.base], [len(orbit) for orbit in group.basic_orbits]

@@ -13,26 +13,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.errors import GroupError
-
 if TYPE_CHECKING:
     from symcheck.groups.group import Group, Word
 
 LIMIT = 5_000
-"""Largest order for which a presentation is derived: a few seconds of work."""
+"""Largest order for which a presentation is derived from the whole Cayley graph: a few seconds of work. Larger groups
+get one from a stabilizer chain (`chain_presentation`), whose relators are longer."""
 
 
 def derive(group: Group) -> tuple[Word, ...]:
     """Relators, positive powers only, that present the group.
 
     Args:
-        group: a group of at most `LIMIT` elements.
+        group: any group.
 
     Returns:
         Words over generator indices, the generators' own powers first.
 
     Raises:
-        GroupError: the group is larger.
+        GroupError: the group is larger than `LIMIT` and its relators come out too long to be of use.
 
     Example:
         >>> from symcheck.groups.group import Element, Group
@@ -42,11 +41,9 @@ def derive(group: Group) -> tuple[Word, ...]:
     Source: J. J. Cannon, "Construction of defining relators for finite groups", Discrete Mathematics 5 (1973).
     """
     if group.order > LIMIT:
-        raise GroupError(
-            f"no presentation is known for {group.name} (order {group.order:.3g}); one is derived up to {LIMIT:,}.",
-            where="relators",
-            remedy="Use a group of the catalogue, which carries its presentation.",
-        )
+        from symcheck.groups import chain_presentation, large
+
+        return chain_presentation.derive(group.generators, *large.chain(group.generators), group.name)
     table = _right_table(group)
     words = [group.word(g) for g in group.elements()]
     orders = [g.order for g in group.generators]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.errors import RepresentationError
+from symcheck.errors import GroupError, RepresentationError
 from symcheck.groups.group import Element, Group, Word
 from symcheck.representations.signed_images import SignedImages
 
@@ -167,13 +167,14 @@ def relation_residual(group: Group, matrices: Sequence[Matrix]) -> float:
 
 
 def _relators(group: Group, name: str) -> tuple[Word, ...]:
-    if not group.has_relators:
+    try:
+        return group.relators
+    except GroupError as error:
         raise RepresentationError(
-            f"no presentation is known for {group.name} (order {group.order:.3g}), so matrices cannot be checked.",
+            f"matrices of {group.name} (order {group.order:.3g}) cannot be checked: {error.problem}",
             where=name,
-            remedy="Use a group of the catalogue, or signed permutations, which are checked without one.",
-        )
-    return group.relators
+            remedy="Use a group of the catalogue, or signed permutations, which are checked without a presentation.",
+        ) from error
 
 
 def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float:

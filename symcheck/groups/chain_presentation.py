@@ -1,0 +1,301 @@
+"""A presentation of a group too large to list, read off a stabilizer chain.
+
+A base b_1, b_2, ... gives subgroups G = G_1 > G_2 > ... where G_i fixes the base points before b_i, and G_i acts on the
+orbit of b_i with stabilizer G_(i+1). Let S_i be letters that generate G_i, those of G_(i+1) among them, and u_p a
+word that takes b_i to the point p. Then s u_p = u_(s p) h with h in G_(i+1), and h is a word in S_(i+1). The relations
+that say so, one for every point and letter, present G: by them the cosets of <S_(i+1)> in the presented group are at
+most as many as the orbit has points, so that the presented group is at most as large as G.
+
+Most of these relations follow from the others. As in `presentation`, an edge (p, s) is known when it is the only
+unknown one on some relator's way round; only edges that stay unknown get a relator of their own.
+
+Source: derived above; for short words of coset representatives, T. Minkwitz, "An algorithm for solving the
+factorization problem in permutation groups", J. Symbolic Computation 26 (1998).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import GroupError
+from symcheck.groups.group import Element, Word
+
+FIRST_WORDS = 20_000
+"""Shortest words tried as coset representatives before products of representatives are."""
+ROUNDS = 40
+"""Rounds of products of representatives after which missing ones are given up."""
+LARGEST = 2_000_000
+"""Letters of all relators together beyond which a presentation is of no use."""
+Signed = tuple[int, ...]
+"""A word with inverses: letter k is k + 1, its inverse -(k + 1)."""
+
+
+@dataclass
+class Level:
+    """One step of the chain.
+
+    Attributes:
+        base: the point whose stabilizer the next level is.
+        size: how many points its orbit has.
+        table: per point of the orbit, an element of this level's group that takes the base point there, with a word.
+    """
+
+    base: int
+    size: int
+    table: dict[int, tuple[Element, Signed]] = field(default_factory=dict)
+
+
+def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[int], name: str) -> tuple[Word, ...]:
+    """Relators, positive powers only, that present a group given by its stabilizer chain.
+
+    Args:
+        generators: elements on the same points.
+        base: points, of which only the identity fixes all.
+        sizes: of the orbit of each base point under the elements that fix those before it.
+        name: of the group, for messages.
+
+    Returns:
+        Words over the generators' indices.
+
+    Raises:
+        GroupError: the relators become too long to be of use.
+
+    Example:
+        >>> swap, turn = Element((1, 0, 2)), Element((1, 2, 0))
+        >>> derive([swap, turn], [0, 1], [3, 2], "S3")
+        ((0, 0), (1, 1, 1), (0, 1, 0, 1))
+    """
+    levels = [Level(b, n) for b, n in zip(base, sizes, strict=True)]
+    _fill(levels, generators, name)
+    letters = _Letters(generators)
+    relators: list[Signed] = [(i + 1,) * g.order for i, g in enumerate(generators)]
+    for depth in reversed(range(len(levels))):
+        own = letters.of_level(levels, depth)
+        relators.extend(_edge_relators(levels, depth, own, letters, relators))
+    found: dict[Word, None] = {}
+    total = 0
+    for relator in relators:
+        word = letters.positive(relator)
+        if word and word not in found:
+            found[word] = None
+            total += len(word)
+        if total > LARGEST:
+            raise GroupError(
+                f"the presentation of {name} that was derived has more than {LARGEST:,} letters.",
+                where="relators",
+                remedy="Use a group of the catalogue, or give a Group its relators.",
+            )
+    return tuple(found)
+
+
+def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None:
+    """Finds coset representatives with short words: of the shortest words first, then of products of what was found."""
+    for g, word in _shortest(generators):
+        _place(levels, g, word)
+        if all(len(level.table) == level.size for level in levels):
+            return
+    for _ in range(ROUNDS):
+        for level in levels:
+            entries = list(level.table.values())
+            for first, first_word in entries:
+                for second, second_word in entries:
+                    _place(levels, first * second, _reduced((*first_word, *second_word)))
+        if all(len(level.table) == level.size for level in levels):
+            return
+    raise GroupError(
+        f"no short words were found for the coset representatives of {name}.",
+        where="relators",
+        remedy="Use a group of the catalogue, or give a Group its relators.",
+    )
+
+
+def _shortest(generators: Sequence[Element]) -> Iterator[tuple[Element, Signed]]:
+    identity = Element.identity(generators[0].degree)
+    frontier: list[tuple[Element, Signed]] = [(identity, ())]
+    seen = {identity}
+    steps = [(g, i + 1) for i, g in enumerate(generators)] + [(~g, -(i + 1)) for i, g in enumerate(generators)]
+    yield identity, ()
+    while frontier and len(seen) < FIRST_WORDS:
+        words, frontier = frontier, []
+        for g, word in words:
+            for step, letter in steps:
+                new = g * step
+                if new not in seen:
+                    seen.add(new)
+                    frontier.append((new, (*word, letter)))
+                    yield frontier[-1]
+
+
+def _place(levels: list[Level], g: Element, word: Signed) -> None:
+    """Sifts an element down the chain and leaves it where a representative is missing or has a longer word."""
+    for level in levels:
+        point = g.images[level.base]
+        held = level.table.get(point)
+        if held is None or len(word) < len(held[1]):
+            level.table[point] = (g, word)
+            if held is None:
+                return
+            g, word, held = held[0], held[1], (g, word)
+        g, word = ~held[0] * g, _reduced((*_inverse(held[1]), *word))
+
+
+class _Letters:
+    """The generators, and elements that had to be added so that every level has letters of its own.
+
+    Args:
+        generators: elements on the same points.
+    """
+
+    def __init__(self, generators: Sequence[Element]) -> None:
+        self.elements = list(generators)
+        self._spelled: list[Signed] = [(i + 1,) for i in range(len(generators))]
+        self._given = len(generators)
+        self._orders = [g.order for g in generators]
+
+    def of_level(self, levels: Sequence[Level], depth: int) -> list[int]:
+        """Letters that generate a level's group: those that fix the base before it, and representatives that miss."""
+        before = [level.base for level in levels[:depth]]
+        own = [k for k, g in enumerate(self.elements) if all(g.images[b] == b for b in before)]
+        level = levels[depth]
+        missing = sorted(level.table.items(), key=lambda item: (len(item[1][1]), item[0]))
+        for point, (g, word) in missing:
+            if point not in self.tree(level.base, own):
+                self.elements.append(g)
+                self._spelled.append(word)
+                own.append(len(self.elements) - 1)
+        return own
+
+    def tree(self, start: int, own: Sequence[int]) -> dict[int, Signed]:
+        """Per point that the letters reach, a word that takes the start there, breadth first."""
+        words: dict[int, Signed] = {start: ()}
+        frontier = [start]
+        while frontier:
+            point = frontier.pop(0)
+            for k in own:
+                image = self.elements[k].images[point]
+                if image not in words:
+                    words[image] = (k + 1, *words[point])
+                    frontier.append(image)
+        return words
+
+    def evaluate(self, word: Signed) -> Element:
+        """The element that a word of letters spells."""
+        result = Element.identity(self.elements[0].degree)
+        for letter in word:
+            g = self.elements[abs(letter) - 1]
+            result = result * (g if letter > 0 else ~g)
+        return result
+
+    def positive(self, word: Signed) -> Word:
+        """The word in the generators given, with positive powers only; their own powers stay whole."""
+        if len(set(word)) == 1 and 0 < word[0] <= self._given:
+            return (word[0] - 1,) * len(word)
+        runs: list[tuple[int, int]] = []
+        for letter in self._in_generators(word):
+            k, count = abs(letter) - 1, 1 if letter > 0 else -1
+            if runs and runs[-1][0] == k:
+                count += runs.pop()[1]
+            if count % self._orders[k]:
+                runs.append((k, count % self._orders[k]))
+        return tuple(k for k, count in runs for _ in range(count))
+
+    def _in_generators(self, word: Signed) -> Iterator[int]:
+        for letter in word:
+            part = self._spelled[abs(letter) - 1]
+            yield from part if letter > 0 else _inverse(part)
+
+
+def _edge_relators(
+    levels: Sequence[Level], depth: int, own: list[int], letters: _Letters, known: Sequence[Signed]
+) -> list[Signed]:
+    """Relators for the edges of a level's orbit that do not follow from those known and from each other."""
+    level = levels[depth]
+    words = letters.tree(level.base, own)
+    points = sorted(words)
+    place = {point: k for k, point in enumerate(points)}
+    column = {k: i for i, k in enumerate(own)}
+    moves = np.array([[place[letters.elements[k].images[p]] for k in own] for p in points])
+    done = np.zeros(moves.shape, dtype=bool)
+    for point, word in words.items():
+        if word:
+            before = place[letters.elements[word[0] - 1].images.index(point)]
+            done[before, column[word[0] - 1]] = True
+    usable = [word for word in known if all(abs(letter) - 1 in column for letter in word)]
+    found: list[Signed] = []
+    _close(done, [*usable, *found], moves, column)
+    for v, i in sorted(np.argwhere(~done).tolist(), key=lambda edge: len(words[points[edge[0]]])):
+        if done[v, i]:
+            continue
+        image = points[moves[v, i]]
+        loop = _reduced((*_inverse(words[image]), own[i] + 1, *words[points[v]]))
+        rest = _sifted(levels, depth + 1, letters, letters.evaluate(loop))
+        done[v, i] = True
+        relator = _cyclically_reduced((*loop, *_inverse(rest)))
+        if relator:
+            found.append(relator)
+        _close(done, [*usable, *found], moves, column)
+    return found
+
+
+def _sifted(levels: Sequence[Level], depth: int, letters: _Letters, g: Element) -> Signed:
+    """An element of a deeper level as a word in that level's letters."""
+    word: Signed = ()
+    for d in range(depth, len(levels)):
+        before = [level.base for level in levels[:d]]
+        own = [k for k, h in enumerate(letters.elements) if all(h.images[b] == b for b in before)]
+        step = letters.tree(levels[d].base, own)[g.images[levels[d].base]]
+        g = ~letters.evaluate(step) * g
+        word = (*word, *step)
+    return _reduced(word)
+
+
+def _close(
+    done: npt.NDArray[np.bool_], relators: Sequence[Signed], moves: npt.NDArray[np.int64], column: dict[int, int]
+) -> None:
+    """Marks, until nothing changes, every edge that is the only unknown one of some relator's loop."""
+    back = np.empty_like(moves)
+    for i in range(moves.shape[1]):
+        back[moves[:, i], i] = np.arange(len(moves))
+    changed = True
+    while changed:
+        changed = False
+        for word in relators:
+            here = np.arange(len(moves))
+            edges = np.empty((len(word), len(moves)), dtype=np.int64)
+            columns = np.array([column[abs(letter) - 1] for letter in reversed(word)])
+            for step, letter in enumerate(reversed(word)):
+                i = columns[step]
+                there = moves[here, i] if letter > 0 else back[here, i]
+                edges[step] = here if letter > 0 else there
+                here = there
+            unknown = ~done[edges, columns[:, None]]
+            for start in np.flatnonzero(unknown.sum(axis=0) == 1):
+                step = int(unknown[:, start].argmax())
+                if not done[edges[step, start], columns[step]]:
+                    done[edges[step, start], columns[step]] = changed = True
+
+
+def _inverse(word: Signed) -> Signed:
+    return tuple(-letter for letter in reversed(word))
+
+
+def _reduced(word: Sequence[int]) -> Signed:
+    """The word with neighbours that cancel taken out."""
+    stack: list[int] = []
+    for letter in word:
+        if stack and stack[-1] == -letter:
+            stack.pop()
+        else:
+            stack.append(letter)
+    return tuple(stack)
+
+
+def _cyclically_reduced(word: Signed) -> Signed:
+    word = _reduced(word)
+    while len(word) > 1 and word[0] == -word[-1]:
+        word = word[1:-1]
+    return word
