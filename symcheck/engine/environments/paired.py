@@ -52,6 +52,22 @@ class _Looked:
     unrepeatable: list[int]
     unseen: list[int]
 
+    @property
+    def representative(self) -> bool:
+        """Whether those looked at speak for the unseen: many, and rounding in every one of them."""
+        return len(self.rounding) >= _MOST_LOOKED_AT and not self.confirmed and not self.unrepeatable
+
+    def largest_violating_fraction(self, drawn: int, alpha: float) -> float:
+        """The largest fraction of pairs that may violate the claim at level alpha, where some suspects are unseen.
+
+        Violations are among the suspects. Their share of all pairs is at most p, and of them at most a fraction q
+        violates, as none of those picked at random did (half of those looked at were): each at level alpha / 2.
+        """
+        suspects = len(self.rounding) + len(self.unseen)
+        picked = len(self.rounding) // 2
+        share = largest_fraction(min(suspects, drawn), drawn, alpha / 2)
+        return share * largest_fraction(0, picked, alpha / 2)
+
 
 @dataclass(frozen=True)
 class _Examined:
@@ -326,6 +342,8 @@ class PairedEvidence:
             text += (
                 f"; {len(looked.rounding)} differ by no more than one unit in the last place of the state can do there"
             )
+        if looked.unseen and looked.representative:
+            text += f", the worst and as many picked at random; {len(looked.unseen)} more like them were not looked at"
         return f"{text}. Tolerance: {_ORIGIN[part]}."
 
     def _failed(
@@ -416,7 +434,7 @@ class PairedEvidence:
                 "some pairs gave another outcome when they were stepped again: the environment is random now and then. "
                 "Decide with --method distribution",
             )
-        if looked.unseen or self._not_asked(part):
+        if self._not_asked(part) or (looked.unseen and not looked.representative):
             return _undecided(
                 result, "too many pairs sit within one unit in the last place of a jump to be judged; sample elsewhere"
             )
@@ -433,6 +451,9 @@ class PairedEvidence:
         # Edges are sought and not drawn: they do not count here.
         drawn = len(self.drawn.cases) if self.screened is None else self.screened.checked
         value = largest_fraction(0, drawn, alpha)
+        if looked.unseen:
+            value = looked.largest_violating_fraction(drawn, alpha)
+            result = _with(result, violations=0)
         bound = {
             "kind": "violation_fraction",
             "value": value,
