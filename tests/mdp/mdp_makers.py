@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import gymnasium as gym
 import numpy as np
 
 from symcheck.mdp.tabular import TabularMDP
+
+TAXI = "Taxi-v4" if "Taxi-v4" in gym.registry else "Taxi-v3"  # version 4 came with Gymnasium 1.3
 
 # Few distinct numbers, so that coincidences happen; thirds and sevenths, so that sums round.
 CHANCES = np.array([1, 2, 3, 4, 7])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from mdp_makers import counted_by_brute_force, laws, planted_mdp, random_mdp
+from mdp_makers import TAXI, counted_by_brute_force, laws, planted_mdp, random_mdp
 from scipy import sparse
 
 import symcheck as sc
@@ -91,7 +91,7 @@ def test_the_grid_world_has_the_whole_dihedral_group(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1", "Taxi-v4"])
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1", TAXI])
 def test_the_default_toy_texts_have_no_symmetry(name: str, method: str) -> None:
     assert TabularMDP.from_gymnasium(name).automorphism_group(method=method).order == 1
 
@@ -107,7 +107,7 @@ def test_an_open_lake_is_symmetric_about_its_diagonal(method: str) -> None:
 
 def test_taxi_has_no_symmetry_once_its_interchangeable_actions_are_merged() -> None:
     """4e210 exchanges over all 500 states, as the raw group of the whole table has; episodes act in 400 of them."""
-    taxi = TabularMDP.from_gymnasium("Taxi-v4")
+    taxi = TabularMDP.from_gymnasium(TAXI)
     everywhere = TabularMDP(taxi.transitions, taxi.rewards, 0.99, terminations=taxi.terminations)
     found = everywhere.automorphism_group()
     assert (found.order, int(found.counted.sum())) == (1, 500)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mdp_makers import coarsest_by_brute_force, laws, planted_mdp, random_mdp
+from mdp_makers import TAXI, coarsest_by_brute_force, laws, planted_mdp, random_mdp
 from scipy import sparse
 
 from symcheck import mdp as finite
@@ -23,7 +23,7 @@ WORLDS = {
     "dry lake": lambda: TabularMDP.from_gymnasium("FrozenLake-v1", is_slippery=False),
     "cliff": lambda: TabularMDP.from_gymnasium("CliffWalking-v1"),
     "slippery cliff": lambda: TabularMDP.from_gymnasium("CliffWalkingSlippery-v1"),
-    "taxi": lambda: TabularMDP.from_gymnasium("Taxi-v4"),
+    "taxi": lambda: TabularMDP.from_gymnasium(TAXI),
     "chase": torus_chase,
 }
 

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from mdp_makers import laws, random_mdp
+from mdp_makers import TAXI, laws, random_mdp
 from scipy import sparse
 
 import symcheck as sc
@@ -105,7 +105,7 @@ def test_reachable_and_absorbing_states_are_told() -> None:
     assert repr(mdp) == "TabularMDP(4 states, 1 action, discount 0.9; 3 never acted in)"
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1", "Taxi-v4"])
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1", TAXI])
 def test_a_table_of_gymnasium_is_read_as_its_steps_go(name: str) -> None:
     env = gym.make(name).unwrapped
     mdp = TabularMDP.from_gymnasium(env)
@@ -124,7 +124,7 @@ def test_maps_know_where_their_cells_are_and_taxi_has_no_map() -> None:
     layout = TabularMDP.from_gymnasium("CliffWalking-v1").layout
     assert layout is not None
     assert layout[36].tolist() == [3, 0]
-    assert TabularMDP.from_gymnasium("Taxi-v4").layout is None
+    assert TabularMDP.from_gymnasium(TAXI).layout is None
 
 
 class _Table(gym.Env[np.int64, np.int64]):
