@@ -9,7 +9,7 @@ import numpy as np
 
 from symcheck.mdp.tabular import TabularMDP
 
-TAXI = "Taxi-v4" if "Taxi-v4" in gym.registry else "Taxi-v3"  # version 4 came with Gymnasium 1.3
+TAXI = "Taxi-v4" if "Taxi-v4" in gym.registry else "Taxi-v3"  # older releases of Gymnasium have version 3
 
 # Few distinct numbers, so that coincidences happen; thirds and sevenths, so that sums round.
 CHANCES = np.array([1, 2, 3, 4, 7])
