@@ -92,7 +92,14 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
     """
     started = time.monotonic()
     try:
-        report = verify_env(env_id, entry.symmetry(), samples=entry.samples or SAMPLES, seed=seed, emit=emit)
+        report = verify_env(
+            env_id,
+            entry.symmetry(),
+            samples=entry.samples or SAMPLES,
+            max_time=entry.max_time,
+            seed=seed,
+            emit=emit,
+        )
     except SymcheckError as error:
         problem = f"the run ended in an error: {error}"
         return Reproduction(entry, env_id, seed, "", seconds=time.monotonic() - started, problems=(problem,))

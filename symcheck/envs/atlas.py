@@ -16,7 +16,8 @@ One TOML file an entry, under `atlas_data/`: the fields of a SPEC file and, besi
 | `breaks` | what in the model or the code breaks it, one element a line |
 | `subgroup` | what does hold of a group that does not |
 | `needs` | the extra that its environments need |
-| `samples` | pairs per property for `atlas --check`, where the default would miss a rare region |
+| `samples` | pairs per property for `atlas --check`, where the default would miss a rare region or take minutes |
+| `max_time` | seconds per run of `atlas --check`, for environments that step slowly; what is then left is undecided |
 
 A symmetry that data cannot write (a turn of an angle) is a reference, `symmetry = "module:function"`. Adding an entry
 is adding a file.
@@ -39,7 +40,19 @@ from symcheck.symmetry.symmetry import Symmetry
 
 _FOLDER = Path(__file__).parent / "atlas_data"
 _REQUIRED = ("env", "claim", "verdict", "why")
-_OPTIONAL = ("kind", "fails", "sometimes", "size", "region", "breaks", "subgroup", "needs", "samples", "symmetry")
+_OPTIONAL = (
+    "kind",
+    "fails",
+    "sometimes",
+    "size",
+    "region",
+    "breaks",
+    "subgroup",
+    "needs",
+    "samples",
+    "max_time",
+    "symmetry",
+)
 KINDS = ("exact", "approximate", "partial", "apparent")
 _EXTRAS = {"mujoco": "mujoco", "box2d": "Box2D", "minigrid": "minigrid"}  # extra: module that it installs
 
@@ -64,6 +77,7 @@ class AtlasEntry:
         subgroup: what does hold of a group that does not; "" where nothing is known to.
         needs: the extra that its environments need; "" for none.
         samples: pairs per property for checking it again; None for the default.
+        max_time: seconds for one run of checking it again; None for no limit.
         reference: "module:function" where data cannot write the symmetry; else "".
     """
 
@@ -82,6 +96,7 @@ class AtlasEntry:
     subgroup: str = ""
     needs: str = ""
     samples: int | None = None
+    max_time: float | None = None
     reference: str = ""
 
     def symmetry(self) -> Symmetry:
@@ -223,6 +238,7 @@ def read_entry(path: Path) -> AtlasEntry:
         own.get("subgroup", ""),
         own.get("needs", ""),
         own.get("samples"),
+        own.get("max_time"),
         own.get("symmetry", ""),
     )
 
