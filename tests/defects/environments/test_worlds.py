@@ -59,10 +59,11 @@ def test_a_correct_world_passes(row: Row) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SLOW_SEEDS)
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in SOUND])
-def test_a_correct_world_is_accused_by_no_seed(row: Row, seed: int) -> None:
-    assert run(row, 1000, seed).verdict != "failed"
+def test_correct_worlds_are_accused_no_more_often_than_alpha_allows() -> None:
+    accused = [(row.name, seed) for row in SOUND for seed in SLOW_SEEDS if run(row, 1000, seed).verdict == "failed"]
+    # 116 runs at alpha = 0.002: 0.23 expected, more than 3 once in ten thousand times, one world twice once in 4,000.
+    assert len(accused) <= 3, accused
+    assert len({name for name, _ in accused}) == len(accused), accused
 
 
 @pytest.mark.slow
