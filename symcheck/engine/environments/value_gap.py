@@ -166,6 +166,8 @@ def paired_gap(evidence: PairedEvidence, failed: set[str], discount: float) -> V
         scale = _cost_of(evidence, epsilon, discount) / epsilon if 0 < epsilon < math.inf else math.inf
         if not math.isfinite(scale):
             epsilon, scale, distance = 1.0, span, _TOTAL_VARIATION
+    if not math.isfinite(epsilon_reward):  # NaN is paid on one side: no number bounds what that costs
+        return ValueGap(math.inf, math.inf, epsilon, distance, discount, 1 - evidence.bench.options.alpha, 0.0)
     lipschitz = None if distance == _TOTAL_VARIATION else scale
     value = value_gap_bound(epsilon_reward, epsilon, discount, value_span=scale, lipschitz=lipschitz)
     alpha = evidence.bench.options.alpha
