@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from symcheck.engine.results import Verdict
+from symcheck_reports.homomorphism_model import HomomorphismModel
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class DiscoveryModel:
         duration_s: wall time, seconds.
         command: the command line that repeats it; "" where none exists.
         interrupted: whether it was stopped.
+        orbits: of a table, what the group makes of its states; None elsewhere.
     """
 
     target: str
@@ -93,3 +95,4 @@ class DiscoveryModel:
     duration_s: float = 0.0
     command: str = ""
     interrupted: bool = False
+    orbits: HomomorphismModel | None = None

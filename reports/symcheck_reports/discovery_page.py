@@ -6,6 +6,7 @@ from symcheck_reports import discovery_words as words
 from symcheck_reports.basis_page import hinton
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel
 from symcheck_reports.formatting import count, one_line, plural, scientific, seconds
+from symcheck_reports.homomorphism_page import homomorphism_sections
 from symcheck_reports.templating import PageHead, Section, document, section
 
 SHOWN = 60  # candidates on a page; JSON has them all
@@ -29,13 +30,17 @@ def render_discovery(model: DiscoveryModel) -> str:
     """
     verdict = model.verdict if model.order > 1 or model.verdict == "undecided" else None
     head = PageHead("Discovery of symmetries", words.found_sentence(model), _lead(model), verdict, _facts(model))
-    sections = [_spec(model), _candidates(model), _narrowing(model), _rotations(model), _effects(model), _again(model)]
+    orbits = [] if model.orbits is None else homomorphism_sections(model.orbits)
+    before = [_spec(model), *orbits, _candidates(model)]
+    sections = [*before, _narrowing(model), _rotations(model), _effects(model), _again(model)]
     return document(head, [built for built in sections if built is not None])
 
 
 def _lead(model: DiscoveryModel) -> str:
     refused = sum(one.verdict in ("failed", "refused") for one in model.candidates)
     said = f"{plural(refused, 'candidate was', 'candidates were')} refused. " if refused else ""
+    if model.orbits is not None and model.orbits.order == count(model.order):
+        return "The table was searched completely: these are all symmetries of its states."
     return f"{said}The search is no proof that there is no other symmetry: it covers the maps listed below."
 
 

@@ -22,6 +22,7 @@ from symcheck.engine.events import Emit
 from symcheck.engine.results import Verdict
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
+from symcheck.mdp import pictures
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel, DiscoveryRotation
 
@@ -188,6 +189,7 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
         duration_s=result.duration_s,
         command=result.command,
         interrupted=result.interrupted,
+        orbits=None if result.orbits is None else pictures.model(result.orbits, target=result.target),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, Verdict, to_json_value
+from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.symmetry.symmetry import Symmetry
 
 Route = Literal["states", "rollouts", "table"]
@@ -100,6 +101,7 @@ class Discovery:
         interrupted: whether it was stopped.
         duration_s: wall time.
         command: the command line that repeats it.
+        orbits: of a table, the homomorphism onto the orbits of its states, for pages; None elsewhere.
     """
 
     target: str
@@ -122,6 +124,7 @@ class Discovery:
     interrupted: bool = False
     duration_s: float = 0.0
     command: str = ""
+    orbits: Homomorphism | None = None
 
     @property
     def found(self) -> bool:

@@ -135,6 +135,7 @@ def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discov
         fields=found.fields,
         verified=found.verified,
         remarks=tuple(found.remarks),
+        orbits=found.orbits,
     )
 
 

@@ -19,6 +19,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.groups.group import Group
+from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.mdp.tabular import TabularMDP
 from symcheck.symmetry.entries import AffineEntry
 from symcheck.symmetry.spec import parse_group, symmetry_from_mapping
@@ -41,6 +42,7 @@ class TableFindings:
         verified: the run that proves it.
         trials: the claim, generator by generator.
         remarks: what else to know.
+        orbits: the homomorphism onto the orbits, for the page; None where there is no symmetry.
     """
 
     summary: str
@@ -51,6 +53,7 @@ class TableFindings:
     verified: RunResult | None = None
     trials: list[Trial] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    orbits: Homomorphism | None = None
 
 
 def search_table(
@@ -77,6 +80,7 @@ def search_table(
     found = TableFindings(automorphisms.summary(), mdp.n_states, mdp.n_actions)
     if automorphisms.order == 1:
         return found
+    found.orbits = automorphisms.homomorphism()
     try:
         claim = with_uniform_actions(mdp, automorphisms.symmetry(f"{label} {automorphisms.name}"))
     except SpecError as error:
