@@ -1,13 +1,14 @@
 """Properties as first-class objects: what symcheck checks, one file each.
 
 Importing the package registers every property with `symcheck.engine.registry`: a new property is a new file here, and
-nothing else. Property files import nothing heavy; `strategies` needs Hypothesis and is imported by those who use it.
+nothing else. Property files import nothing heavy; `strategies` and `env_cases` need Hypothesis and are imported by
+those who use them.
 """
 
 from importlib import import_module
 from pkgutil import iter_modules
 
-_NOT_PROPERTIES = {"strategies"}
+_NOT_PROPERTIES = {"env_cases", "space_strategies", "strategies"}
 
 for _module in iter_modules(__path__):
     if _module.name not in _NOT_PROPERTIES:

@@ -1,0 +1,168 @@
+"""Single cases (s, a, g) of an environment for your own Hypothesis tests: drawn, checked, and shrunk by Hypothesis.
+
+`verify_env` answers with a verdict about a run. Here a test of yours asks about one case at a time, beside whatever
+else it knows:
+
+    claim = EnvCases("CartPole-v1", "cartpole/mirror")
+
+    @given(claim.cases())
+    def test_the_mirror_holds(case):
+        claim.check(case)
+        assert abs(case.situation.obs[0]) == abs(case.image.obs[0])
+
+States are those that a run would test; where a box of numbers is the set of states, they are drawn from it instead, so
+that a failing one shrinks to few and simple numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from symcheck.engine.environments.axioms import judge_one_relation
+from symcheck.engine.environments.choice import Chosen, choose
+from symcheck.engine.environments.evidence import CLAIMS
+from symcheck.engine.environments.paired import PairedEvidence
+from symcheck.engine.environments.pairs import Case, Part
+from symcheck.engine.environments.placement import Situation
+from symcheck.engine.events import ignore
+from symcheck.engine.options import EnvOptions
+from symcheck.errors import SymcheckError, suggestion
+from symcheck_properties import space_strategies
+
+if TYPE_CHECKING:
+    from symcheck.envs.targets import AnyEnv
+    from symcheck.symmetry.symmetry import Symmetry
+
+_SAMPLES = 500  # enough to measure what rounding does, and to gather a pool of states
+_PARTS: dict[str, Part] = {
+    "observation_equivariance": "observation",
+    "reward_invariance": "reward",
+    "transition_invariance": "transition",
+    "termination_invariance": "termination",
+}
+
+
+class EnvCases:
+    """The cases of one claim about one environment, and the properties that each must have.
+
+    The environment is built and its states are gathered when the first case is drawn.
+
+    Args:
+        make_env: builds the environment; its dynamics must repeat, and its state must be settable.
+        symmetry: the claim.
+        seed: seeds the gathering of states.
+
+    Example:
+        >>> import gymnasium
+        >>> from hypothesis import given, settings
+        >>> from symcheck.envs import atlas
+        >>> claim = EnvCases(lambda: gymnasium.make("CartPole-v1"), atlas.entry("cartpole/mirror").symmetry())
+        >>> @given(claim.cases())
+        ... @settings(max_examples=20, database=None, deadline=None)
+        ... def the_mirror_holds(case):
+        ...     claim.check(case)
+        >>> the_mirror_holds()
+
+    Source: the equations of van der Pol et al. (2020), section 3.1, one case at a time.
+    """
+
+    def __init__(self, make_env: Callable[[], AnyEnv], symmetry: Symmetry, *, seed: int = 0) -> None:
+        self._make = make_env
+        self._symmetry = symmetry
+        self._options = EnvOptions(samples=_SAMPLES, seed=seed)
+
+    @functools.cached_property
+    def _chosen(self) -> Chosen:
+        chosen = choose(self._make, self._symmetry, self._options, "environment", ignore, None)
+        if not isinstance(chosen.evidence, PairedEvidence):
+            raise SymcheckError(
+                f"single cases are compared where states can be set and steps repeat; here: {chosen.reason}.",
+                where="EnvCases",
+                remedy="Use symcheck.testing.assert_env_symmetric, which compares laws and tables too.",
+            )
+        return chosen
+
+    @property
+    def _evidence(self) -> PairedEvidence:
+        evidence: Any = self._chosen.evidence
+        return evidence  # type: ignore[no-any-return]
+
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """Names of the properties that a case can be asked about."""
+        pairs = self._chosen.bench.pairs
+        shown = pairs.placement.kind == "map" and pairs.placement.access.observe is not None
+        return ("group_axioms", *(name for name in _PARTS if shown or name != "observation_equivariance"))
+
+    def cases(self) -> st.SearchStrategy[Case]:
+        """Cases: a generator, a state and an action.
+
+        Returns:
+            A strategy; states shrink towards the first ones of an episode or, in a box, towards zero.
+
+        Raises:
+            SymcheckError: (when drawn from) the environment compares laws, not cases.
+        """
+        return st.deferred(lambda: self._cases())
+
+    def _cases(self) -> st.SearchStrategy[Case]:
+        pairs = self._chosen.bench.pairs
+        words = st.sampled_from(self._chosen.bench.words)
+        actions = space_strategies.values(pairs.bound.action_space)
+        return st.builds(pairs.case, words, self._situations(), actions)
+
+    def _situations(self) -> st.SearchStrategy[Situation]:
+        pool, placement = self._chosen.bench.pool.situations, self._chosen.bench.pairs.placement
+        if not placement.access.box:
+            return st.integers(0, len(pool) - 1).map(pool.__getitem__)
+        states = np.stack([np.asarray(one.state, dtype=np.float64) for one in pool])
+        axes = [st.floats(float(low), float(high)) for low, high in zip(states.min(0), states.max(0), strict=True)]
+        boxed = st.tuples(*axes).map(np.array).filter(lambda state: not placement.access.ended(state))
+        return boxed.filter(lambda state: placement.at(state, "box") is not None).map(self._at)
+
+    def _at(self, state: Any) -> Situation:
+        situation = self._chosen.bench.pairs.placement.at(state, "box")
+        return self._chosen.bench.pool.situations[0] if situation is None else situation
+
+    def check(self, case: Case, properties: Sequence[str] | None = None) -> None:
+        """Assert that a case has the properties.
+
+        Args:
+            case: drawn from `cases`.
+            properties: names, of `properties`; None for all.
+
+        Raises:
+            AssertionError: naming the property, the place, what was expected, what was measured and the tolerance.
+            SymcheckError: no such property.
+        """
+        for name in self.properties if properties is None else properties:
+            if name not in self.properties:
+                hint = suggestion(name, self.properties)
+                raise SymcheckError(f"expected a property of cases, got {name!r}.", where="properties", remedy=hint)
+            said = self._broken_axiom(case) if name == "group_axioms" else self._broken(name, case)
+            if said:
+                raise AssertionError(f"{name}: {said}")
+
+    def _broken_axiom(self, case: Case) -> str:
+        bench = self._chosen.bench
+        for relation in bench.pairs.bound.group.relators:
+            result = judge_one_relation("group_axioms", bench, tuple(relation), case.situation, case.action)
+            if result.verdict == "failed":
+                return result.detail or "a relation of the group does not hold"
+        return ""
+
+    def _broken(self, name: str, case: Case) -> str:
+        part = _PARTS[name]
+        if not self._evidence.violates(part, case, carefully=True):
+            return ""
+        example, _ = self._evidence.counterexample(part, case)
+        return (
+            f"{CLAIMS[part]} fails under {example.group_element} at s = {np.asarray(example.observation).tolist()}, "
+            f"a = {np.asarray(example.action).tolist()}: expected {np.asarray(example.expected).tolist()}, measured "
+            f"{np.asarray(example.actual).tolist()} ({example.where} is off by {example.residual:.3g})"
+        )
