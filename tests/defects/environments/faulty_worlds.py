@@ -392,7 +392,7 @@ REWARDS = [
         paid(lambda s, a, n, r: r * (1 + 1e-7 * (n[1] > 0)))), mirror(), REWARD),
     Row("not a number is paid on one side", lambda: Seen(
         paid(lambda s, a, n, r: math.nan if n[0] > 0.5 else r), lambda rng: rng.uniform(-0.9, 0.9, 2)), mirror(),
-        REWARD),
+        REWARD, fast=True),
 ]  # fmt: skip
 
 # --- laws: noise, slips, tables, starts -------------------------------------------------------------------------------
