@@ -50,7 +50,7 @@ class AutomorphismGroup:
     Example:
         >>> from symcheck.mdp.worlds import torus_chase
         >>> found = torus_chase().automorphism_group()
-        >>> found.group.name, found.order, int(found.orbits.max()) + 1, found.verdict
+        >>> found.group.name, found.order, len(found.orbits), found.verdict
         ('D4', 8, 10, 'proved')
     """
 
@@ -84,13 +84,24 @@ class AutomorphismGroup:
         copies = np.bincount(distinct[distinct >= 0])
         return math.prod(math.factorial(number) for number in copies.tolist())
 
+    @property
+    def generators(self) -> tuple[Element, ...]:
+        """The generators, as permutations of the states, in the order of `state_maps` and `action_maps`."""
+        return self.group.generators
+
     @cached_property
-    def orbits(self) -> Ints:
+    def orbit_map(self) -> Ints:
         """The orbit of each state, (S,), numbered by its lowest state."""
         return _orbits(self.state_maps)
 
     @cached_property
-    def pair_orbits(self) -> Ints:
+    def orbits(self) -> tuple[Ints, ...]:
+        """The states of each orbit, in the order of their lowest states; those that do not count among them."""
+        order = np.argsort(self.orbit_map, kind="stable")
+        return tuple(np.split(order, np.cumsum(np.bincount(self.orbit_map))[:-1]))
+
+    @cached_property
+    def pair_orbit_map(self) -> Ints:
         """The orbit of each pair, (S, A), numbered by its lowest pair. Interchangeable actions of a state are apart."""
         states, actions = self.mdp.n_states, self.mdp.n_actions
         images = self.state_maps[:, :, None] * actions + self.action_maps
@@ -112,9 +123,9 @@ class AutomorphismGroup:
             An exact homomorphism; its abstract MDP has one state an orbit. Coarser ones exist where states are
             equivalent without a symmetry (`minimal_homomorphism`).
         """
-        classes = np.where(self.mdp.available, self.pair_orbits, -1)
-        actions = ranked_in_blocks(self.orbits, classes)
-        return from_maps(self.mdp, self.orbits, actions, origin="orbits of all symmetries", group=self.group)
+        classes = np.where(self.mdp.available, self.pair_orbit_map, -1)
+        actions = ranked_in_blocks(self.orbit_map, classes)
+        return from_maps(self.mdp, self.orbit_map, actions, origin="orbits of all symmetries", group=self.group)
 
     def symmetry(self, name: str | None = None) -> Symmetry:
         """The group as a claim about an environment that shows state numbers, for `verify_env` and the wrappers.
@@ -177,7 +188,7 @@ class AutomorphismGroup:
         states = f"{int(self.counted.sum()):,} states that count (of {self.mdp.n_states:,})"
         if self.order == 1:
             return f"no symmetry but the identity: all {states} can be told apart"
-        orbits = len(np.unique(self.orbits[self.counted]))
+        orbits = len(np.unique(self.orbit_map[self.counted]))
         return f"{self.name}, order {self.order:,}: {orbits:,} orbits of {states}; every pair enumerated"
 
     def __repr__(self) -> str:

@@ -40,9 +40,9 @@ def test_a_planted_symmetry_is_found_with_its_state_dependent_actions(method: st
     mdp, state_map, action_map = planted_mdp(np.random.default_rng(seed), 9, 4, turn)
     found = mdp.automorphism_group(method=method)
     assert found.order % turn == 0
-    assert (found.orbits[state_map] == found.orbits).all()
-    images = found.pair_orbits[state_map[:, None], action_map]
-    assert (images == found.pair_orbits).all()
+    assert (found.orbit_map[state_map] == found.orbit_map).all()
+    images = found.pair_orbit_map[state_map[:, None], action_map]
+    assert (images == found.pair_orbit_map).all()
 
 
 @settings(max_examples=15, deadline=None)
@@ -85,7 +85,7 @@ def _spaces(mdp: TabularMDP) -> tuple[object, object]:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_grid_world_has_the_whole_dihedral_group(method: str) -> None:
     found = torus_chase().automorphism_group(method=method)
-    assert (found.name, found.order, int(found.orbits.max()) + 1) == ("D4", 8, 10)
+    assert (found.name, found.order, len(found.orbits)) == ("D4", 8, 10)
     assert found.verdict == "proved"
     assert found.preserves_initial
 
@@ -229,7 +229,7 @@ def test_interchangeable_actions_follow_the_ends_they_lead_to() -> None:
 def test_a_torus_without_a_goal_has_translations_too(method: str) -> None:
     found = _free_torus(7).automorphism_group(method=method)
     assert found.order == 7 * 7 * 8
-    assert int(found.orbits.max()) == 0
+    assert [len(orbit) for orbit in found.orbits] == [49]
 
 
 def _free_torus(size: int) -> TabularMDP:
