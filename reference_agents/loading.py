@@ -47,8 +47,10 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
     """
     record, position = _find(Path(folder), learning_rate, seed)
     state = torch.load(Path(folder) / str(record.runs[position].weights), weights_only=True)
-    module = empty_module(*trained(record))
+    task, network = trained(record)
+    module = empty_module(task, network)
     module.load_state_dict(state)
+    module.example_input = torch.zeros(1, *task.observation_shape)  # tells `verify-net` the shape; no buffer
     return module
 
 

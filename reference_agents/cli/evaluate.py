@@ -95,7 +95,7 @@ def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, gre
 def _policy(network: TrainedNetwork) -> Policy:
     @torch.no_grad()
     def policy(observations: Observations) -> torch.Tensor:
-        numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0])).unsqueeze(0)
+        numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0]).float()).unsqueeze(0)
         return numbers
 
     return policy

@@ -10,6 +10,7 @@ from reference_agents import verification
 from reference_agents.atari.environment import AtariGames
 from reference_agents.catalog import find_network, find_task
 from reference_agents.cli.app import app
+from reference_agents.loading import load_network
 from reference_agents.randomness import Purpose
 from reference_agents.settings import preset
 from reference_agents.trainer import Job, train
@@ -127,6 +128,30 @@ def test_training_from_the_command_line_leaves_a_run_that_reports(
     assert run["after"]["detail"].startswith("features proved")
     assert CliRunner().invoke(app, ["report", str(tmp_path)]).exit_code == 0
     assert (tmp_path / "report.html").exists()
+    assert load_network(tmp_path / f"{task}-extractor").example_input.shape == (1, 4, 80, 80)
+
+
+@pytest.mark.slow
+def test_a_trained_network_plays_whole_games_and_is_filmed(tmp_path: Path):
+    arguments = [
+        "train",
+        "pong",
+        "--network",
+        "cnn",
+        "--seeds",
+        "1",
+        "--steps",
+        "60",
+        "--out",
+        str(tmp_path),
+        "--quiet",
+    ]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    film = tmp_path / "game.gif"
+    evaluated = ["evaluate", str(tmp_path / "pong-cnn"), "--episodes", "1", "--video", str(film)]
+    result = CliRunner().invoke(app, evaluated)
+    assert result.exit_code == 0, result.output
+    assert film.read_bytes()[:4] == b"GIF8"
 
 
 @pytest.mark.parametrize(
