@@ -26,7 +26,7 @@ def found_sentence(model: DiscoveryModel) -> str:
     if model.interrupted:
         return f"{target}: interrupted before a symmetry was verified."
     if model.verdict == "undecided":
-        return f"{target}: no symmetry was verified, and some candidates are undecided."
+        return f"{target}: no symmetry was verified, and some candidates are undecided or untried."
     return f"{target}: no symmetry of the forms searched holds."
 
 

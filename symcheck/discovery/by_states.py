@@ -46,6 +46,7 @@ class Proposals:
         remarks: what else to know.
         sensitivities: the table that pruned the search.
         complete: whether no limit was reached.
+        interrupted: whether the search was stopped.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -57,6 +58,7 @@ class Proposals:
     remarks: list[str] = field(default_factory=list)
     sensitivities: Sensitivities | None = None
     complete: bool = True
+    interrupted: bool = False
 
 
 def identity_on(lab: Laboratory) -> Candidate:
@@ -99,6 +101,13 @@ class _Search:
         self.labels = {self._moving(one.state): one.label for one in self.mirrors}
 
     def run(self) -> Proposals:
+        try:
+            self._search()
+        except KeyboardInterrupt:
+            self.found.complete, self.found.interrupted = False, True
+        return self.found
+
+    def _search(self) -> None:
         self._remark_identical_actions()
         for centre in centres(self.lab):
             if not self.lab.in_time(_SEARCHING):
@@ -112,7 +121,6 @@ class _Search:
                 "maps of the state were searched, not of the observation by itself: where they are known, write them "
                 "down and check them with verify-env"
             )
-        return self.found
 
     def _about(self, centre: Centre) -> None:
         try:

@@ -105,18 +105,25 @@ class Judgement:
     interrupted: bool = False
 
 
-def decide(candidates: Sequence[Candidate], identity: Candidate, court: Court) -> Judgement:
+def decide(
+    candidates: Sequence[Candidate], identity: Candidate, court: Court, *, interrupted: bool = False
+) -> Judgement:
     """Verify candidates until each is accepted, refused or follows from others.
 
     Args:
         candidates: what the screen let pass, the identity not among them.
         identity: the identity on the same spaces.
         court: how to verify.
+        interrupted: whether the search was stopped: then nothing is verified any more.
 
     Returns:
         The judgement. After Ctrl-C, what was decided until then.
     """
     bench = _Bench(identity, court)
+    if interrupted:
+        bench.judgement.interrupted = True
+        bench.leave(candidates, "interrupted before it was verified")
+        return bench.judgement
     if bench.hear_together(candidates):
         return bench.judgement
     ordered = sorted(candidates, key=lambda one: (not one.reward_agrees, one.residual > 1e-6, one.cost))
@@ -206,7 +213,9 @@ class _Bench:
             few = None if candidate.reward_agrees else _COUNTEREXAMPLE_SAMPLES
             result = self.court.verify(self._name(group), group, samples=few)
         except RepresentationError as error:
-            self._refuse(candidate, f"its observation map does not obey the relation of {group.name}: {error.problem}")
+            why = f"the states met do not settle what observations do: {error.problem}"
+            self._note(candidate, "undecided", why)
+            self.judgement.complete = False
             return
         except SymcheckError as error:
             self._refuse(candidate, error.problem)

@@ -136,7 +136,11 @@ class Discovery:
         """Of the group found; failed where every candidate was refused, undecided where some were not decided."""
         if self.verified is not None and self.found:
             return self.verified.verdict
-        open_ended = self.interrupted or any(trial.verdict in ("undecided", "untried") for trial in self.trials)
+        open_ended = (
+            self.interrupted
+            or not self.complete
+            or any(trial.verdict in ("undecided", "untried") for trial in self.trials)
+        )
         return "undecided" if open_ended else "failed"
 
     def to_dict(self) -> dict[str, Any]:

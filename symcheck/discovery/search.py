@@ -70,12 +70,15 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     where = Spaces(lab.observation_space, lab.action_space, has_state=not (by_rollouts or lab.shows_state))
     proposals = black_box.propose(lab) if by_rollouts else by_states.propose(lab)
     # One share of the budget for every candidate that was compared with the environment, and one for the whole group.
-    generators = [] if by_rollouts else find_generators(lab)
+    try:
+        generators = [] if by_rollouts or proposals.interrupted else find_generators(lab)
+    except KeyboardInterrupt:
+        generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
     level = options.alpha / (tried + 1) if tried else options.alpha
     samples = options.samples_for(lab.dim)
     court = Court(target.single, target.label, where, samples, level, options.seed, lambda: lab.left(), emit)
-    judged = decide(proposals.candidates, identity_on(lab), court)
+    judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
     found = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
     return replace(found, tried=tried, rotations=_rotations(lab, court, generators, interrupted=judged.interrupted))
 

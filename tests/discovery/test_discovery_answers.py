@@ -149,7 +149,7 @@ def test_the_same_seed_gives_the_same_search():
 def test_a_short_time_budget_leaves_candidates_untried_instead_of_claiming_them():
     found = search("Acrobot-v1", samples=10_000, max_time=0.02)
     assert not found.found
-    assert not found.complete or found.verdict == "undecided"
+    assert found.verdict == "undecided"
 
 
 def test_an_interrupt_gives_what_was_found_until_then(monkeypatch):
@@ -169,6 +169,19 @@ def test_an_interrupt_gives_what_was_found_until_then(monkeypatch):
     assert found.interrupted
     assert found.group["order"] == 2  # the reflection that was verified first
     assert any(trial.verdict == "untried" for trial in found.trials)
+
+
+def test_an_interrupt_of_the_search_itself_claims_nothing(monkeypatch):
+    from symcheck.discovery import by_states
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(by_states, "screen", interrupted)
+    found = search(worlds.Plane, fresh=True)
+    assert found.interrupted
+    assert not found.found
+    assert found.verdict == "undecided"
 
 
 def test_a_failed_whole_never_outlives_its_verification(monkeypatch):
