@@ -25,7 +25,7 @@ def test_every_example_is_a_symmetry(name):
 
 
 def test_there_is_an_example_of_each_form():
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
 
 
 def test_two_legs_swap():
