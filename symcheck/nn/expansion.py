@@ -240,20 +240,35 @@ class EntryExpansion(LinearExpansion):
         return np.ascontiguousarray(matrices.reshape(self.rank, -1))
 
 
+class SingleExpansion(RowExpansion):
+    """One product of coefficients and basis rows, where there is a single input channel and nothing to reorder."""
+
+    def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
+        """The weight; component-major and channel-major inputs are the same."""
+        if factors is None:
+            return super().expand(coefficients, gather, factors)
+        return coefficients.view(self.channels_out, self.rank).mm(factors).view(self.plain_shape).t()
+
+    def _rows(self, matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.ascontiguousarray(matrices.reshape(self.rank, -1))
+
+
 def linear_expansion(basis: IntertwinerBasis, channels_out: int, channels_in: int) -> LinearExpansion:
     """The faster way to gather a linear weight of this size."""
-    small = basis.size * channels_out * channels_in <= ENTRY_LIMIT
-    kind = EntryExpansion if small and isinstance(basis, OrbitBasis) else RowExpansion
-    return kind(basis, channels_out, channels_in)
+    if isinstance(basis, OrbitBasis):
+        small = basis.size * channels_out * channels_in <= ENTRY_LIMIT
+        return (EntryExpansion if small else RowExpansion)(basis, channels_out, channels_in)
+    return (SingleExpansion if channels_in == 1 else RowExpansion)(basis, channels_out, channels_in)
 
 
 def taken(coefficients: Tensor, index: Tensor) -> Tensor:
     """The entries of the flattened coefficients at `index`, in its shape.
 
-    On a parameter in the host's memory that is one operation; `torch.func` has no rule for it, and on other devices
-    its gradient is not deterministic.
+    Few entries of a parameter in the host's memory are taken in one operation, whose gradient is slower for many;
+    `torch.func` has no rule for it, and on other devices its gradient is not deterministic.
     """
-    if type(coefficients) is nn.Parameter and coefficients.is_cpu and not torch.compiler.is_compiling():
+    few = index.numel() <= ENTRY_LIMIT
+    if few and type(coefficients) is nn.Parameter and coefficients.is_cpu and not torch.compiler.is_compiling():
         return torch.take(coefficients, index)
     return coefficients.view(-1).index_select(0, index.view(-1)).view(index.shape)
 
@@ -270,7 +285,7 @@ class FilterExpansion(Expansion):
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
         """The filters on channel-major planes."""
         if gather is not None:
-            weight = coefficients.view(-1).index_select(0, gather).view(self.used_shape)
+            weight = taken(coefficients, gather)
             return weight if factors is None else weight * factors
         if factors is None:
             return coefficients.new_zeros(self.used_shape)
@@ -285,7 +300,7 @@ class FilterExpansion(Expansion):
     def _index(self, orbits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         channel = np.arange(self.channels_out)[:, None] * self.channels_in + np.arange(self.channels_in)
         block = orbits.reshape(self.basis.shape[0], 1, -1)
-        return (channel[:, None, :, None] * self.rank + block).ravel()
+        return np.asarray((channel[:, None, :, None] * self.rank + block).reshape(self.used_shape))
 
     def _signs(self, signs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         shape = (self.channels_out, self.basis.shape[0], self.channels_in, *self.basis.shape[1:])

@@ -14,7 +14,14 @@ from symcheck import groups
 from symcheck import representations as reps
 from symcheck.intertwiners.build import intertwiner_basis
 from symcheck.nn import BasisConv2d, BasisLinear
-from symcheck.nn.expansion import ENTRY_LIMIT, EntryExpansion, LinearExpansion, RowExpansion, linear_expansion
+from symcheck.nn.expansion import (
+    ENTRY_LIMIT,
+    EntryExpansion,
+    LinearExpansion,
+    RowExpansion,
+    SingleExpansion,
+    linear_expansion,
+)
 from symcheck.representations.representation import Representation
 
 C2, C3, C4, D4 = (groups.named(n) for n in ("C2", "C3", "C4", "D4"))
@@ -53,13 +60,24 @@ def test_gathering_entries_and_gathering_rows_make_the_same_weight(
     torch.testing.assert_close(by_entry, by_row)
 
 
+@pytest.mark.parametrize("rho_out", [reps.regular(C3), reps.trivial(C3)], ids=["rank 2", "rank 0"])
+def test_a_single_input_channel_of_a_dense_basis_makes_the_same_weight(rho_out: Representation) -> None:
+    basis = intertwiner_basis(reps.rotation(C3), rho_out)
+    ways = [kind(basis, 5, 1) for kind in (SingleExpansion, RowExpansion)]
+    coefficients = nn.Parameter(torch.randn(ways[0].stored_shape))
+    single, rows = (expanded(way, coefficients) for way in ways)
+    torch.testing.assert_close(single, rows)
+    torch.testing.assert_close(single, ways[0].plain(coefficients))
+
+
 def test_small_weights_are_gathered_by_entry_and_large_ones_by_row() -> None:
     basis = intertwiner_basis(reps.regular(C2), reps.regular(C2))
     channels = math.isqrt(ENTRY_LIMIT // basis.size)
     assert isinstance(linear_expansion(basis, channels, channels), EntryExpansion)
     assert isinstance(linear_expansion(basis, channels + 1, channels), RowExpansion)
     rotation = intertwiner_basis(reps.rotation(C3), reps.rotation(C3))
-    assert isinstance(linear_expansion(rotation, 1, 1), RowExpansion)
+    assert type(linear_expansion(rotation, 1, 2)) is RowExpansion
+    assert type(linear_expansion(rotation, 2, 1)) is SingleExpansion
 
 
 @pytest.mark.parametrize(
