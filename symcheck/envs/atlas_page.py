@@ -5,6 +5,7 @@ The page is written by `symcheck atlas --write docs/atlas.md`; nothing in it is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from symcheck.envs.atlas import AtlasEntry
@@ -21,15 +22,16 @@ _HEAD = """# The symmetry atlas
 Which symmetries the environments that people train on have, which they have nearly, and which they only seem to have.
 Every line was verified on the environment itself, with three seeds; `symcheck atlas --check` does it again, and
 `symcheck verify-env ID` checks what is claimed for one. Claimed is what holds exactly; everything else is recorded with
-what breaks it.
+what breaks it. Violations are the largest seen, in the unit of what is violated: a reward, a coordinate of the next
+state, a total variation.
 
 This page is written from the files in `symcheck/envs/atlas_data` by `symcheck atlas --write docs/atlas.md`.
 """
 _KINDS = {
-    "exact": "holds",
-    "approximate": "holds nearly",
-    "partial": "holds in part",
-    "apparent": "only seems to hold",
+    "exact": "yes",
+    "approximate": "nearly",
+    "partial": "in part",
+    "apparent": "no",
 }
 
 
@@ -44,13 +46,13 @@ def render_page(entries: Iterable[AtlasEntry]) -> str:
 
     Example:
         >>> from symcheck.envs import atlas
-        >>> print(render_page([atlas.entry("pendulum/mirror")]).splitlines()[11])
-        | [`pendulum/mirror`](#pendulum-mirror) | Pendulum-v1 | C2 | holds | passed | yes |
+        >>> print(render_page([atlas.entry("pendulum/mirror")]).splitlines()[12])
+        | [`pendulum/mirror`](#pendulum-mirror) | Pendulum-v1 | C2 | yes | | yes |
     """
     listed = sorted(entries, key=lambda entry: entry.name)
     families = [(title, [entry for entry in listed if family_of(entry) == title]) for title, _ in _FAMILIES]
     table = [
-        "| symmetry | environment | group | | verdict | claimed |",
+        "| symmetry | environment | group | holds | violated by | claimed |",
         "|---|---|---|---|---|---|",
         *(_row(entry) for _, members in families for entry in members),
     ]
@@ -83,10 +85,10 @@ def _row(entry: AtlasEntry) -> str:
         ", ".join(entry.environments),
         short_group(entry.group),
         _KINDS[entry.kind],
-        entry.verdict,
+        f"{max(entry.size.values()):.0e}" if entry.size else "",
         "yes" if entry.claim else "",
     )
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    return re.sub(r"\| +(?=\|)", "| ", f"| {' | '.join(cells)} |")
 
 
 def short_group(name: str) -> str:
