@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -110,3 +111,20 @@ def _available(seen: Ints, following: Ints, ended: Any, unseen: str) -> tuple[An
     available = seen > 0
     available[idle, 0] = True
     return available, idle
+
+
+def largest_deviation(mdp: TabularMDP, alpha: float) -> float:
+    """See `TabularMDP.sampling_tolerance`."""
+    if mdp.counts is None:
+        raise SpecError(
+            "expected an MDP counted from samples: this one's probabilities are exact.",
+            where="sampling_tolerance",
+            remedy="Build it with TabularMDP.from_samples.",
+        )
+    if not 0.0 < alpha < 1.0:
+        raise SpecError(f"expected a number in (0, 1), got {alpha!r}.", where="alpha")
+    seen = mdp.counts[mdp.counts > 0]
+    outcomes = mdp.n_states + 1
+    sets = outcomes * math.log(2.0) + math.log1p(-(2.0 ** (1 - outcomes)))  # ln(2^k - 2)
+    deviation = math.sqrt((sets + math.log(len(seen) / alpha)) / (2.0 * int(seen.min())))
+    return min(1.0, 2.0 * deviation)

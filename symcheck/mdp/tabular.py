@@ -223,6 +223,34 @@ class TabularMDP:
             cls, *arrays_, discount=discount, sizes=(n_states, n_actions), initial=initial, unseen=unseen
         )
 
+    def sampling_tolerance(self, *, alpha: float = 0.01) -> float:
+        """How far apart sampling alone can leave the probabilities of two pairs with the same law.
+
+        With probability 1 - alpha every relative frequency of every set of next states is within half of this of the
+        truth, for all pairs seen at once: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2 n)), with k = S + 1 outcomes
+        (the end is one) and n the samples of the rarest pair. It is the `tolerance` under which
+        `minimal_homomorphism` keeps the blocks of the truth together; rewards must agree within it too.
+
+        Args:
+            alpha: in (0, 1).
+
+        Returns:
+            A difference of probabilities in (0, 1]; 1 where there are too few samples to say anything.
+
+        Raises:
+            SpecError: the MDP was not counted from samples, or alpha is out of range.
+
+        Example:
+            >>> coin = TabularMDP.from_samples([0] * 9999, [0] * 9999, [0] * 9999, [0] * 9999, discount=0.9)
+            >>> round(coin.sampling_tolerance(), 3)
+            0.033
+
+        Source: derived: Hoeffding's inequality for each of the 2^k - 2 sets of outcomes of each pair, added up.
+        """
+        from symcheck.mdp.sampled import largest_deviation
+
+        return largest_deviation(self, alpha)
+
     @cached_property
     def absorbing(self) -> Bools:
         """States that every action leaves as they are, for nothing: ends in another notation. Shape (S,)."""
