@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.envs.state_access import atari, box2d, classic_control, functional, minigrid, mujoco, toy_text, vector
+from symcheck.envs.state_access import (
+    atari,
+    box2d,
+    car_racing,
+    classic_control,
+    functional,
+    minigrid,
+    mujoco,
+    toy_text,
+    vector,
+)
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import OptionError
 
@@ -32,6 +42,7 @@ _FAMILIES: tuple[Callable[[Any], StateAccess | None], ...] = (
     toy_text.built_in,
     mujoco.built_in,
     box2d.built_in,
+    car_racing.built_in,
     minigrid.built_in,
     atari.built_in,
     functional.built_in,
