@@ -46,9 +46,11 @@ class FinishedEpisodes:
     Args:
         runs: how many.
         environments: of each run.
+        begun: whether the first episodes are under way already; they are not counted.
     """
 
-    def __init__(self, runs: int, environments: int) -> None:
+    def __init__(self, runs: int, environments: int, *, begun: bool = False) -> None:
+        self._partial = np.full((runs, environments), begun)
         self._running = np.zeros((runs, environments))
         self._sum, self._count, self._last = np.zeros(runs), np.zeros(runs), np.full(runs, np.nan)
 
@@ -56,9 +58,11 @@ class FinishedEpisodes:
         """Count one step of every environment; both of shape (runs, environments)."""
         self._running += reward
         if ended.any():
-            self._sum += np.where(ended, self._running, 0.0).sum(1)
-            self._count += ended.sum(1)
+            whole = ended & ~self._partial
+            self._sum += np.where(whole, self._running, 0.0).sum(1)
+            self._count += whole.sum(1)
             self._running[ended] = 0.0
+            self._partial &= ~ended
 
     def take(self) -> npt.NDArray[np.float64]:
         """Mean return since the last call, shape (runs,); as before where nothing ended, NaN until something has."""
@@ -69,12 +73,14 @@ class FinishedEpisodes:
     def state(self) -> dict[str, Any]:
         """Everything that later means depend on."""
         parts = {"running": self._running, "sum": self._sum, "count": self._count, "last": self._last}
+        parts["partial"] = self._partial
         return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same runs."""
         names = ("running", "sum", "count", "last")
         self._running, self._sum, self._count, self._last = (state[name].numpy() for name in names)
+        self._partial = state["partial"].numpy()
 
 
 class Collector:
@@ -102,7 +108,9 @@ class Collector:
         self._device = device
         self._streams = UniformStreams(seeds, Purpose.ACTIONS, policy.noise_shape(settings.environments))
         self._observation = _decorrelate(environment, seeds, settings)
-        self._finished = FinishedEpisodes(len(seeds), settings.environments)
+        # Whole games of Pong are hundreds of steps long: one cut short by decorrelation would look like a better one.
+        begun = settings.decorrelation_steps > 0 and hasattr(environment, "restart")
+        self._finished = FinishedEpisodes(len(seeds), settings.environments, begun=begun)
 
     def state(self) -> dict[str, Any]:
         """Everything that later steps depend on.

@@ -100,6 +100,14 @@ def test_the_returns_of_training_episodes_are_those_that_ended_since_the_last_lo
     assert finished.take().tolist() == [(2.0 + 4.0) / 2, 10.0]
 
 
+def test_an_episode_that_was_under_way_when_training_began_is_not_counted() -> None:
+    finished = FinishedEpisodes(runs=1, environments=2, begun=True)
+    finished.add(np.array([[1.0, 7.0]], np.float32), np.array([[True, False]]))
+    assert np.isnan(finished.take()).all()
+    finished.add(np.array([[3.0, 7.0]], np.float32), np.array([[True, True]]))
+    assert finished.take().tolist() == [3.0]
+
+
 @pytest.mark.parametrize("task", ["cartpole", "gridworld"])
 def test_the_preset_of_the_papers_code_trains(task: str) -> None:
     settings = preset(task, "paper-code").with_changes(**SHORT)
