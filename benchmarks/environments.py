@@ -2,9 +2,11 @@
 
     python benchmarks/environments.py speed
     python benchmarks/environments.py alarms --runs 200
+    python benchmarks/environments.py power --runs 20
 
 `speed` prints checks a second beside the rate of two bare steps with the state set before each; `alarms` runs sound
-environments under many seeds and prints the share of runs with a failed property, with its 95% lower bound.
+environments under many seeds and prints the share of runs with a failed property, with its 95% lower bound; `power`
+does the same with planted faults.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.statistics import largest_fraction
 from symcheck.envs import atlas
 from symcheck.envs.state_access import find_state_access
-from symcheck.envs.targets import resolve_environment
+from symcheck.envs.targets import AnyEnv, resolve_environment
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -80,7 +82,7 @@ def flip() -> Symmetry:
     return Symmetry("flip", catalog.cyclic(2), [[-1, -1]], [[1, 0]])
 
 
-SUBJECTS: dict[str, tuple[Callable[[], gym.Env[Any, Any]], Callable[[], Symmetry]]] = {
+SUBJECTS: dict[str, tuple[Callable[[], AnyEnv], Callable[[], Symmetry]]] = {
     entry.name: (resolve_environment(entry.environments[0]).make, entry.symmetry)
     for entry in atlas.entries()
     if entry.claim
@@ -99,7 +101,7 @@ ACCUSED = [
 ]
 
 
-def bare_rate(make: Callable[[], gym.Env[Any, Any]]) -> float:
+def bare_rate(make: Callable[[], AnyEnv]) -> float:
     """Pairs a second of nothing but set, step, set, step."""
     env = make()
     env.reset(seed=0)
@@ -150,16 +152,83 @@ def _print_alarms(name: str, runs: int, accused: int) -> None:
     print(f"{name:40}{runs:6}{accused:9}{lower:17.4f}", flush=True)
 
 
+class Faulty(SettableNoisy):
+    """The noisy point with a fault of a given kind and size."""
+
+    def __init__(self, fault: str, size: float) -> None:
+        self._fault, self._size = fault, size
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Start near the centre, or beside it."""
+        super().reset(seed=seed)
+        if self._fault == "start":
+            self.s = self.s + 0.1 * self._size  # in units of its standard deviation
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Push, with noise that is not symmetric."""
+        noise = self.np_random.normal() * (0.0 if self._fault == "rare" else 1.0)
+        if self._fault == "mean":
+            noise += self._size
+        if self._fault == "spread" and action:
+            noise *= 1 + self._size
+        v = 0.9 * self.s[1] + (0.5 if action else -0.5) + noise
+        if self._fault == "rare" and 0 < self.s[0] < 0.6 * self._size:  # rollouts spread over about 0.6
+            v += 1e-3
+        self.s = np.array([self.s[0] + 0.1 * v, v])
+        return self.s.copy(), 1.0, bool(abs(self.s[0]) > 3), False, {}
+
+
+class WindyCart(gym.Wrapper[Any, Any, Any, Any]):
+    """A cart-pole without state access, on which a share of the motor's force blows."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(gym.make("CartPole-v1"))
+        self._share = share
+
+    def step(self, action: Any) -> Any:
+        """Push, with wind."""
+        base: Any = self.env.unwrapped
+        base.force_mag = 10.0 * (1 + (self._share if action == 1 else -self._share))
+        return self.env.step(action)
+
+
+POWER: list[tuple[str, str, float, str, int]] = [
+    *(("noise N(0.05, 1) for N(0, 1)", "mean", 0.05, "distribution", n) for n in (1000, 2000, 5000, 10_000)),
+    *(("noise 15% wider for one action", "spread", 0.15, "distribution", n) for n in (1000, 2000)),
+    *(("start off by 0.15 standard deviations", "start", 0.15, "distribution", n) for n in (4000, 10_000)),
+    *(("0.1% of the states, 1e-3", "rare", 0.001, "paired", n) for n in (1000, 5000, 20_000)),
+    *(("wind of 1% of the push, black box", "wind", 0.01, "trajectory", n) for n in (300, 600)),
+    *(("wind of 0.3% of the push, black box", "wind", 0.003, "trajectory", n) for n in (300, 600, 2000)),
+]
+
+
+def power(runs: int) -> None:
+    """Print in how many runs planted faults are found, by method and number of samples."""
+    print(f"{'fault':40}{'method':>14}{'samples':>9}{'found':>9}")
+    for name, kind, size, method, samples in POWER:
+        make = (lambda s=size: WindyCart(s)) if kind == "wind" else (lambda k=kind, s=size: Faulty(k, s))
+        claim = atlas.entry("cartpole/mirror").symmetry() if kind == "wind" else flip()
+        found = 0
+        for seed in range(runs):
+            given: Any = "auto" if method == "paired" else method
+            options = EnvOptions(samples=samples, seed=seed, method=given)
+            found += run_env(make, claim, options=options, target=name, command="").verdict == "failed"
+        print(f"{name:40}{method:>14}{samples:9}{found:6}/{runs}", flush=True)
+
+
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["speed", "alarms"])
+    parser.add_argument("what", choices=["speed", "alarms", "power"])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--subjects", nargs="+", default=ACCUSED, help="names of subjects, of: " + ", ".join(SUBJECTS))
     parser.add_argument("--samples", type=int, default=2000)
     arguments = parser.parse_args()
     if arguments.what == "speed":
         speed()
+    elif arguments.what == "power":
+        power(arguments.runs)
     else:
         alarms(arguments.runs, arguments.samples, arguments.subjects)
 
