@@ -146,13 +146,13 @@ class _Refinement:
 
     def _staying(self, owner: Ints, shared: Hashes, size: Ints) -> Bools:
         """Which groups keep their block's name: those like its untouched part, or the largest where all are touched."""
-        touched = np.zeros(self._count, dtype=np.int64)
-        np.add.at(touched, owner, size)
-        whole = touched[owner] == self._size[owner]
+        begins = np.concatenate([[True], owner[1:] != owner[:-1]])  # groups come sorted by their block
+        touched = np.add.reduceat(size, np.flatnonzero(begins))[np.cumsum(begins) - 1]
+        whole = touched == self._size[owner]
         like_the_rest = ~whole & (shared == self._shared[owner])
         by_size = np.lexsort((-size, owner))
         largest = np.zeros(len(owner), dtype=np.bool_)
-        largest[by_size[np.concatenate([[True], owner[by_size][1:] != owner[by_size][:-1]])]] = True
+        largest[by_size[begins]] = True  # sorted by block again, the largest group of each first
         stays: Bools = like_the_rest | (whole & largest)
         return stays
 
