@@ -203,10 +203,12 @@ POWER: list[tuple[str, str, float, str, int]] = [
 ]
 
 
-def power(runs: int) -> None:
+def power(runs: int, kinds: list[str]) -> None:
     """Print in how many runs planted faults are found, by method and number of samples."""
     print(f"{'fault':40}{'method':>14}{'samples':>9}{'found':>9}")
     for name, kind, size, method, samples in POWER:
+        if kind not in kinds:
+            continue
         make = (lambda s=size: WindyCart(s)) if kind == "wind" else (lambda k=kind, s=size: Faulty(k, s))
         claim = atlas.entry("cartpole/mirror").symmetry() if kind == "wind" else flip()
         found = 0
@@ -223,12 +225,14 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "alarms", "power"])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--subjects", nargs="+", default=ACCUSED, help="names of subjects, of: " + ", ".join(SUBJECTS))
+    kinds = list(dict.fromkeys(fault[1] for fault in POWER))
+    parser.add_argument("--kinds", nargs="+", default=kinds, choices=kinds, help="of planted faults, for power")
     parser.add_argument("--samples", type=int, default=2000)
     arguments = parser.parse_args()
     if arguments.what == "speed":
         speed()
     elif arguments.what == "power":
-        power(arguments.runs)
+        power(arguments.runs, arguments.kinds)
     else:
         alarms(arguments.runs, arguments.samples, arguments.subjects)
 
