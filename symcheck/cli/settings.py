@@ -25,6 +25,7 @@ from typing import Any
 from symcheck.errors import OptionError, suggestion
 
 SHARED = ("samples", "max-time", "alpha", "seed", "baseline", "fail-on", "html", "json", "junit", "markdown", "quiet")
+_DISCOVER = ("samples", "max_time", "alpha", "seed", "quiet")  # report files of a check are not overwritten by a search
 ENV_ONLY = ("symmetry", "env-kwargs", "method", "accept-gap", "discount")
 NET_ONLY = (
     "symmetry",
@@ -116,7 +117,7 @@ def check_names(given: Iterable[str], known: tuple[str, ...], where: str) -> Non
 
 
 def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The settings as defaults of the two commands, by parameter name.
+    """The settings as defaults of the commands that check, by parameter name; `discover` takes those that it has.
 
     Example:
         >>> command_defaults(Settings(None, {"samples": 5, "json": "r.json"}, ()))["verify-env"]
@@ -124,4 +125,5 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
     """
     renamed = {"json": "json_path"}
     values = {renamed.get(name, name.replace("-", "_")): value for name, value in settings.shared.items()}
-    return {"verify-env": values, "verify-net": dict(values)}
+    searching = {name: values[name] for name in _DISCOVER if name in values}
+    return {"verify-env": values, "verify-net": dict(values), "discover": searching}
