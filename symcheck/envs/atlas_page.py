@@ -22,8 +22,8 @@ _HEAD = """# The symmetry atlas
 Which symmetries the environments that people train on have, which they have nearly, and which they only seem to have.
 Every line was verified on the environment itself, with three seeds; `symcheck atlas --check` does it again, and
 `symcheck verify-env ID` checks what is claimed for one. Claimed is what holds exactly; everything else is recorded with
-what breaks it. Violations are the largest seen, in the unit of what is violated: a reward, a coordinate of the next
-state, a total variation.
+what breaks it. Sizes are the largest violations seen, in the unit of what is violated: a reward, a coordinate of the
+next state, a total variation.
 
 This page is written from the files in `symcheck/envs/atlas_data` by `symcheck atlas --write docs/atlas.md`.
 """
@@ -52,7 +52,7 @@ def render_page(entries: Iterable[AtlasEntry]) -> str:
     listed = sorted(entries, key=lambda entry: entry.name)
     families = [(title, [entry for entry in listed if family_of(entry) == title]) for title, _ in _FAMILIES]
     table = [
-        "| symmetry | environment | group | holds | violated by | claimed |",
+        "| symmetry | environment | group | holds | size | claim |",
         "|---|---|---|---|---|---|",
         *(_row(entry) for _, members in families for entry in members),
     ]
