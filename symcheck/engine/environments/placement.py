@@ -69,6 +69,8 @@ class Placement:
         known = self._access is not None and self._access.get is not None
         self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
         self.exact_state = self._double or (self.kind == "map" and known and bound.is_data("state"))
+        if not stepper.batched and (self.kind is None or (self.kind == "map" and not self.exact_state)):
+            stepper.keeps_states = False  # next states that are never compared are not read either
 
     @property
     def access(self) -> StateAccess:

@@ -103,6 +103,7 @@ class Stepper:
     """
 
     batched = False  # whether many cases are stepped together
+    keeps_states = True  # whether the internal state is read after each step
 
     def __init__(self, env: gym.Env[Any, Any], access: StateAccess | None, label: str, *, seed: int) -> None:
         self.env = env
@@ -213,7 +214,8 @@ class Stepper:
             raise self._refused_action(action, error) from error
         obs, reward, terminated, truncated, _ = self._five(returned)
         flat = self._flat(obs)
-        return Step(copied(obs), flat, _number(reward, self.label), bool(terminated), bool(truncated), self.read())
+        state = self.read() if self.keeps_states else None
+        return Step(copied(obs), flat, _number(reward, self.label), bool(terminated), bool(truncated), state)
 
     def _flat(self, obs: Any, source: str = "step()") -> Vector:
         try:
