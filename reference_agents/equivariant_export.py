@@ -14,8 +14,16 @@ import numpy.typing as npt
 import torch
 
 from reference_agents.catalog import NetworkPlan, Task
-from reference_agents.networks.build import build_plan
-from reference_agents.networks.plans import ConvPlan, GlobalMaxPoolPlan, LinearPlan, PoolPlan
+from reference_agents.export import plain_weight
+from reference_agents.networks.build import build_plan, image_size
+from reference_agents.networks.plans import (
+    MASKED_LOGIT,
+    ConvPlan,
+    FlattenPlan,
+    GlobalMaxPoolPlan,
+    LinearPlan,
+    PoolPlan,
+)
 from reference_agents.symmetries import spatial_operators, task_symmetry
 from symcheck.errors import OptionError
 from symcheck.nn.basis_layer import BasisLayer
@@ -23,8 +31,9 @@ from symcheck.nn.conv import BasisConv2d
 from symcheck.nn.linear import BasisLinear
 from symcheck.nn.pooling import GlobalAveragePool, GlobalMaxPool
 from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential
-from symcheck.nn.shapes import MergeChannels, SplitChannels
+from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
 from symcheck.representations import constructors as representations
+from symcheck.representations import grids
 from symcheck.representations.representation import Representation
 
 Layer = TypeVar("Layer", bound=BasisLayer)
@@ -51,9 +60,13 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
     one, hidden = representations.trivial(symmetry.group), representations.regular(symmetry.group)
     rho = one if spatial else symmetry.observation_representation
     size = (task.observation_shape[-2], task.observation_shape[-1]) if spatial else None
-    modules: list[torch.nn.Module] = [SplitChannels(rho, 1, spatial=spatial, size=size)]
+    modules: list[torch.nn.Module] = [SplitChannels(rho, task.channels_in(dense=False), spatial=spatial, size=size)]
     for layer in plan.trunk:
-        if isinstance(layer, PoolPlan):
+        if isinstance(layer, FlattenPlan):
+            modules.append(FlattenPixels())
+            height, width = image_size(task, network)
+            rho = grids.with_grid(hidden, height, width, spatial or ())
+        elif isinstance(layer, PoolPlan):
             modules.append(GlobalMaxPool(hidden) if isinstance(layer, GlobalMaxPoolPlan) else GlobalAveragePool(hidden))
         else:
             scale = plan.input_scale if layer is plan.trunk[0] else 1.0
@@ -63,7 +76,20 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
         name: EquivariantSequential(_linear(head, hidden, to, parameters), MergeChannels())
         for name, head, to in (("action", plan.policy, symmetry.action_representation), ("value", plan.value, one))
     }
+    _mask(heads["action"], plan.masked)
     return EquivariantHeads(EquivariantSequential(*modules, input_size=size), heads)
+
+
+def _mask(head: EquivariantSequential, masked: tuple[int, ...]) -> None:
+    """Make masked logits constant: no part of the basis in their rows, and one number for their bias."""
+    layer = next(module for module in head.modules() if isinstance(module, BasisLinear))
+    if not masked or layer.bias_basis is None or layer.bias_coefficients is None:
+        return
+    rows = list(masked)
+    with torch.no_grad():
+        weight, bias = layer.basis.matrices(), layer.bias_basis.matrices()
+        layer.coefficients[..., torch.as_tensor(weight[:, rows].any(axis=(1, 2)))] = 0.0
+        layer.bias_coefficients[..., torch.as_tensor(bias[:, rows].any(axis=(1, 2)))] = MASKED_LOGIT
 
 
 def _hidden(
@@ -96,7 +122,20 @@ def _linear(
     parameters: Mapping[str, torch.Tensor],
     scale: float = 1.0,
 ) -> BasisLinear:
-    return _filled(BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out), plan, parameters, scale)
+    layer = BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out)
+    return _filled(layer, plan, parameters, scale) if plan.pixels == 1 else _projected(layer, plan, parameters)
+
+
+def _projected(layer: BasisLinear, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> BasisLinear:
+    """The layer on a flattened image, whose positions come in another order here: found from the weight itself."""
+    dense = plain_weight(plan, parameters)
+    basis = torch.as_tensor(layer.basis.matrices(), dtype=torch.float32)
+    weight = dense.reshape(plan.channels_out, basis.shape[1], plan.channels_in, basis.shape[2])
+    _filled_bias(layer, plan, parameters)
+    with torch.no_grad():
+        squared = torch.as_tensor(layer.basis.squared_norms, dtype=torch.float32)
+        layer.coefficients.copy_(torch.einsum("odie,rde->oir", weight, basis) / squared)
+    return layer
 
 
 def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor], scale: float) -> Layer:
@@ -107,10 +146,15 @@ def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tenso
     with torch.no_grad():
         weight = scale * parameters[f"{plan.name}.weight"].permute(2, 1, 0)
         layer.coefficients.copy_(weight / _norms(layer.basis.squared_norms))
+    _filled_bias(layer, plan, parameters)
+    return layer
+
+
+def _filled_bias(layer: BasisLayer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> None:
+    with torch.no_grad():
         if plan.bias_basis is not None and layer.bias_basis is not None and layer.bias_coefficients is not None:
             bias = parameters[f"{plan.name}.bias"].permute(2, 1, 0)
             layer.bias_coefficients.copy_(bias / _norms(layer.bias_basis.squared_norms))
-    return layer
 
 
 def _norms(squared: npt.NDArray[np.float64]) -> torch.Tensor:

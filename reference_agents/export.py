@@ -78,7 +78,7 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     hidden = [layer for layer in plan.trunk if isinstance(layer, LinearPlan | ConvPlan)]
     plain = [layer for layer in module.trunk if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d)]
     for layer, target in zip([*hidden, plan.policy, plan.value], [*plain, module.policy, module.value], strict=True):
-        weight = _weight(layer, parameters) * (plan.input_scale if layer is plan.trunk[0] else 1.0)
+        weight = plain_weight(layer, parameters) * (plan.input_scale if layer is plan.trunk[0] else 1.0)
         bias = _bias(layer.linear, parameters)
         if layer is plan.policy and plan.masked:
             weight, bias = _masked(weight, bias, plan.masked)
@@ -143,8 +143,8 @@ def _viewing(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> Po
     return module
 
 
-def _weight(plan: LinearPlan | ConvPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """The weight (outputs, inputs), or (outputs, inputs, height, width), channel-major."""
+def plain_weight(plan: LinearPlan | ConvPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """The weight of a layer as the plain module has it: (outputs, inputs, ...), channel-major, not yet flattened."""
     linear = plan.linear
     if isinstance(plan, LinearPlan) and plan.components_in > 1:
         dense = parameters[f"{linear.name}.weight"].view(plan.components_in, -1, plan.outputs)

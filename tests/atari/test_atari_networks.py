@@ -6,6 +6,7 @@ import torch
 
 from reference_agents import verification
 from reference_agents.catalog import NetworkPlan, Task, find_network, find_task
+from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import export_module
 from reference_agents.learning.distributions import Categorical
 from reference_agents.networks.actor_critic import ActorCritic
@@ -228,3 +229,18 @@ def test_other_bases_make_no_claim(name: str):
     plan = plan_of(task, name)
     module = export_module(task, plan, make_network(task, plan, [0], CPU).parameters.of_run(0))
     assert verify(module, plan, task).verdict is None
+
+
+@pytest.mark.parametrize("task", ["pong", "breakout"])
+def test_the_network_rebuilt_of_equivariant_layers_is_the_same_function(task: str):
+    the_task = find_task(task)
+    plan = plan_of(the_task, "equivariant")
+    network = make_network(the_task, plan, [0], CPU)
+    network.parameters.values.add_(0.01 * torch.randn(network.parameters.values.shape, generator=torch.Generator()))
+    parameters = network.parameters.of_run(0)
+    rebuilt, plain = to_equivariant_module(the_task, plan, parameters), export_module(the_task, plan, parameters)
+    x = screens(1, 2)[0].float()
+    with torch.no_grad():
+        for one, two in zip(rebuilt(x), plain(x), strict=True):
+            # sums of up to 2,816 float32 products of order 0.1
+            torch.testing.assert_close(one.reshape(two.shape), two, rtol=1e-3, atol=1e-3)
