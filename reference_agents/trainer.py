@@ -32,6 +32,7 @@ from reference_agents.networks.tabulated import TabulatedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
 from reference_agents.vectorised import distribution_of, environment_class, tabulates
+from symcheck.errors import TargetError
 
 State = dict[str, Any]
 
@@ -124,6 +125,9 @@ def train(
 
     Returns:
         The curves and the trained network. After an interrupt (Ctrl-C), what was finished by then.
+
+    Raises:
+        TargetError: for a state that does not fit the job.
     """
     seeds = [seed for _, seed in job.runs]
     with one_thread():
@@ -132,10 +136,21 @@ def train(
         with contextlib.suppress(KeyboardInterrupt):
             loop = _Loop(training, seeds)
             if resume_from is not None:
-                loop.restore(resume_from)
+                _restore(loop, resume_from)
             loop.run(on_progress or (lambda progress: None), on_checkpoint or (lambda state: None))
             training.interrupted = False
     return training
+
+
+def _restore(loop: _Loop, state: State) -> None:
+    try:
+        loop.restore(state)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise TargetError(
+            f"expected a checkpoint of this training by this version, but it does not fit ({error!r}).",
+            where="--resume",
+            remedy="Resume it with the version that wrote it, or delete the checkpoint to start afresh.",
+        ) from error
 
 
 class _Loop:

@@ -123,15 +123,17 @@ def _train_script(folder: Path, processes: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_training_killed_at_twenty_random_moments_gives_the_same_curves(tmp_path: Path, processes: int) -> None:
+@pytest.mark.parametrize(("processes", "moments"), [(1, 20), (2, 10)])
+def test_a_training_killed_at_random_moments_gives_the_same_curves(
+    tmp_path: Path, processes: int, moments: int
+) -> None:
     script, whole, killed = tmp_path / "script.py", tmp_path / "whole", tmp_path / "killed"
     script.write_text(_train_script(killed, processes))
     (tmp_path / "reference.py").write_text(_train_script(whole, processes))
     subprocess.run([sys.executable, str(tmp_path / "reference.py")], capture_output=True, check=True)
     rng = np.random.default_rng(processes)
     folder, arguments, kills = killed / "cartpole-mlp", list[str](), 0
-    while kills < 20 and not (folder / record.RECORD_FILE).exists():
+    while kills < moments and not (folder / record.RECORD_FILE).exists():
         before = _newest(folder)
         process = subprocess.Popen([sys.executable, str(script), *arguments], start_new_session=True)
         while process.poll() is None and _newest(folder) == before:
@@ -143,7 +145,7 @@ def test_a_training_killed_at_twenty_random_moments_gives_the_same_curves(tmp_pa
         arguments, kills = ["train", "--resume", str(folder)], kills + 1
     if not (folder / record.RECORD_FILE).exists():
         subprocess.run([sys.executable, str(script), *arguments], capture_output=True, check=True)
-    assert kills == 20
+    assert kills == moments
     for name in (record.CURVES_FILE, *(f"weights/{file.name}" for file in (folder / "weights").iterdir())):
         assert (folder / name).read_bytes() == (whole / "cartpole-mlp" / name).read_bytes()
     assert not list(folder.glob("checkpoint*"))
@@ -199,6 +201,7 @@ def test_a_training_that_was_killed_before_its_first_checkpoint_starts_afresh(st
     assert [curve.returns[-1] for curve in record.load(stopped).curves] == list(train(_job()).returns[-1])
 
 
+@pytest.mark.slow
 def test_a_training_in_parts_goes_on_from_the_checkpoint_of_each(tmp_path: Path) -> None:
     _start(tmp_path, parts=2)
     (tmp_path / "checkpoint-2.pt").unlink()
@@ -288,6 +291,19 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(stopped: Path, content: byt
     assert code == 2
     assert "--resume: expected a readable checkpoint" in output
     assert "Delete that file to train its part from the start." in output
+
+
+def test_a_checkpoint_of_another_form_is_refused_in_words(stopped: Path) -> None:
+    state = read_state(stopped / "checkpoint.pt")
+    assert state is not None
+    del state["collector"]["observation"]
+    (stopped / "checkpoint.pt").write_bytes(serialise(state))
+    code, output = _resume(stopped)
+    assert code == 2
+    assert (
+        "expected a checkpoint of this training by this version, but it does not fit (KeyError('observation'))"
+        in output
+    )
 
 
 def test_reading_a_checkpoint_runs_no_code(tmp_path: Path) -> None:
