@@ -193,3 +193,13 @@ def test_a_block_that_breaks_the_group_is_named():
 def test_two_blocks_of_one_name_are_refused():
     with pytest.raises(SpecError, match="two blocks are called 'v'"):
         Symmetry("m", catalog.cyclic(2), [Block("v", [[-1]], size=1)] * 2, [[1, 0]])
+
+
+def test_a_failure_names_the_block_and_the_component():
+    import symcheck as sc
+
+    pole = Block("pole", [{"theta": "-theta"}], names=["theta", "omega"])
+    wrong = Symmetry("m", catalog.cyclic(2), [Block("cart", [[-1, -1]], names=["x", "v"]), pole], [[1, 0]])
+    found = sc.verify_env("CartPole-v1", wrong, samples=200)["transition_invariance"]
+    assert found.counterexample.where == "observation[3] (pole omega)"
+    assert "holds with sign -1 on observation[3] (pole omega)" in found.causes

@@ -243,6 +243,8 @@ class Pairs:
         states = self._mapped(measured, lambda word, rows: self.placement.state_images(word, left_states[rows]))
         name = "observation" if self.placement.kind == "observation" else "state"
         inner = vector_coordinates(name, states.shape[1], epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
+        if name == "observation" and inner.dim == coordinates.dim:
+            inner = replace(inner, names=coordinates.names)  # which may carry the names of blocks
         inner = _rounding(inner, right_states)
         return Comparison(
             "transition",
