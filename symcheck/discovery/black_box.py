@@ -29,6 +29,7 @@ from symcheck.errors import TargetError
 Vector = npt.NDArray[np.float64]
 
 _STEPS = 4000
+_FEWEST_STEPS = 50
 _GATHERING = 0.25  # of the time budget
 MOST_COORDINATES = 24
 _RELATIVE, _FLOOR = 0.3, 0.2  # coefficients are estimates: a third of the larger, a fifth of the row's largest
@@ -49,13 +50,11 @@ class Rollouts:
         before: flattened observations, shape (n, dim).
         after: the next ones, shape (n, dim).
         actions: features of the actions, shape (n, features): one-hot, or components about the middle of the box.
-        starts: first observations of episodes, shape (episodes, dim).
     """
 
     before: Vector
     after: Vector
     actions: Vector
-    starts: Vector
 
 
 def propose(lab: Laboratory) -> Proposals:
@@ -95,9 +94,17 @@ def roll(lab: Laboratory) -> Rollouts:
     roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))
     codec = lab.stepper.codec
     before = codec.flatten_batch([visit.situation.obs for visit in pool.visits])
-    starts = [row for row, visit in zip(before, pool.visits, strict=True) if visit.situation.origin == "start"]
     after = np.stack([visit.step.flat for visit in pool.visits])
-    return Rollouts(before, after, action_features(lab, [visit.action for visit in pool.visits]), np.stack(starts))
+    actions = action_features(lab, [visit.action for visit in pool.visits])
+    usable = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
+    if usable.sum() < _FEWEST_STEPS:
+        raise TargetError(
+            f"expected observations that are numbers, got NaN or infinity in all but {usable.sum():,} of "
+            f"{len(before):,} steps.",
+            where=lab.label,
+            remedy="A symmetry of such an environment can only be written down and checked with verify-env.",
+        )
+    return Rollouts(before[usable], after[usable], actions[usable])
 
 
 def action_features(lab: Laboratory, actions: list[Any]) -> Vector:

@@ -96,9 +96,7 @@ def _middle(lab: Laboratory) -> Centre | None:
 
 def _equilibrium(lab: Laboratory) -> Centre | None:
     """A state that a step leaves alone on average over the actions, by Newton's method from where episodes start."""
-    starts = np.array(
-        [state for state, met in zip(lab.states, lab.pool.situations, strict=False) if met.origin == "start"]
-    )
+    starts = lab.states[lab.is_start]
     point = np.median(starts if len(starts) else lab.states, axis=0)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
     single = _is_single(lab)

@@ -65,6 +65,7 @@ class Laboratory:
         stepper: what steps it.
         pool: states met.
         states: the pool's states as vectors, shape (n, dim); no rows where states cannot be set or are not numbers.
+        is_start: which of them begin an episode, shape (n,).
         dim: length of a state vector; 0 for a black box.
         kind: whether set states repeat, are random, or cannot be set.
         why: the kind in words.
@@ -101,6 +102,7 @@ class Laboratory:
         self.shows_state = self.placement.kind == "observation" or self._observation_is_state()
         self.kind, self.why = self._kind()
         self.repeats = _REPEATS if self.kind == "stochastic" else 1
+        self.is_start = np.zeros(0, dtype=bool)
         self.states = self._vectors() if self.kind != "black box" else np.zeros((0, 0))
         if self.states.shape[1] > MOST_COMPONENTS:
             self.kind, self.why = "black box", f"its state has {self.states.shape[1]} components"
@@ -226,7 +228,13 @@ class Laboratory:
 
     def _vectors(self) -> Vector:
         rows = [numeric(situation.state) for situation in self.pool.situations]
-        kept = [row for row in rows if row is not None and len(row) == len(rows[0] if rows[0] is not None else ())]
+        length = len(rows[0]) if rows[0] is not None else 0
+        usable = [row is not None and len(row) == length and bool(np.isfinite(row).all()) for row in rows]
+        met = zip(self.pool.situations, usable, strict=True)
+        self.is_start = np.array([situation.origin == "start" for situation, used in met if used], dtype=bool)
+        kept = [row for row, used in zip(rows, usable, strict=True) if used and row is not None]
+        if not kept:
+            raise TargetError("expected states that are numbers, got NaN or infinity in all of them.", where=self.label)
         return np.stack(kept)
 
 

@@ -306,3 +306,19 @@ def test_the_search_and_the_names_of_the_model_agree_on_the_mirror(name):
     assert any(np.array_equal(one, expected) for one in found)
     acting = [parse_entry(trial.fields["action"][0], "action").dense() for trial in trials]
     assert any(np.array_equal(one, known.action[0].dense()) for one in acting)
+
+
+class Unseen(worlds.Plane):
+    """Its observations are no numbers."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.full(2, np.nan), {}
+
+    def step(self, action):
+        return np.full(2, np.nan), 0.0, False, False, {}
+
+
+def test_observations_that_are_no_numbers_are_refused_with_their_count():
+    with pytest.raises(TargetError, match=r"NaN or infinity in all but 0 of 4,000 steps"):
+        search(lambda: worlds.BlackBox(Unseen()))
