@@ -4,9 +4,9 @@
     python benchmarks/environments.py alarms --runs 200
     python benchmarks/environments.py power --runs 20
 
-`speed` prints checks a second beside the rate of two bare steps with the state set before each; `alarms` runs sound
-environments under many seeds and prints the share of runs with a failed property, with its 95% lower bound; `power`
-does the same with planted faults.
+`speed` prints checks a second of CPU time, in batches and one state at a time, where they are compared with the rate of
+two bare steps with the state set before each; `alarms` runs sound environments under many seeds and prints the share of
+runs with a failed property, with its 95% lower bound; `power` does the same with planted faults.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 import symcheck_properties  # noqa: F401
 from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments import choice
+from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.statistics import largest_fraction
 from symcheck.envs import atlas
@@ -109,20 +112,61 @@ def bare_rate(make: Callable[[], AnyEnv]) -> float:
     if access is None or access.get is None:
         return float("nan")
     state, action = access.get(env.unwrapped), env.action_space.sample()
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(2000):
         for _ in range(2):
             access.set(env.unwrapped, state)
             env.step(action)
-    return 2000 / (time.perf_counter() - start)
+    return 2000 / (time.process_time() - start)
+
+
+class SinglePendulum(PendulumEnv):
+    """A subclass, which has no batched form."""
+
+
+SINGLE: dict[str, tuple[Callable[[], AnyEnv], str]] = {
+    "CartPole-v1 in a wrapper": (
+        lambda: gym.wrappers.ClipReward(gym.make("CartPole-v1", disable_env_checker=True), -1, 1),
+        "cartpole/mirror",
+    ),
+    "a subclass of Pendulum": (lambda: gym.wrappers.TimeLimit(SinglePendulum(), 200), "pendulum/mirror"),
+}
+
+
+def batches() -> None:
+    """Print checks a second where pairs are stepped in batches, the whole run included."""
+    print(f"{'in batches, 1,000,000 pairs':40}{'CPU s':>9}{'checks/s':>11}")
+    for name in ("cartpole/mirror", "pendulum/mirror", "acrobot/mirror"):
+        make, symmetry = SUBJECTS[name]
+        start = time.process_time()
+        run_env(make, symmetry(), options=EnvOptions(samples=1_000_000), target=name, command="")
+        spent = time.process_time() - start
+        print(f"{name:40}{spent:9.2f}{1_000_000 / spent:11,.0f}", flush=True)
+
+
+def singles() -> None:
+    """Print the rate of pairs stepped one state at a time, over that of two bare steps; CPU time, interleaved."""
+    print(f"{'one state at a time':40}{'bare pairs/s':>14}{'pairs':>9}{'whole run':>11}   (share of the bare rate)")
+    for name, (make, symmetry) in SINGLE.items():
+        rounds = []
+        for _ in range(3):
+            bare = bare_rate(make)
+            chosen = choice.choose(make, atlas.entry(symmetry).symmetry(), EnvOptions(), name, ignore, None)
+            evidence: Any = chosen.evidence
+            start = time.process_time()
+            evidence.drawn  # noqa: B018 - steps the pairs
+            pairs = SAMPLES / (time.process_time() - start)
+            start = time.process_time()
+            run_env(make, atlas.entry(symmetry).symmetry(), options=EnvOptions(), target=name, command="")
+            rounds.append((bare, pairs / bare, SAMPLES / (time.process_time() - start) / bare))
+        bare, stage, whole = np.median(rounds, axis=0)
+        print(f"{name:40}{bare:14,.0f}{stage:9.2f}{whole:11.2f}", flush=True)
 
 
 def speed() -> None:
-    """Print checks a second and the time of the whole process."""
-    print(f"{'subject':40}{'seconds':>9}{'checks/s':>11}{'bare pairs/s':>14}")
-    for name, (make, symmetry) in SUBJECTS.items():
-        result = run_env(make, symmetry(), options=EnvOptions(samples=SAMPLES), target=name, command="")
-        print(f"{name:40}{result.duration_s:9.2f}{SAMPLES / result.duration_s:11.0f}{bare_rate(make):14.0f}")
+    """Print checks a second, in batches and one state at a time, and the time of the whole process."""
+    batches()
+    singles()
     start = time.perf_counter()
     code = "from symcheck.cli.main import main; main()"
     subprocess.run([sys.executable, "-c", code, "verify-env", "CartPole-v1", "--quiet"], check=True)
