@@ -80,8 +80,14 @@ class ObservedBlock:
 
 
 def control_labels(model: Any) -> tuple[str, ...]:
-    """A name for every control: the actuator's, else that of the joint it drives."""
-    return _distinct([name_of(model, "actuator", i) or title(model, "actuator", i) for i in range(model.nu)])
+    """A name for every control: the actuator's, else that of the joint it drives, else its number."""
+    return _distinct([name_of(model, "actuator", i) or _driven(model, i) for i in range(model.nu)])
+
+
+def _driven(model: Any, actuator: int) -> str:
+    on_joint = int(model.actuator_trntype[actuator]) in (0, 1)  # mjTRN_JOINT, mjTRN_JOINTINPARENT
+    joint = name_of(model, "joint", int(model.actuator_trnid[actuator, 0])) if on_joint else ""
+    return joint or f"actuator {actuator}"
 
 
 def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
