@@ -72,7 +72,7 @@ def main() -> None:
     print(f"{'environment':26}{'step us':>10}{'get/step':>10}{'set/step':>10}{'observation':>13}{'reward':>10}")
     for env_id in ENVIRONMENTS:
         arguments = {"repeat_action_probability": 0.0} if env_id.startswith("ALE") else {}
-        env = resolve_environment(env_id, env_kwargs=arguments).make()
+        env: Any = resolve_environment(env_id, env_kwargs=arguments).make()
         access = find_state_access(env.unwrapped)
         assert access is not None
         assert access.get is not None
