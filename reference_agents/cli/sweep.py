@@ -17,7 +17,7 @@ from rich.console import Console
 from reference_agents.checkpoint import refuse_differences, started_in
 from reference_agents.cli.report import write_report
 from reference_agents.cli.request import Request, build_job
-from reference_agents.cli.train import INTERRUPTED, folder_name, prepare, resume
+from reference_agents.cli.train import INTERRUPTED, folder_name, part_count, prepare, resume
 from reference_agents.record import finished, prepare_folder, write_file
 from reference_agents.tasks import resolve_network, resolve_task
 from symcheck.errors import OptionError, TargetError
@@ -81,9 +81,10 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
             where="--out",
             remedy=f"Go on with it (--resume {request.out}), or name another folder.",
         )
+    parts = part_count(request)
     folders = [prepare_folder(request.out, folder_name(job)) for job in jobs]
     for one, job, folder in zip(requests, jobs, folders, strict=True):
-        prepare(one, job, folder)
+        prepare(one, job, folder, parts)
     document = {"schema": SCHEMA, "command": request.command, "runs": [folder.name for folder in folders]}
     write_file(request.out / SWEEP_FILE, (json.dumps(document, indent=2) + "\n").encode())
     return folders

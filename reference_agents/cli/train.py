@@ -46,9 +46,9 @@ def run_training(request: Request) -> int:
     """
     if request.resume is not None:
         return resume(request, request.resume)
-    job = build_job(request)
+    job, parts = build_job(request), part_count(request)
     folder = prepare_folder(request.out, folder_name(job))
-    return carry_out(request, prepare(request, job, folder), folder)
+    return carry_out(request, prepare(request, job, folder, parts), folder)
 
 
 def folder_name(job: Job) -> str:
@@ -56,14 +56,14 @@ def folder_name(job: Job) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{job.task.name}-{job.network.name.rpartition('/')[2]}")
 
 
-def prepare(request: Request, job: Job, folder: Path) -> Started:
+def prepare(request: Request, job: Job, folder: Path, parts: int) -> Started:
     """Write down, in an empty folder, what will be trained there.
 
     Raises:
-        OptionError: where that cannot be written, or the scheduler cannot be reached.
+        OptionError: where that cannot be written.
     """
     preset = preset_name(job.task.name, request.preset)
-    started = Started(job, preset, request.command, split(job, _part_count(request)))
+    started = Started(job, preset, request.command, split(job, parts))
     try:
         begin(folder, started)
     except OSError as error:
@@ -71,8 +71,12 @@ def prepare(request: Request, job: Job, folder: Path) -> Started:
     return started
 
 
-def _part_count(request: Request) -> int:
-    """Parts to split the seeds into: one for each process, or for each thread of a cluster that is already there."""
+def part_count(request: Request) -> int:
+    """Parts to split the seeds into: one for each process, or for each thread of a cluster that is already there.
+
+    Raises:
+        OptionError: where the scheduler cannot be reached.
+    """
     if request.processes is None and request.scheduler is not None:
         return cluster_threads(request.scheduler)
     return request.processes or 1

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from reference_agents.catalog import find_network, find_task
 from reference_agents.checkpoint import deserialise, read_state, serialise
+from reference_agents.cli.app import app
 from reference_agents.dask_executor import cluster_threads, train_on_dask, train_slice
 from reference_agents.settings import preset
 from reference_agents.shards import split
@@ -122,3 +124,12 @@ def _same(one: Training, other: Training) -> None:
 def test_a_scheduler_that_does_not_answer_is_refused(address: str) -> None:
     with pytest.raises(OptionError, match="--scheduler: expected the address of a Dask scheduler that answers"):
         cluster_threads(address)
+
+
+@needs_dask
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_that_does_not_answer_leaves_no_folder(tmp_path: Path) -> None:
+    arguments = ["train", "cartpole", "--executor", "dask", "--scheduler", "nonsense", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+    assert not list(tmp_path.iterdir())
