@@ -26,7 +26,8 @@ SILENT = 4
 class OnnxRuntime:
     """A session of ONNX Runtime on one thread, so that the same input gives the same bits.
 
-    Copies share the session, which keeps no state between runs.
+    Copies share the session, which keeps no state between runs. A file exported for one batch size is fed batches of
+    that size.
 
     Args:
         path: the ONNX file.
@@ -43,7 +44,11 @@ class OnnxRuntime:
         options.log_severity_level = SILENT
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self._inputs = [(item.name, DTYPES.get(item.type, torch.float32)) for item in self._session.get_inputs()]
+        given = self._session.get_inputs()
+        self._inputs = [(item.name, DTYPES.get(item.type, torch.float32)) for item in given]
+        sizes = {item.shape[0] if item.shape else None for item in given}
+        only = sizes.pop() if len(sizes) == 1 else None
+        self._batch = only if isinstance(only, int) and only > 0 else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxRuntime:
         return self
@@ -57,11 +62,24 @@ class OnnxRuntime:
         Returns:
             Tensors on the CPU.
         """
+        count = len(inputs[0]) if inputs and inputs[0].dim() else 0
+        if self._batch is None or not count or count == self._batch:
+            return self._run(inputs)
+        parts = [self._run(_padded(inputs, i, self._batch)) for i in range(0, count, self._batch)]
+        return tuple(torch.cat(tensors)[:count] for tensors in zip(*parts, strict=True))
+
+    def _run(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         feed = {
             name: tensor.detach().cpu().to(dtype).contiguous().numpy()
             for (name, dtype), tensor in zip(self._inputs, inputs, strict=True)
         }
         return tuple(torch.from_numpy(array) for array in self._session.run(None, feed))
+
+
+def _padded(inputs: Sequence[torch.Tensor], start: int, rows: int) -> list[torch.Tensor]:
+    """As many rows from `start` on, the last one repeated where too few are left."""
+    parts = [tensor[start : start + rows] for tensor in inputs]
+    return [torch.cat([part, part[-1:].expand(rows - len(part), *part.shape[1:])]) for part in parts]
 
 
 def opened(path: Path) -> tuple[OnnxRuntime | None, str]:
