@@ -77,9 +77,11 @@ def decide(
         return structure
     deployed = measured.deployed
     off = f"as deployed ({artefact}) outputs differ from it by {deployed.noise:.1e} of their scale"
+    if deployed.decisions:
+        off += f", and {deployed.flips} of {deployed.decisions} decisions flip"
     if deployed.flips > FLIPPED * deployed.decisions:
-        why = f"the structure holds, but {off} and {deployed.flips} of {deployed.decisions} decisions flip"
-        return Decision("undecided", ROUNDED, False, None, None, f"{why}; quantise it more finely, or symmetrically")
+        why = f"the structure holds, but {off}; quantise it more finely, or symmetrically"
+        return Decision("undecided", ROUNDED, False, None, None, why)
     return replace(structure, verdict="passed", why=f"the structure holds ({structure.why}); {off}")
 
 
