@@ -51,16 +51,36 @@ def test_the_vectorised_pipeline_shows_what_a_single_emulator_shows(name: str, s
             assert single["lives"] == info["lives"][at]
             if term:
                 ended += 1
-                assert np.array_equal(env.reset()[0], shown[at])
+                env._goes_on = False
+                env._reflected = bool(info["reflected"][at])
+                assert np.array_equal(env._observe(env._shown, afresh=True), shown[at])
     assert ended > 0 or name == "pong"
 
 
 def test_a_symmetrised_pong_plays_some_games_reflected_and_some_not():
-    drawn = [is_reflected(seed, game) for seed in range(100) for game in range(10)]
+    drawn = [is_reflected(seed, game, 5) for seed in range(100) for game in range(10)]
     assert 450 <= sum(drawn) <= 550  # three deviations of 1,000 fair coins are 47
     vector = games("pong", 2, symmetrized=True)
     reflected = vector.reset(seed=1)[1]["reflected"]
-    assert reflected.tolist() == [is_reflected(seed, 0) for seed in spread(1, 2)]
+    assert reflected.tolist() == [is_reflected(seed, 0, 0) for seed in spread(1, 2)]
+
+
+def test_each_life_of_a_symmetrised_game_is_drawn_anew():
+    # episodes of one game that were all the same way round would not be independent
+    vector = games("breakout", 2, symmetrized=True)
+    seen = {bool(one) for one in vector.reset(seed=1)[1]["reflected"]}
+    for row in actions(vector, 300):
+        _, _, terminated, _, info = vector.step(row)
+        seen |= {bool(one) for one in info["reflected"][terminated]}
+    assert seen == {True, False}
+    single = AtariImageEnv("breakout", symmetrized=True)
+    ways = set()
+    single.reset(seed=0)
+    for _ in range(12):
+        while not single.step(0)[2]:
+            pass
+        ways.add(single.reset()[1]["reflected"])
+    assert ways == {True, False}
 
 
 def test_a_plain_pong_is_never_reflected():

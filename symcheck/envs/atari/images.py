@@ -22,7 +22,7 @@ class AtariEnv(gym.Env[Any, Any]):
 
     Args:
         game: "pong" or "breakout".
-        symmetrized: draw for each game whether it is played reflected.
+        symmetrized: draw for each episode whether it is played reflected.
         clip_rewards: rewards are replaced by their sign.
         episodic_life: a lost life ends the episode; the next one goes on with the game.
         horizon: steps of a game after which it is truncated.
@@ -76,6 +76,7 @@ class AtariEnv(gym.Env[Any, Any]):
         noops = (options or {}).get("noops")
         if self._goes_on and seed is None and noops is None:
             self._goes_on = False
+            self._reflected = self._symmetrized and bool(self.np_random.integers(2))
             return self._observe(self._shown, afresh=True), self._info()
         if noops is None:
             noops = self.machine.draw_noops(self.np_random)

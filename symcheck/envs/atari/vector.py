@@ -45,8 +45,8 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         game: "pong" or "breakout".
         num_envs: how many environments.
         reduction: how the field is brought to 80 x 80; the game's own if None (see `pixels`).
-        symmetrized: draw for each game whether it is played reflected: images flipped, actions swapped. What is seen
-            is then symmetric in law, whatever the game is.
+        symmetrized: draw for each episode whether it is played reflected: images flipped, actions swapped. What is
+            seen is then symmetric in law, whatever the game is.
         clip_rewards: rewards are replaced by their sign; `info["score"]` has them as they are.
         episodic_life: a lost life counts as `terminated`.
         horizon: steps after which a game is truncated.
@@ -150,7 +150,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         Returns:
             Observations (num_envs, 4, 80, 80), uint8; rewards, float32; `terminated` and `truncated`; and `lives`,
             `score` (rewards before clipping), `game_over`, and where an episode ended `final_obs`, the observations
-            before restarts.
+            before restarts; `reflected` says which episodes are played reflected.
 
         Raises:
             OptionError: actions of another shape, or beyond the action space.
@@ -175,7 +175,8 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         if over.any() or truncated.any():
             self._next_games(over, truncated, screens)
         if self._episodic and lost.any():
-            self._stacks.restart(lost & ~truncated, self._stacks.frames[:, -1].copy())
+            self._next_lives(lost & ~truncated)
+        seen["reflected"] = self._reflected.copy()
         seen["lives"] = self._lives.copy()
         rewards = np.sign(score) if self._clips else score
         return self._stacks.frames.copy(), rewards, terminated, truncated, seen
@@ -287,9 +288,22 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._elapsed[where] = 0
         self._serves[where] = False
         if self._symmetrized:
-            for at in np.flatnonzero(where):
-                self._reflected[at] = _is_reflected(self._seeds[at], int(self._played[at]))
+            self._reflect(where)
         self._stacks.restart(where, self._frames(screens))
+
+    def _next_lives(self, where: Flags) -> None:
+        """Begin episodes that go on with their games."""
+        newest, before = self._stacks.frames[:, -1].copy(), self._reflected.copy()
+        if self._symmetrized:
+            self._reflect(where)
+            turned = self._reflected != before
+            newest[turned] = np.flip(newest, self._axis)[turned]
+        self._stacks.restart(where, newest)
+
+    def _reflect(self, where: Flags) -> None:
+        """Draw which way round some episodes are played, each from its environment's seed, game and life."""
+        for at in np.flatnonzero(where):
+            self._reflected[at] = _is_reflected(self._seeds[at], int(self._played[at]), int(self._lives[at]))
 
 
 def checked_reduction(given: Reduction | None, own: Reduction) -> Reduction:
@@ -340,5 +354,5 @@ def _block_seed(seed: int, block: int) -> int:
     return 1 + int(drawn) % (2**31 - 1)
 
 
-def _is_reflected(seed: int, game: int) -> bool:
-    return bool(np.random.SeedSequence(seed, spawn_key=(1, game)).generate_state(1)[0] & 1)
+def _is_reflected(seed: int, game: int, lives: int) -> bool:
+    return bool(np.random.SeedSequence(seed, spawn_key=(1, game, lives)).generate_state(1)[0] & 1)
