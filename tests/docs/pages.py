@@ -119,6 +119,19 @@ def agrees(shown: list[str], printed: list[str]) -> str | None:
     return None if left_over is None else f"(the page leaves out: {left_over})"
 
 
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Modules in the folder can be imported, as in an interpreter started there; they are forgotten afterwards."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name, module in list(sys.modules.items()):
+            if Path(getattr(module, "__file__", None) or "/").parent == folder:
+                del sys.modules[name]
+
+
 def run_page(page: Path, folder: Path) -> list[str]:
     """Run a page's blocks in a folder; everything in which the page is not right, in its own words."""
     wrong: list[str] = []
@@ -131,7 +144,7 @@ def run_page(page: Path, folder: Path) -> list[str]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.body)
         elif block.runs and block.language == "python":
-            with contextlib.chdir(folder), contextlib.redirect_stdout(None):
+            with contextlib.chdir(folder), _importable(folder), contextlib.redirect_stdout(None):
                 exec(compile(block.body, where, "exec"), names)
         elif block.runs and block.language == "console":
             for command in commands(block.body):
