@@ -208,11 +208,12 @@ def _coordinates(model: Any, pairing: Pairing, i: int, j: int, one: str, other: 
 
 def _geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
     yield from _lone_geoms(model, pairing)
+    unlike = _unlike_bodies(model, pairing)
     for i, j in _pairs(pairing.geoms, pairing):
         one, other = title(model, "geom", i), title(model, "geom", j)
         if touches(model, i) or touches(model, j):
             yield from _table(model, "geom", i, j, _GEOM_NUMBERS)
-        if touches(model, i) or touches(model, j) or _shapes_a_body(model, pairing, i):
+        if touches(model, i) or touches(model, j) or title(model, "body", int(model.geom_bodyid[i])) in unlike:
             yield from _shape(model, pairing, i, j, one, other)
 
 
@@ -225,13 +226,9 @@ def touches(model: Any, geom: int) -> bool:
     return any(contype & int(model.geom_conaffinity[k]) or conaffinity & int(model.geom_contype[k]) for k in others)
 
 
-def _shapes_a_body(model: Any, pairing: Pairing, geom: int) -> bool:
-    """Whether the inertia of the geom's body differs from its image's, so that the geom may be why."""
-    body = int(model.geom_bodyid[geom])
-    return body > 0 and any(
-        found.element == title(model, "body", body) or found.counterpart == title(model, "body", body)
-        for found in _bodies(model, pairing)
-    )
+def _unlike_bodies(model: Any, pairing: Pairing) -> set[str]:
+    """The bodies whose inertia differs from their image's, so that one of their geoms may be why."""
+    return {name for found in _bodies(model, pairing) for name in (found.element, found.counterpart)}
 
 
 def _lone_geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:

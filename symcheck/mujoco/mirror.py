@@ -191,7 +191,7 @@ def derive(
     symmetry.isometry = isometry
     symmetry.pairs = _named_pairs(model, pairing)
     symmetry.differences = tuple(compare(model, pairing))
-    symmetry.remarks = tuple(remarks(model))
+    symmetry.remarks = tuple(remarks(model)) + _yawed(model, pairing)
     return symmetry
 
 
@@ -232,6 +232,15 @@ def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
         remedy=_yaw_remedy(loaded.model, pairing.reference)
         or "Say which bodies are each other's images with pairs={...}, or try another plane.",
     )
+
+
+def _yawed(model: Any, pairing: Pairing) -> tuple[str, ...]:
+    """A remark where a plane is not that of a free body's own left and right, as the body is turned in the file."""
+    sagittal = np.diag([1.0, -1.0, 1.0])
+    free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == 0]
+    own = all(np.allclose(maps.local(pairing, body), sagittal, atol=ROUNDING) for body in free)
+    text = "" if own or pairing.isometry.determinant > 0 else _yaw_remedy(model, pairing.reference)
+    return (text,) if text else ()
 
 
 def _yaw_remedy(model: Any, reference: Reference) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from robots import TWO_ARMS, quadruped
+from robots import TWO_ARMS, nameless_star, quadruped
 
 from symcheck.errors import SpecError, TargetError
 from symcheck.mujoco import mirror, turn
@@ -57,6 +57,18 @@ def test_a_yawed_free_body_is_told_which_plane_is_its_own():
         mirror(turned)
     assert "plane=(-0.5, 0.866025, 0)" in str(error.value)
     assert mirror(turned, (-0.5, 0.8660254037844386, 0)).model_is_symmetric
+
+
+def test_a_quarter_turn_of_the_free_body_is_remarked_upon_where_another_plane_pairs_too():
+    quarter = f"<body pos='0 0 0.5' quat='{math.sqrt(0.5)} 0 0 {math.sqrt(0.5)}'>"
+    turned = nameless_star(4).replace("<body pos='0 0 0.5'>", quarter)
+    (remark,) = mirror(turned, "xz").remarks
+    assert "turned by 90 degrees about the vertical" in remark
+    assert "plane=(-1, 0, 0)" in remark
+    assert mirror(turned, "yz").remarks == ()
+    assert mirror(nameless_star(4), "xz").remarks == ()
+    with pytest.raises(SpecError, match="'trunk' is turned by 90 degrees"):
+        mirror(quadruped(trunk=f'quat="{math.sqrt(0.5)} 0 0 {math.sqrt(0.5)}"'))
 
 
 def test_a_joint_about_another_axis_is_no_pair():
