@@ -1,9 +1,9 @@
 """Single cases (s, a, g) of an environment for your own Hypothesis tests: drawn, checked, and shrunk by Hypothesis.
 
-`verify_env` answers with a verdict about a run. Here a test of yours asks about one case at a time, beside whatever
-else it knows:
+`verify_env` answers with a verdict about a run. Here a test of yours asks about one case at a time, beside
+whatever else it knows::
 
-    claim = EnvCases("CartPole-v1", "cartpole/mirror")
+    claim = EnvCases(lambda: gymnasium.make("CartPole-v1"), mirror)
 
     @given(claim.cases())
     def test_the_mirror_holds(case):
