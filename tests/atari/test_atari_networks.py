@@ -40,7 +40,13 @@ def screens(runs: int, batch: int) -> torch.Tensor:
     return torch.from_numpy(drawn)
 
 
-@pytest.mark.parametrize("name", find_task("pong").networks)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("equivariant", "extractor", "averaged") else pytest.mark.slow)
+        for name in find_task("pong").networks
+    ],
+)
 def test_the_exported_network_is_the_same_function_of_bytes(name: str):
     task = find_task("pong")
     network = make_network(task, plan_of(task, name), [0, 1], CPU)

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from symcheck.envs.atari.evidence import Part, measure
+from symcheck.envs.atari.games import GAMES
+from symcheck.envs.atari.machine import Machine
 from symcheck.envs.atari.objects import BALL, OPPONENT, PADDLE, STATE_SIZE, PongObjectsEnv, SettablePongEnv
 from symcheck.errors import OptionError, TargetError
 
@@ -167,3 +169,18 @@ def test_memory_bytes_are_where_the_docstring_says(env: SettablePongEnv):
     down = env.machine.ram()
     assert up[PADDLE] < before[PADDLE] < down[PADDLE]
     assert 20 <= int(down[OPPONENT]) <= 210
+
+
+@pytest.mark.parametrize("game", ["pong", "breakout"])
+def test_a_game_started_from_the_saved_beginning_is_a_game_after_a_real_reset(game: str):
+    reset, loaded = Machine(GAMES[game]), Machine(GAMES[game])
+    rng = np.random.default_rng(0)
+    for noops in (3, 17, 8):
+        reset._fresh = None  # so that it really resets
+        reset.start(noops)
+        loaded.start(noops)
+        for action in rng.integers(len(GAMES[game].actions), size=250).tolist():
+            assert reset.act(action) == loaded.act(action)
+            assert (reset.lives, reset.over) == (loaded.lives, loaded.over)
+            assert np.array_equal(reset.ram(), loaded.ram())
+        assert np.array_equal(reset.screen(), loaded.screen())

@@ -100,7 +100,7 @@ def test_a_reflected_game_shows_the_flipped_images_of_the_same_game_under_swappe
         assert np.array_equal(one[1], two[1])
 
 
-@pytest.mark.parametrize("name", ["pong", "breakout"])
+@pytest.mark.parametrize("name", ["breakout", pytest.param("pong", marks=pytest.mark.slow)])
 def test_a_restored_state_goes_on_bit_for_bit(name: str):
     first = games(name, 2, symmetrized=True, horizon=90)
     first.reset(seed=2)
