@@ -110,7 +110,7 @@ BAD = {
     "no name": (["good.py:mak"], ["does not define", "make"]),
     "no env": (["good.py:number"], ["good.py:number"]),
     "broken file": (["broken.py:make"], ["ZeroDivisionError", "broken.py:1"]),
-    "no atlas entry": (["Taxi-v4"], ["--symmetry", "three ways"]),
+    "no atlas entry": (["Blackjack-v1"], ["--symmetry", "three ways"]),
     "unknown atlas name": (["CartPole-v1", "--symmetry", "cartpole/miror"], ["cartpole/mirror"]),
     "no spec file": (["CartPole-v1", "--symmetry", "none.toml"], ["none.toml"]),
     "not toml": (["CartPole-v1", "--symmetry", "text.toml"], ["TOML"]),
