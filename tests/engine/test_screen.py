@@ -134,6 +134,14 @@ def test_a_wrong_map_is_found_by_the_screen_and_shown_by_the_environment() -> No
     assert any("holds with sign -1 on observation[2]" in cause for cause in broken.causes)
 
 
+def test_violations_never_exceed_the_pairs_checked_where_everything_is_violated() -> None:
+    wrong = Symmetry("wrong", catalog.cyclic(2), [[2, 3, 0, 1]], [[0, 1]])
+    result = _run(lambda: gym.make("CartPole-v1"), wrong)
+    broken = next(one for one in result.properties if one.name == "transition_invariance")
+    assert broken.violations > 0.9 * broken.checked
+    assert all(one.violations <= one.checked for one in result.properties)
+
+
 def _lying(model: BatchModel, where: Callable[[Any], Any]) -> BatchModel:
     def step(states: Any, actions: Any) -> Transitions:
         seen = model.step(states, actions)

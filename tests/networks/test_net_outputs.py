@@ -11,6 +11,7 @@ from torch import nn
 
 from symcheck.engine.net_options import NetOptions
 from symcheck.engine.net_runner import run_net
+from symcheck.errors import TargetError
 from symcheck.groups import catalog
 from symcheck.representations import signed_permutation
 from symcheck.symmetry.symmetry import Symmetry
@@ -130,3 +131,27 @@ def test_train_mode_is_judged_on_request() -> None:
         options=NetOptions(mode="train", input_shape=(1, 21, 21), samples=200),
     )
     assert result.verdict == "passed"
+
+
+def test_an_output_of_whole_numbers_is_never_proved_in_passing() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = mirror_mlp()
+
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"logits": self.net(x), "action": torch.zeros(len(x), 1, dtype=torch.int64)}
+
+    result = run_net(Both(), mirror(), options=NetOptions(samples=100))
+    found = next(item for item in result.properties if item.name == "network_equivariance")
+    assert found.verdict == "undecided"
+    assert "output['action'] (int64)" in found.detail
+
+
+def test_a_network_of_whole_numbers_alone_is_told_which() -> None:
+    class Choice(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[:, :2].argmax(1)
+
+    with pytest.raises(TargetError, match=r"real numbers, got .*torch\.int64"):
+        run_net(Choice(), mirror(), options=NetOptions(samples=100))

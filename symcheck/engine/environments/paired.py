@@ -307,7 +307,11 @@ class PairedEvidence:
 
     def _summary(self, name: str, part: Part, seen: _Examined) -> PropertyResult:
         comparison, residual, limits, looked = seen.comparison, seen.residual, seen.limits, seen.looked
-        violations = len(looked.confirmed) + len(looked.unseen) + self._not_asked(part)
+        # A case kept for another part may violate this one as well: it is a row of its own, and must not count twice.
+        over = np.asarray((~(residual <= limits)).any(axis=1))
+        stepped = int(over[self._from_screen].sum())
+        left_over = max(0, self._tally(part).suspicious - stepped)
+        violations = len(looked.confirmed) + len(looked.unseen) + left_over
         judged = np.ones(len(residual), dtype=bool)
         judged[looked.rounding] = False
         if not judged.any():

@@ -158,7 +158,12 @@ class Subject:
         example = np.zeros((1 if self.one_by_one else 2, *self.shape))
         found = {path: tuple(tensor.shape[1:]) for path, tensor in self._forward(example, False).items()}
         if not found:
-            raise TargetError("returns no tensor.", where="network", remedy="Return logits, means or values.")
+            given = ", ".join(f"{path or 'the output'} of {dtype}" for path, dtype in self.not_judged.items())
+            raise TargetError(
+                f"expected an output of real numbers, got {given or 'no tensor'}.",
+                where="network",
+                remedy="Return logits, means or values.",
+            )
         return found
 
     def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
@@ -175,7 +180,10 @@ class Subject:
             raise
         except Exception as error:
             raise self._raised(error, inputs) from error
-        return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
+        outputs = named_outputs(result)
+        floating = {path: tensor for path, tensor in outputs.items() if tensor.is_floating_point()}
+        self.not_judged = {path: str(tensor.dtype) for path, tensor in outputs.items() if path not in floating}
+        return floating
 
     def _raised(self, error: Exception, inputs: npt.NDArray[Any]) -> TargetError:
         text = " ".join(str(error).split())[:300]
