@@ -28,7 +28,16 @@ CASES = [
     ("SeedlessNoise", "mirror", 3, "there is randomness that no seed reaches"),
     ("GrowsInStep", "mirror", 2, "step() returned an observation of 3 numbers; its space has 2"),
     ("ChangesItsSpace", "mirror", 2, "reset() changed the observation space from Box(-inf, inf, (2,), float64) to Box"),
-    ("RandomNowAndThen", "mirror", 3, ("random now and then", "there is randomness that no seed reaches")),
+    (
+        "RandomNowAndThen",
+        "mirror",
+        3,
+        (
+            "random now and then",
+            "there is randomness that no seed reaches",
+            "behave differently when they are set than when a rollout reaches them",
+        ),
+    ),
     ("OldStep", "mirror", 2, "expected step() to return (observation, reward, terminated, truncated, info), got tuple"),
     ("OldReset", "mirror", 2, "expected reset() to return (observation, info), got ndarray"),
     ("PaysNothing", "mirror", 2, "expected a number as reward, got None"),
