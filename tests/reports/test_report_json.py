@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+import symcheck as sc
 from symcheck.engine.results import RunResult
 from symcheck_reports import json as json_report
 
@@ -100,6 +101,29 @@ def test_the_schema_misses_a_key_that_is_left_out(
 ) -> None:
     data = json.loads(json_report.render(failing_run))
     del data[key]
+    assert _errors(validator, data)
+
+
+@pytest.mark.parametrize(
+    ("target", "symmetry"),
+    [("FrozenLake-v1", "frozenlake/transpose"), ("CartPole-v1", "cartpole/mirror"), ("Ant-v5", "ant/front-back")],
+)
+def test_what_the_engine_emits_is_valid(target: str, symmetry: str, validator: jsonschema.Draft202012Validator) -> None:
+    if target == "Ant-v5":
+        pytest.importorskip("mujoco")
+    result = sc.verify_env(target, symmetry, samples=60, seed=0)
+    data = json.loads(result.to_json())
+    assert _errors(validator, data) == []
+    if target != "CartPole-v1":
+        bounds = [p["bound"] for p in data["properties"] if p["bound"] is not None]
+        assert "value_gap" in {bound["kind"] for bound in bounds}
+
+
+def test_a_search_is_valid_and_one_of_unknown_kind_is_not(validator: jsonschema.Draft202012Validator) -> None:
+    data = json.loads(json.dumps(sc.discover("CartPole-v1", seed=0).to_dict()))
+    assert _errors(validator, data) == []
+    assert _errors(validator, {**data, "kind": "search"})
+    data["candidates"][0]["report"]["verdict"] = "ok"
     assert _errors(validator, data)
 
 
