@@ -15,9 +15,10 @@ import torch
 
 from reference_agents.checkpoint import versions
 from reference_agents.export import export_module
-from reference_agents.record import PARAMETERS_FILE, Curve, Record, RunRecord, save, write_file
+from reference_agents.record import PARAMETERS_FILE, Curve, Record, RunRecord, save
 from reference_agents.trainer import Job, Training
 from reference_agents.verification import DIVERGED, verify
+from symcheck.files import write_file
 
 
 def save_training(training: Training, folder: Path, *, preset_name: str, command: str) -> Record:

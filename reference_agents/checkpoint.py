@@ -24,11 +24,12 @@ from typing import Any
 
 import torch
 
-from reference_agents.record import JOB_FILE, write_file
+from reference_agents.record import JOB_FILE
 from reference_agents.settings import Settings
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, State
 from symcheck.errors import OptionError, TargetError
+from symcheck.files import write_file
 
 SCHEMA = "reference-agents-job/2"
 SECONDS = 10.0

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from reference_agents.record import write_file
 from symcheck.errors import MissingExtraError, OptionError, TargetError
+from symcheck.files import write_file
 
 SAMPLES = 64
 # Between two runtimes sums of float32 are taken in other orders: a few hundred terms of order one.

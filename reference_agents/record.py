@@ -17,13 +17,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from symcheck.errors import OptionError, TargetError
+from symcheck.files import write_file
 
 SCHEMA = "reference-agents/1"
 JOB_FILE = "job.json"
@@ -162,19 +162,6 @@ def prepare_folder(parent: Path, name: str) -> Path:
             remedy="Name another folder.",
         ) from error
     raise OptionError(f"{str(parent)!r} holds 9,999 runs named {name!r}.", where="--out", remedy="Name another folder.")
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file so that a crash at any moment leaves the old content or the new."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def save(record: Record, folder: Path) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 from rich.console import Console
 
-from reference_agents.record import find_runs, load, write_file
+from reference_agents.record import find_runs, load
 from symcheck.errors import MissingExtraError, OptionError
+from symcheck.files import write_file
 
 SUFFIXES = (".csv", ".parquet")
 Columns = dict[str, list[Any]]

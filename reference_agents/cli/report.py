@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from reference_agents.record import Curve, Record, find_runs, load, write_file
+from reference_agents.record import Curve, Record, find_runs, load
 from symcheck.errors import OptionError
+from symcheck.files import write_file
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curves import render_curves

@@ -18,9 +18,10 @@ from reference_agents.checkpoint import refuse_differences, started_in
 from reference_agents.cli.report import write_report
 from reference_agents.cli.request import Request, build_job
 from reference_agents.cli.train import INTERRUPTED, folder_name, part_count, prepare, resume
-from reference_agents.record import finished, prepare_folder, write_file
+from reference_agents.record import finished, prepare_folder
 from reference_agents.tasks import resolve_network, resolve_task
 from symcheck.errors import OptionError, TargetError
+from symcheck.files import write_file
 
 SWEEP_FILE = "sweep.json"
 SCHEMA = "reference-agents-sweep/1"

@@ -13,7 +13,6 @@ import gymnasium as gym
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import options_that_differ, to_command
-from symcheck.api.report import write_text
 from symcheck.discovery import search
 from symcheck.discovery.claims import toml_of
 from symcheck.discovery.options import DiscoverOptions
@@ -22,6 +21,7 @@ from symcheck.engine.events import Emit
 from symcheck.engine.results import Verdict
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
+from symcheck.files import write_text
 from symcheck.mdp import pictures
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel, DiscoveryRotation

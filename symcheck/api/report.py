@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, overall_verdict
 from symcheck.errors import SymcheckError
+from symcheck.files import write_text
 
 
 class SymmetryFailedError(AssertionError):
@@ -214,54 +214,3 @@ class Report:
         from symcheck_reports import html
 
         return html.notebook(self.results)
-
-
-def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
-    """Write a report, whole or not at all; step summaries are appended to.
-
-    Args:
-        path: where to; the folder must exist.
-        text: what to write, encoded as UTF-8.
-        append: add to the end of what is there.
-
-    Returns:
-        The path written.
-
-    Raises:
-        SymcheckError: the folder does not exist or cannot be written.
-    """
-    target = Path(path)
-    check_writable(target, "path")
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        if append:
-            with target.open("a", encoding="utf-8") as stream:
-                stream.write(text)
-        else:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(target)
-    except OSError as error:
-        with contextlib.suppress(OSError):  # a full disk is no reason to leave half a file
-            partial.unlink(missing_ok=True)
-        raise SymcheckError(f"cannot write {target}: {error.strerror or error}.") from error
-    return target
-
-
-def check_writable(path: Path, where: str) -> None:
-    """Refuse a report path whose folder does not exist, before any work is done.
-
-    Args:
-        path: where a report will go.
-        where: names the option in the message.
-
-    Raises:
-        SymcheckError: there is no such folder, or the path is a folder itself.
-    """
-    if not path.parent.is_dir():
-        raise SymcheckError(
-            f"expected a file in a folder that exists, got {path}: there is no folder {path.parent}.",
-            where=where,
-            remedy=f"Create it first: mkdir -p {path.parent}",
-        )
-    if path.is_dir():
-        raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path}/report.html")

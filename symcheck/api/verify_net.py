@@ -12,7 +12,7 @@ from torch import nn
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import RunCommand, options_that_differ, to_command
-from symcheck.api.report import Report, check_writable, write_text
+from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
 from symcheck.api.run_folders import networks_of_run
 from symcheck.api.specs import resolve_symmetry
@@ -25,6 +25,7 @@ from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.envs.observations import collect_observations, subspaces
 from symcheck.envs.targets import resolve_environment
+from symcheck.files import check_writable, write_text
 from symcheck.symmetry.symmetry import Symmetry
 
 _ROLLOUT_OBSERVATIONS = 1_000  # beside the generated inputs; more would repeat the same few states of a random policy

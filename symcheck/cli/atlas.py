@@ -54,8 +54,8 @@ def _console() -> Console:
 
 
 def _write(path: Path, entries: tuple[AtlasEntry, ...]) -> None:
-    from symcheck.api.report import write_text
     from symcheck.envs.atlas_page import render_page
+    from symcheck.files import write_text
 
     write_text(path, render_page(entries))
     typer.echo(f"written: {path}")

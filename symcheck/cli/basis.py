@@ -25,8 +25,8 @@ def command(
     Example: symcheck basis cartpole/mirror --html basis.html
     """
     from symcheck.api.bases import layers_of
-    from symcheck.api.report import check_writable, write_text
     from symcheck.api.specs import resolve_symmetry
+    from symcheck.files import check_writable, write_text
 
     if html is not None:
         check_writable(html, "--html")

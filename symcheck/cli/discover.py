@@ -43,8 +43,8 @@ def command(
     """
     kwargs = json_object(env_kwargs)
     from symcheck.api.discover import discover
-    from symcheck.api.report import check_writable
     from symcheck.cli.progress import progress
+    from symcheck.files import check_writable
 
     for option, path in (("--out", out), ("--html", html), ("--json", json_path)):
         if path is not None:

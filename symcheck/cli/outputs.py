@@ -42,7 +42,7 @@ class Outputs:
         Raises:
             SymcheckError: a folder that does not exist, or an unknown verdict.
         """
-        from symcheck.api.report import check_writable
+        from symcheck.files import check_writable
 
         for option in ("html", "json", "junit", "markdown"):
             path: Path | None = getattr(self, option)
@@ -56,8 +56,9 @@ class Outputs:
         Raises:
             typer.Exit: always, with the run's code.
         """
-        from symcheck.api.report import Report, write_text
+        from symcheck.api.report import Report
         from symcheck.api.reproduce import with_reproduction
+        from symcheck.files import write_text
 
         report = Report([with_reproduction(result, self.json) for result in report.results])
         self._print(report)

@@ -17,7 +17,7 @@ def command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder
 
     Example: symcheck report reports
     """
-    from symcheck.api.report import write_text
+    from symcheck.files import write_text
     from symcheck_reports import index
 
     if not folder.is_dir():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symcheck.errors import SymcheckError
+from symcheck.files import write_text
 from symcheck.mdp import solving
 from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.mdp.tabular import TabularMDP
@@ -84,14 +84,7 @@ def save(h: Homomorphism, path: str | Path, *, target: str = "MDP") -> Path:
     Raises:
         SymcheckError: the folder does not exist or cannot be written.
     """
-    place = Path(path)
-    partial = place.with_name(f".{place.name}.partial")
-    try:
-        partial.write_text(render(h, target=target), encoding="utf-8")
-        partial.replace(place)
-    except OSError as error:
-        raise SymcheckError(f"cannot write {place}: {error.strerror or error}.", where="save_html") from error
-    return place
+    return write_text(path, render(h, target=target))
 
 
 def _edges(mdp: TabularMDP) -> list[tuple[int, int, float]]:

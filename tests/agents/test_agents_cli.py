@@ -18,6 +18,7 @@ from reference_agents import record
 from reference_agents.cli.app import app
 from reference_agents.cli.report import build_model
 from reference_agents.loading import load_equivariant_network, load_network
+from symcheck import files
 from symcheck.errors import TargetError
 
 SHORT = ["--seeds", "2", "--steps", "800"]
@@ -199,14 +200,14 @@ def test_reporting_on_a_damaged_run_exits_2_and_names_it(tmp_path: Path) -> None
 
 def test_a_crash_while_writing_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
-    record.write_file(path, b"old")
+    files.write_file(path, b"old")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        record.write_file(path, b"new")
+        files.write_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
