@@ -15,6 +15,7 @@ from typing import Any
 
 project = "symcheck"
 author = "the symcheck developers"
+project_copyright = author
 version = release = importlib.metadata.version("symcheck")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
