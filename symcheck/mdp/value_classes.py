@@ -54,10 +54,15 @@ class ValueClasses:
     def _found(self, values: Floats) -> Ints:
         if not len(self._representatives):
             return np.full(len(values), -1, dtype=np.int64)
-        after = np.searchsorted(self._representatives, values - self.width)
-        after = np.minimum(after, len(self._representatives) - 1)
-        near = np.abs(self._representatives[after] - values) <= self.width
-        return np.where(near, self._ids[after], -1)
+        after = np.searchsorted(self._representatives, values, side="right")
+        sides = np.maximum(after - 1, 0), np.minimum(after, len(self._representatives) - 1)
+        first: Ints = np.minimum(*(self._joined(side, values) for side in sides))  # the older of two: it stays so
+        return np.where(first < self._count, first, -1)
+
+    def _joined(self, place: Ints, values: Floats) -> Ints:
+        """The class of the representative at each place where the number is near it, else a class that is none."""
+        near = np.abs(self._representatives[place] - values) <= self.width
+        return np.where(near, self._ids[place], self._count)
 
     def _add(self, fresh: Floats) -> None:
         """New classes for sorted distinct numbers that are far from all representatives."""
@@ -81,4 +86,6 @@ def _starts(fresh: Floats, width: float) -> Floats:
     while at < len(fresh):
         starts.append(fresh[at])
         at = int(np.searchsorted(fresh, fresh[at] + width, side="right"))
+        while fresh[at - 1] - starts[-1] > width:  # the sum above rounds, and members are told by the difference
+            at -= 1
     return np.array(starts)
