@@ -15,11 +15,12 @@ from symcheck.mujoco.elements import name_of, title
 from symcheck.mujoco.names import are_mirrored
 
 if TYPE_CHECKING:
+    from symcheck.mujoco.isometry import Array
     from symcheck.mujoco.pairing import Indices, Pairing
 
 _JOINT, _IN_PARENT, _TENDON, _SITE, _BODY = 0, 1, 3, 4, 5  # mjtTrn
 _FREE, _BALL = 0, 1  # mjtJoint
-_WRAP_JOINT, _WRAP_SITE = 1, 3  # mjtWrap
+_WRAP_JOINT, _WRAP_PULLEY, _WRAP_SITE = 1, 2, 3  # mjtWrap
 
 
 def pair_tendons(model: Any, pairing: Pairing) -> None:
@@ -32,9 +33,9 @@ def pair_tendons(model: Any, pairing: Pairing) -> None:
     pairing.tendons = np.full(model.ntendon, -1)
     pairing.tendon_signs = np.ones(model.ntendon, dtype=np.int64)
     for tendon in range(model.ntendon):
-        wanted = _path_image(model, pairing, tendon)
+        wanted = path_image(model, pairing, tendon)
         for other in _by_name(model, "tendon", tendon, range(model.ntendon)):
-            if wanted is not None and (sign := _same_path(wanted, _path(model, other))):
+            if wanted is not None and (sign := _same_path(wanted, path_of(model, other))):
                 pairing.tendons[tendon], pairing.tendon_signs[tendon] = other, sign
                 break
         else:
@@ -50,17 +51,19 @@ def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) ->
     return sorted(candidates, key=lambda other: not are_mirrored(name, name_of(model, section, other)))
 
 
-def _path(model: Any, tendon: int) -> dict[tuple[int, int], float]:
-    """What a tendon runs over: {(kind, element): coefficient}; coefficients count for joints alone."""
+def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
+    """What a tendon runs over: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}."""
     first = int(model.tendon_adr[tendon])
     steps = range(first, first + int(model.tendon_num[tendon]))
     kinds = [(int(model.wrap_type[i]), int(model.wrap_objid[i]), float(model.wrap_prm[i])) for i in steps]
-    return {(kind, element): number if kind == _WRAP_JOINT else 1.0 for kind, element, number in kinds}
+    numbered = (_WRAP_JOINT, _WRAP_PULLEY)
+    return {(kind, element): number if kind in numbered else 1.0 for kind, element, number in kinds}
 
 
-def _path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int], float] | None:
+def path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int], float] | None:
+    """What the image of a tendon runs over, as `path_of` gives it; None where one of its elements has no image."""
     image = {}
-    for (kind, element), coefficient in _path(model, tendon).items():
+    for (kind, element), coefficient in path_of(model, tendon).items():
         if kind == _WRAP_JOINT:
             other, sign = int(pairing.joints[element]), int(pairing.joint_signs[element])
         elif kind == _WRAP_SITE:
@@ -166,43 +169,50 @@ def _control_sign(model: Any, pairing: Pairing, actuator: int, other: int) -> in
     """The sign of the image control: 0 where forces point in different directions."""
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
     gear, image_gear = model.actuator_gear[actuator], model.actuator_gear[other]
-    if kind in (_JOINT, _IN_PARENT) and int(model.jnt_type[target]) in (_FREE, _BALL):
-        return _wrench_sign(*_joint_wrench(model, pairing, target, gear), _in_world(model, pairing, other, image_gear))
+    wrenches = wrench_image(model, pairing, actuator, other)
+    if wrenches is not None:
+        return _wrench_sign(*wrenches)
     if kind in (_JOINT, _IN_PARENT):
         return int(pairing.joint_signs[target] * np.sign(gear[0]) * np.sign(image_gear[0]))
     if kind == _TENDON:
         return int(pairing.tendon_signs[target] * np.sign(gear[0]) * np.sign(image_gear[0]))
-    if kind == _SITE:
-        isometry = pairing.isometry
-        force, torque = _site_wrench(model, pairing, actuator)
-        return _wrench_sign(isometry.polar(force), isometry.axial(torque), _site_wrench(model, pairing, other))
     return 1
 
 
-def _joint_wrench(model: Any, pairing: Pairing, joint: int, gear: Any) -> tuple[Any, Any]:
-    force, torque = _world_wrench(model, pairing, joint, gear)
-    return pairing.isometry.polar(force), pairing.isometry.axial(torque)
+def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tuple[Array, Array] | None:
+    """What a unit of control exerts, mirrored, and what a unit exerts through another actuator.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        pairing: of its bodies.
+        actuator: on a site, or on a free or ball joint.
+        other: an actuator of the same kind.
+
+    Returns:
+        Two times force and torque along world axes, shape (6,), in the reference configuration; None for actuators that
+        drive a single coordinate.
+    """
+    one, two = _wrench(model, pairing, actuator), _wrench(model, pairing, other)
+    if one is None or two is None:
+        return None
+    return np.concatenate([pairing.isometry.polar(one[0]), pairing.isometry.axial(one[1])]), np.concatenate(two)
 
 
-def _in_world(model: Any, pairing: Pairing, actuator: int, gear: Any) -> tuple[Any, Any]:
-    return _world_wrench(model, pairing, int(model.actuator_trnid[actuator, 0]), gear)
-
-
-def _world_wrench(model: Any, pairing: Pairing, joint: int, gear: Any) -> tuple[Any, Any]:
-    turned = pairing.reference.body_rotation[int(model.jnt_bodyid[joint])]
-    if int(model.jnt_type[joint]) == _BALL:
+def _wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Array, Array] | None:
+    kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
+    gear = np.asarray(model.actuator_gear[actuator])
+    if kind == _SITE:
+        turned = pairing.reference.site_rotation[target]
+        return turned @ gear[:3], turned @ gear[3:]
+    if kind not in (_JOINT, _IN_PARENT) or int(model.jnt_type[target]) not in (_FREE, _BALL):
+        return None
+    turned = pairing.reference.body_rotation[int(model.jnt_bodyid[target])]
+    if int(model.jnt_type[target]) == _BALL:
         return np.zeros(3), turned @ gear[:3]
-    return np.array(gear[:3]), turned @ gear[3:]
+    return gear[:3], turned @ gear[3:]
 
 
-def _site_wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Any, Any]:
-    turned = pairing.reference.site_rotation[int(model.actuator_trnid[actuator, 0])]
-    gear = model.actuator_gear[actuator]
-    return turned @ gear[:3], turned @ gear[3:]
-
-
-def _wrench_sign(force: Any, torque: Any, other: tuple[Any, Any]) -> int:
-    one, two = np.concatenate([force, torque]), np.concatenate(other)
+def _wrench_sign(one: Array, two: Array) -> int:
     product = float(one @ two)
     lengths = float(np.linalg.norm(one) * np.linalg.norm(two))
     # Parallel up to the same 0.9 as joint axes; what remains is reported as a difference.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.mujoco.actuation import path_image, path_of, site_image, wrench_image
 from symcheck.mujoco.constraints import compare_constraints
 from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.elements import title
@@ -20,6 +21,9 @@ from symcheck.mujoco.pairing import Pairing
 
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
 _PGS = 0  # mjtSolver
+_WRAP_JOINT, _WRAP_SITE, _WRAP_GEOMS = 1, 3, (4, 5)  # mjtWrap
+_SITE_DRIVES = (2, 4)  # mjtTrn: a slider and crank, a site
+_SITE_OBJECT = 6  # mjtObj
 _JOINT_NUMBERS = (
     ("stiffness", "jnt_stiffness"),
     ("stiffness polynomial", "jnt_stiffnesspoly"),
@@ -84,7 +88,8 @@ def compare(model: Any, pairing: Pairing) -> list[Difference]:
         the larger value) are left out.
     """
     checks: tuple[Callable[[Any, Pairing], Iterator[Difference]], ...] = (_world, _bodies, _joints, _geoms, _tendons)
-    return [found for check in (*checks, _actuators, compare_constraints) for found in check(model, pairing)]
+    others = (_actuators, _sites, compare_constraints)
+    return [found for check in (*checks, *others) for found in check(model, pairing)]
 
 
 def remarks(model: Any) -> list[str]:
@@ -112,6 +117,8 @@ def remarks(model: Any) -> list[str]:
         found.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
     if _HFIELD in model.geom_type:
         found.append("height fields are not compared with their images")
+    if getattr(model, "nflex", 0):  # since MuJoCo 3
+        found.append("flexible bodies are not compared with their images")
     if model.nmesh and any(touches(model, i) for i in range(model.ngeom) if model.geom_type[i] == _MESH):
         found.append("meshes are compared by place, mass and inertia, not by shape")
     return found
@@ -218,8 +225,9 @@ def _geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
 
 
 def touches(model: Any, geom: int) -> bool:
-    """Whether a geom can collide with anything at all, by its contype and conaffinity or an explicit pair."""
-    if geom in model.pair_geom1 or geom in model.pair_geom2:
+    """Whether a geom can collide with anything at all, or a tendon can wrap around it."""
+    wrapped = model.wrap_objid[np.isin(model.wrap_type, _WRAP_GEOMS)]
+    if geom in model.pair_geom1 or geom in model.pair_geom2 or geom in wrapped:
         return True
     contype, conaffinity = int(model.geom_contype[geom]), int(model.geom_conaffinity[geom])
     others = [k for k in range(model.ngeom) if model.geom_bodyid[k] != model.geom_bodyid[geom]]
@@ -271,10 +279,23 @@ def _same_box(turned: Array, image: Array, size: Array) -> bool:
 def _tendons(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for i, j in _pairs(pairing.tendons, pairing):
         yield from _table(model, "tendon", i, j, _TENDON_NUMBERS)
+        one, other, sign = title(model, "tendon", i), title(model, "tendon", j), float(pairing.tendon_signs[i])
+        image, path = path_image(model, pairing, i) or {}, path_of(model, j)
+        expected, actual = [sign * image[key] for key in path], list(path.values())
+        yield from difference(one, other, "coefficients", expected, actual)
+        shift = _joint_length(model, pairing, j) - sign * _joint_length(model, pairing, i)
         if model.tendon_limited[i] and model.tendon_limited[j]:
-            moved = np.sort(float(pairing.tendon_signs[i]) * model.tendon_range[i])
-            one, other = title(model, "tendon", i), title(model, "tendon", j)
+            moved = np.sort(sign * model.tendon_range[i] + shift)
             yield from difference(one, other, "range", moved, model.tendon_range[j])
+        if model.tendon_stiffness[i] or model.tendon_stiffness[j]:
+            rest = np.sort(sign * model.tendon_lengthspring[i] + shift)
+            yield from difference(one, other, "rest length of the spring", rest, model.tendon_lengthspring[j])
+
+
+def _joint_length(model: Any, pairing: Pairing, tendon: int) -> float:
+    """The length that a tendon has from joint coordinates in the reference configuration; 0 for one over sites."""
+    joints = {element: number for (kind, element), number in path_of(model, tendon).items() if kind == _WRAP_JOINT}
+    return float(sum(number * pairing.reference.qpos[model.jnt_qposadr[joint]] for joint, number in joints.items()))
 
 
 def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
@@ -285,7 +306,10 @@ def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
         bias = np.array(model.actuator_biasprm[i])
         bias[0] *= sign  # the constant force; the other terms multiply length and velocity, which carry the sign
         yield from difference(one, other, "bias", bias, model.actuator_biasprm[j])
-        if model.actuator_trntype[i] in (0, 1, 3):
+        wrenches = wrench_image(model, pairing, i, j)
+        if wrenches is not None:
+            yield from difference(one, other, "force and torque", sign * wrenches[0], wrenches[1])
+        elif model.actuator_trntype[i] in (0, 1, 3):
             yield from difference(one, other, "gear", abs(model.actuator_gear[i, 0]), abs(model.actuator_gear[j, 0]))
         for quantity, limited, key in _RANGES:
             if getattr(model, limited)[i] and getattr(model, limited)[j]:
@@ -298,3 +322,22 @@ _RANGES = (
     ("force range", "actuator_forcelimited", "actuator_forcerange"),
     ("activation range", "actuator_actlimited", "actuator_actrange"),
 )
+
+
+def _sites(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    """Where forces act: the sites that actuators, tendons and equalities use."""
+    driven = {int(model.actuator_trnid[i, 0]) for i in range(model.nu) if model.actuator_trntype[i] in _SITE_DRIVES}
+    wrapped = {int(model.wrap_objid[i]) for i in range(model.nwrap) if model.wrap_type[i] == _WRAP_SITE}
+    tied = {
+        int(site)
+        for i in range(model.neq)
+        if model.eq_objtype[i] == _SITE_OBJECT
+        for site in (model.eq_obj1id[i], model.eq_obj2id[i])
+    }
+    images = np.full(model.nsite, -1)
+    for site in driven | wrapped | tied:
+        images[site] = site_image(model, pairing, site)
+    positions = pairing.reference.site_position
+    for i, j in _pairs(images, pairing):
+        one, other = title(model, "site", i), title(model, "site", j)
+        yield from difference(one, other, "position", pairing.isometry.point(positions[i]), positions[j])

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.mujoco.actuation import site_image
 from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.elements import title
+from symcheck.mujoco.isometry import Array, matrix_of
 from symcheck.mujoco.pairing import Pairing
 
 _CONNECT, _WELD, _JOINT, _TENDON = 0, 1, 2, 3  # mjtEq
-_BODY_OBJECT, _SITE_OBJECT = 1, 6  # mjtObj
+_SITE_OBJECT = 6  # mjtObj
 _NUMBERS = (("solref", "eq_solref"), ("solimp", "eq_solimp"), ("active", "eq_active0"))
 _PAIR_NUMBERS = (
     ("friction", "pair_friction"),
@@ -43,23 +45,63 @@ def compare_constraints(model: Any, pairing: Pairing) -> Iterator[Difference]:
 
 
 def _equalities(model: Any, pairing: Pairing) -> Iterator[Difference]:
-    ties = [_tied(model, i) for i in range(model.neq)]
-    for i in range(model.neq):
+    nearest = [_nearest(model, pairing, i) for i in range(model.neq)]
+    for i, j in enumerate(nearest):
         image = _image(model, pairing, i)
-        if image is None:
-            continue
-        candidates = [j for j, other in enumerate(ties) if _same(other, image)]
-        if not candidates:
+        if image is not None and j is None:
             yield _missing(f"equality {i} ({_names(model, i)})", f"an equality of {_words(model, i, image)}")
-            continue
-        j = candidates[0]
-        if j < i and _image(model, pairing, j) is not None and _same(ties[i], _image(model, pairing, j) or ties[i]):
-            continue  # the same two were compared from the other side
-        one, other = f"equality {i} ({_names(model, i)})", f"equality {j} ({_names(model, j)})"
-        for quantity, key in _NUMBERS:
-            yield from difference(one, other, quantity, getattr(model, key)[i], getattr(model, key)[j])
-        if int(model.eq_type[i]) == _JOINT:
-            yield from difference(one, other, "polynomial", _polynomial(model, pairing, i), model.eq_data[j][:5])
+        elif j is not None and not (j < i and nearest[j] == i):  # the same two were compared from the other side
+            yield from _equality(model, pairing, i, j)
+
+
+def _nearest(model: Any, pairing: Pairing, i: int) -> int | None:
+    """The equality that ties the images of what equality i ties; of several the one that differs least."""
+    image = _image(model, pairing, i)
+    if image is None:
+        return None
+    candidates = [j for j in range(model.neq) if _same(_tied(model, j), image)]
+    return min(candidates, key=lambda j: sum(one.size for one in _equality(model, pairing, i, j)), default=None)
+
+
+def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Difference]:
+    one, other = f"equality {i} ({_names(model, i)})", f"equality {j} ({_names(model, j)})"
+    for quantity, key in _NUMBERS:
+        yield from difference(one, other, quantity, getattr(model, key)[i], getattr(model, key)[j])
+    kind = int(model.eq_type[i])
+    if kind in (_JOINT, _TENDON):
+        yield from difference(one, other, "polynomial", _polynomial(model, pairing, i), model.eq_data[j][:5])
+        return
+    turned_round = _tied(model, j) != _image(model, pairing, i)
+    points = pairing.isometry.point(_points(model, pairing, i))
+    there = _points(model, pairing, j)
+    yield from difference(one, other, "anchors", points[::-1] if turned_round else points, there)
+    if kind == _WELD:
+        matrix, held = pairing.isometry.matrix, _held(model, pairing, i)
+        image = matrix @ (held.T if turned_round else held) @ matrix.T
+        yield from difference(one, other, "relative orientation", image, _held(model, pairing, j))
+        yield from difference(one, other, "torque scale", model.eq_data[i][10], model.eq_data[j][10])
+
+
+def _points(model: Any, pairing: Pairing, i: int) -> Array:
+    """The two points that a connection or a weld holds together, in the reference configuration, (2, 3)."""
+    ends, data = (int(model.eq_obj1id[i]), int(model.eq_obj2id[i])), model.eq_data[i]
+    reference = pairing.reference
+    if int(model.eq_objtype[i]) == _SITE_OBJECT:
+        return np.stack([reference.site_position[end] for end in ends])
+    inside = (data[0:3], data[3:6]) if int(model.eq_type[i]) == _CONNECT else (data[3:6], data[0:3])
+    return np.stack(
+        [reference.body_position[end] + reference.body_rotation[end] @ at for end, at in zip(ends, inside, strict=True)]
+    )
+
+
+def _held(model: Any, pairing: Pairing, i: int) -> Array:
+    """The turn along world axes that brings the second end of a weld from the reference to where it is held, (3, 3)."""
+    first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+    if int(model.eq_objtype[i]) == _SITE_OBJECT:
+        frames = pairing.reference.site_rotation
+        return np.asarray(frames[first] @ frames[second].T)
+    frames = pairing.reference.body_rotation
+    return np.asarray(frames[first] @ matrix_of(model.eq_data[i][6:10]) @ frames[second].T)
 
 
 Tie = tuple[int, int, int, int]
@@ -77,15 +119,11 @@ def _same(one: Tie, other: Tie) -> bool:
 
 def _image(model: Any, pairing: Pairing, i: int) -> Tie | None:
     kind, objects, first, second = _tied(model, i)
-    images: Any = None
-    if kind == _JOINT:
-        images = pairing.joints
-    elif kind == _TENDON:
-        images = pairing.tendons
-    elif objects == _BODY_OBJECT:
-        images = pairing.bodies
-    if images is None:
-        return None  # sites and flexes are not followed
+    if kind not in (_CONNECT, _WELD, _JOINT, _TENDON):
+        return None  # flexible bodies are not followed, and a remark says so
+    if kind in (_CONNECT, _WELD) and objects == _SITE_OBJECT:
+        return kind, objects, site_image(model, pairing, first), site_image(model, pairing, second)
+    images = pairing.joints if kind == _JOINT else pairing.tendons if kind == _TENDON else pairing.bodies
     there = [-1 if one < 0 else int(images[one]) for one in (first, second)]
     return kind, objects, there[0], there[1]
 
@@ -93,14 +131,17 @@ def _image(model: Any, pairing: Pairing, i: int) -> Tie | None:
 def _polynomial(model: Any, pairing: Pairing, i: int) -> Any:
     """The image of y = sum c_k x^k: c_k carries the sign of y times that of x to the power k."""
     first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
-    one = float(pairing.joint_signs[first])
-    other = float(pairing.joint_signs[second]) if second >= 0 else 1.0
+    signs = pairing.joint_signs if int(model.eq_type[i]) == _JOINT else pairing.tendon_signs
+    one = float(signs[first])
+    other = float(signs[second]) if second >= 0 else 1.0
     return model.eq_data[i][:5] * one * other ** np.arange(5)
 
 
 def _section(model: Any, i: int) -> str:
     kind = int(model.eq_type[i])
-    return "joint" if kind == _JOINT else "tendon" if kind == _TENDON else "body"
+    if kind in (_JOINT, _TENDON):
+        return "joint" if kind == _JOINT else "tendon"
+    return "site" if int(model.eq_objtype[i]) == _SITE_OBJECT else "body"
 
 
 def _words(model: Any, i: int, tie: Tie) -> str:
@@ -109,8 +150,6 @@ def _words(model: Any, i: int, tie: Tie) -> str:
 
 
 def _names(model: Any, i: int) -> str:
-    if int(model.eq_objtype[i]) == _SITE_OBJECT:
-        return "of sites"
     return _words(model, i, _tied(model, i))
 
 

@@ -152,6 +152,19 @@ def quaternion_of(matrix: Array) -> Array:
     return quaternion if leading > 0 else -quaternion
 
 
+def matrix_of(quaternion: Array) -> Array:
+    """The rotation matrix of a quaternion (w, x, y, z) of any length but zero.
+
+    Example:
+        >>> matrix_of(np.array([2.0, 0.0, 0.0, 0.0])).diagonal().tolist()
+        [1.0, 1.0, 1.0]
+    """
+    from scipy.spatial.transform import Rotation
+
+    w, x, y, z = quaternion
+    return np.asarray(Rotation.from_quat([x, y, z, w]).as_matrix())
+
+
 def quaternion_map(left: Array, right: Array) -> Array:
     """The 4x4 matrix of q -> left * q * conjugate(right), for unit quaternions (w, x, y, z).
 
