@@ -14,6 +14,7 @@ from gymnasium.envs.classic_control import cartpole as upstream
 import symcheck_properties  # noqa: F401
 from symcheck.engine.env_runner import run_env
 from symcheck.engine.environments import choice
+from symcheck.engine.environments.screen import Screen, Screened
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs import atlas
@@ -140,6 +141,30 @@ def test_violations_never_exceed_the_pairs_checked_where_everything_is_violated(
     broken = next(one for one in result.properties if one.name == "transition_invariance")
     assert broken.violations > 0.9 * broken.checked
     assert all(one.violations <= one.checked for one in result.properties)
+
+
+def test_a_pair_that_several_properties_suspect_is_stepped_again_once_and_counts_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Screened] = []
+    honest = Screen.run
+
+    def run(self: Screen, count: int, proceed: Callable[[], bool]) -> Screened:
+        seen.append(honest(self, count, proceed))
+        return seen[-1]
+
+    monkeypatch.setattr(Screen, "run", run)
+    exchanged = Symmetry("wrong", catalog.cyclic(2), [[2, 3, 0, 1]], [[0, 1]])
+    result = _run(lambda: gym.make("CartPole-v1"), exchanged)
+    (found,) = seen
+    assert found.suspects is not None
+    differ = found.suspects.left.terminated != found.suspects.right.terminated
+    ended = found.tallies["termination"]
+    assert ended.asked == differ.sum()  # also of those that were picked for their transitions
+    assert 0 < ended.not_asked == ended.suspicious - ended.asked
+    assert sum(tally.asked for tally in found.tallies.values()) > len(found.suspects.cases)
+    broken = next(one for one in result.properties if one.name == "termination_invariance")
+    assert broken.verdict == "failed"
 
 
 def _lying(model: BatchModel, where: Callable[[Any], Any]) -> BatchModel:

@@ -42,7 +42,7 @@ def threshold_cases(
 
     Returns:
         Two cases a threshold, with action and generator of the step that showed it; empty where no box of states is
-        known, or nothing terminated.
+        known (`hidden` says so), or nothing terminated.
     """
     going = np.flatnonzero(~measured.left.terminated)
     if not pairs.placement.access.box or measured.left.terminated.sum() == 0 or not len(going):
@@ -62,6 +62,12 @@ def threshold_cases(
         if not in_time():
             break
     return cases
+
+
+def hidden(pairs: Pairs, state: Any) -> str:
+    """Why thresholds beside a state cannot be sought, a clause for the evidence; "" where they can, or cannot exist."""
+    whole = isinstance(state, int | np.integer) or (isinstance(state, np.ndarray) and state.dtype.kind in "biu")
+    return "" if pairs.placement.access.box or whole else "it is not known which numbers between two states are states"
 
 
 def _bisected(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from symcheck.engine.environments import diagnosis
 from symcheck.engine.environments.coordinates import Vector
-from symcheck.engine.environments.edges import Tie, one_sided_tie, threshold_cases
+from symcheck.engine.environments.edges import Tie, hidden, one_sided_tie, threshold_cases
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.minimise import minimise, simplest
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Part, joined
@@ -122,11 +122,18 @@ class PairedEvidence:
         parts = [self.drawn]
         if self.screened is not None and self.screened.suspects is not None:
             parts.append(self.screened.suspects)
-        if self.bench.in_time(_STEPPING) and not self.bench.interrupted:
+        if not self._unsought:
             rng = self.bench.rng("edges")
             edges = threshold_cases(self.pairs, self.drawn, rng, lambda: self.bench.in_time(_SEARCHING))
             parts += [self.pairs.measure(edges)] if edges else []
         return joined(parts) or self.drawn
+
+    @functools.cached_property
+    def _unsought(self) -> str:
+        """Why thresholds were not sought on purpose, a clause for the evidence; "" where they were."""
+        if self.bench.interrupted or not self.bench.in_time(_STEPPING):
+            return "the time was up"
+        return hidden(self.pairs, self.drawn.cases[0].situation.state)
 
     @functools.cached_property
     def drawn(self) -> Measurement:
@@ -218,11 +225,6 @@ class PairedEvidence:
     def _tally(self, part: Part) -> Tally:
         return Tally() if self.screened is None else self.screened.tallies.get(part, Tally())
 
-    def _not_asked(self, part: Part) -> int:
-        """Pairs that the screen found suspicious and the environment was not asked about: there were too many."""
-        tally = self._tally(part)
-        return tally.suspicious - len(tally.kept)
-
     def _with_screened(self, part: Part, residual: Vector, limits: Vector) -> tuple[Vector, Vector]:
         """The residuals with one row more: the largest that the screen saw and found within tolerance."""
         tally = self._tally(part)
@@ -307,11 +309,7 @@ class PairedEvidence:
 
     def _summary(self, name: str, part: Part, seen: _Examined) -> PropertyResult:
         comparison, residual, limits, looked = seen.comparison, seen.residual, seen.limits, seen.looked
-        # A case kept for another part may violate this one as well: it is a row of its own, and must not count twice.
-        over = np.asarray((~(residual <= limits)).any(axis=1))
-        stepped = int(over[self._from_screen].sum())
-        left_over = max(0, self._tally(part).suspicious - stepped)
-        violations = len(looked.confirmed) + len(looked.unseen) + left_over
+        violations = len(looked.confirmed) + len(looked.unseen) + self._tally(part).not_asked
         judged = np.ones(len(residual), dtype=bool)
         judged[looked.rounding] = False
         if not judged.any():
@@ -336,7 +334,10 @@ class PairedEvidence:
         ends = int(self.measured.left.terminated[~self._from_screen].sum())
         text = f"{self.checked} pairs drawn from {self.region}"
         if part == "termination":
-            text += f"; {ends + (screened.ends if screened else 0)} of them end the episode"
+            ends += screened.ends if screened else 0
+            text += f"; {ends} of them end the episode"
+            if ends and self._unsought:
+                text += f", and the thresholds between ending and not were not sought on purpose: {self._unsought}"
         if screened is not None:
             text += (
                 f"; {screened.checked} of them stepped by {screened.source}, whose numbers were, bit for bit, those of "
@@ -438,7 +439,7 @@ class PairedEvidence:
                 "some pairs gave another outcome when they were stepped again: the environment is random now and then. "
                 "Decide with --method distribution",
             )
-        if self._not_asked(part) or (looked.unseen and not looked.representative):
+        if self._tally(part).not_asked or (looked.unseen and not looked.representative):
             return _undecided(
                 result, "too many pairs sit within one unit in the last place of a jump to be judged; sample elsewhere"
             )

@@ -41,14 +41,19 @@ class Tally:
         largest: largest residual of the other pairs, by coordinate, shape (dim,).
         limits: the tolerance beside it.
         worst: largest residual of any pair, by coordinate.
-        kept: suspicious pairs that the environment is asked about.
+        asked: suspicious pairs that the environment is asked about, for the sake of this property or of another.
     """
 
     suspicious: int = 0
     largest: Vector = field(default_factory=lambda: np.zeros(0))
     limits: Vector = field(default_factory=lambda: np.zeros(0))
     worst: Vector = field(default_factory=lambda: np.zeros(0))
-    kept: list[Case] = field(default_factory=list)
+    asked: int = 0
+
+    @property
+    def not_asked(self) -> int:
+        """Suspicious pairs that the environment is not asked about: there were too many."""
+        return self.suspicious - self.asked
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Screened:
         region: where they were drawn, in words.
         source: the batched form, in words.
         tallies: by property.
-        suspects: suspicious pairs, stepped again by the environment; None where there are none.
+        suspects: suspicious pairs, each once, stepped again by the environment; None where there are none.
     """
 
     checked: int
@@ -154,17 +159,16 @@ class Screen:
         states, region = self._pool(count, rng)
         tallies = {part: self._empty(coordinates) for part, coordinates in self._coordinates.items()}
         report = self._bench.progress("stepping batches of pairs")
+        suspects: list[Case] = []
         checked = ends = 0
         for size in _sizes(count):
             if not proceed():
                 break
             for batch in self._batches(states[rng.integers(0, len(states), size=size)], rng):
-                for part, tally in tallies.items():
-                    self._count(tally, part, batch, rng)
+                suspects += self._sorted_out(tallies, batch, rng)
                 ends += int(batch.left.terminated.sum())
             checked += size
             report(checked, count)
-        suspects = [case for tally in tallies.values() for case in tally.kept]
         again = self._bench.pairs.measure(suspects) if suspects else None
         return Screened(checked, ends, region, self._model.source, tallies, again)
 
@@ -243,11 +247,29 @@ class Screen:
             sides = [np.concatenate(pair, axis=1) for pair in zip(sides, inner, strict=True)]
         return sides[0].astype(np.float64, copy=False), sides[1].astype(np.float64, copy=False)
 
-    def _count(self, tally: Tally, part: Part, batch: _Batch, rng: np.random.Generator) -> None:
+    def _sorted_out(self, tallies: dict[Part, Tally], batch: _Batch, rng: np.random.Generator) -> list[Case]:
+        """Count the suspicious pairs of every property; the cases that the environment is asked about, each once."""
+        suspicious: dict[Part, npt.NDArray[np.intp]] = {}
+        picked: list[npt.NDArray[np.intp]] = []
+        for part, tally in tallies.items():
+            rows, residual = self._count(tally, part, batch)
+            suspicious[part] = rows
+            room = min(_KEPT_PER_BATCH, _MOST_KEPT - tally.asked)
+            if len(rows) and room > 0:
+                picked.append(_mixed(rows, residual, room, rng))
+        if not picked:
+            return []
+        asked = np.unique(np.concatenate(picked))
+        for part, tally in tallies.items():
+            tally.asked += int(np.isin(suspicious[part], asked).sum())
+        return self._cases(batch, asked)
+
+    def _count(self, tally: Tally, part: Part, batch: _Batch) -> tuple[npt.NDArray[np.intp], Vector]:
+        """The suspicious rows of a batch with their residuals, after counting them."""
         expected, actual = self._sides(part, batch)
         rows = np.flatnonzero((expected != actual).any(axis=1))  # equal numbers need no tolerance
         if not len(rows):
-            return
+            return rows, np.zeros((0, expected.shape[1]))
         comparison = Comparison(part, self._coordinates[part], expected[rows], actual[rows])
         residual = comparison.residual()
         limits = self._tolerance.of(comparison, scale=self._scales[part])
@@ -257,9 +279,7 @@ class Screen:
             tally.largest = np.maximum(tally.largest, residual[~over].max(axis=0))
             tally.limits = np.maximum(tally.limits, limits[~over].max(axis=0))
         tally.suspicious += int(over.sum())
-        room = min(_KEPT_PER_BATCH, _MOST_KEPT - len(tally.kept))
-        if over.any() and room > 0:
-            tally.kept += self._cases(batch, _mixed(rows[over], residual[over], room, rng))
+        return rows[over], residual[over]
 
     def _cases(self, batch: _Batch, rows: npt.NDArray[np.intp]) -> list[Case]:
         situations = [Situation(batch.states[i], batch.observations[i], "screen") for i in rows]

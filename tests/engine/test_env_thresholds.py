@@ -1,0 +1,66 @@
+"""Thresholds are sought where a box of states is known; elsewhere the evidence says that they were not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+import symcheck as sc
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+NOT_SOUGHT = "the thresholds between ending and not were not sought on purpose"
+
+
+class HalfOpen(gym.Env[Any, Any]):
+    """A walk that ends above 2, and at or below -2: the mirror holds everywhere but at one number."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Start anywhere between -1 and 1."""
+        super().reset(seed=seed)
+        self.x = self.np_random.uniform(-1.0, 1.0)
+        return np.array([self.x]), {}
+
+    def step(self, action: Any) -> Any:
+        """Walk by 0.3."""
+        self.x += 0.3 if action else -0.3
+        return np.array([self.x]), 1.0, bool(self.x > 2 or self.x <= -2), False, {}
+
+    def get_state(self) -> Any:
+        """The place."""
+        return np.array([self.x])
+
+    def set_state(self, state: Any) -> None:
+        """Go there."""
+        self.x = float(state[0])
+
+
+def _ending(make: Any, symmetry: Symmetry, **options: Any) -> Any:
+    return sc.verify_env(make, symmetry, samples=500, **options)["termination_invariance"]
+
+
+def test_a_pass_says_that_thresholds_were_not_sought_where_no_box_of_states_is_known() -> None:
+    result = _ending(HalfOpen, Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]]))
+    assert result.verdict == "passed"
+    assert f"{NOT_SOUGHT}: it is not known which numbers between two states are states" in result.detail
+
+
+def test_nothing_is_said_where_thresholds_were_sought() -> None:
+    result = _ending("CartPole-v1", Symmetry("mirror", catalog.cyclic(2), [[-1] * 4], [[1, 0]]))
+    assert result.verdict == "passed"
+    assert "end the episode" in result.detail
+    assert NOT_SOUGHT not in result.detail
+
+
+def test_nothing_is_said_where_states_are_whole_numbers_and_no_threshold_lies_between() -> None:
+    nothing = Symmetry("nothing", catalog.cyclic(2), [list(range(16))], [[0, 1, 2, 3]])
+    result = _ending(lambda: gym.make("FrozenLake-v1", is_slippery=False), nothing, method="paired")
+    assert result.verdict == "passed"
+    assert "end the episode" in result.detail
+    assert NOT_SOUGHT not in result.detail
