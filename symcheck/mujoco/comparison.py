@@ -244,8 +244,7 @@ def _lone_geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
         if image < 0 and pairing.bodies[model.geom_bodyid[geom]] >= 0 and touches(model, geom):
             body = title(model, "body", int(pairing.bodies[model.geom_bodyid[geom]]))
             moved = pairing.isometry.point(pairing.reference.geom_position[geom])
-            missing = f"position of a geom like {title(model, 'geom', geom)} (there is none)"
-            yield Difference(title(model, "geom", geom), body, missing, tuple(moved.tolist()), (float("nan"),) * 3)
+            yield Difference(title(model, "geom", geom), body, "position", tuple(moved.tolist()), ())
 
 
 def _shape(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:

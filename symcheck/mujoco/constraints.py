@@ -182,4 +182,4 @@ def _excludes(model: Any, pairing: Pairing) -> Iterator[Difference]:
 
 
 def _missing(element: str, wanted: str) -> Difference:
-    return Difference(element, element, f"{wanted} is missing, the image", (1.0,), (0.0,))
+    return Difference(element, wanted, "presence", (), ())

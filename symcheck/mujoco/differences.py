@@ -17,10 +17,11 @@ class Difference:
 
     Attributes:
         element: for instance "geom 'right_foot'".
-        counterpart: its image; equal to `element` for what lies on the mirror plane.
+        counterpart: its image; equal to `element` for what lies on the mirror plane; where `actual` is empty, what
+            should carry it.
         quantity: what differs: "friction", "range", "inertia", ...
         expected: the image of the element's value: what the counterpart would have to have.
-        actual: what the counterpart has.
+        actual: what the counterpart has; empty where the element has no image.
     """
 
     element: str
@@ -31,17 +32,23 @@ class Difference:
 
     @property
     def size(self) -> float:
-        """The largest difference of a component."""
-        return float(np.abs(np.subtract(self.expected, self.actual)).max())
+        """The largest difference of a component; infinite where the element has no image."""
+        return float(np.abs(np.subtract(self.expected, self.actual)).max()) if self.actual else float("inf")
 
     @property
     def relative(self) -> float:
-        """`size` over the largest component; 0 where all are 0."""
+        """`size` over the largest component; 0 where all are 0, infinite where the element has no image."""
+        if not self.actual:
+            return self.size
         scale = max(map(abs, (*self.expected, *self.actual)))
         return self.size / scale if scale else 0.0
 
     def __str__(self) -> str:
+        if not self.expected:
+            return f"{self.element} has no image: {self.counterpart} is missing"
         actual, expected = _numbers(self.actual), _numbers(self.expected)
+        if not self.actual:
+            return f"{self.element} has no image on {self.counterpart}: its {self.quantity} would be {expected}"
         if self.element == self.counterpart:
             return f"{self.quantity} of {self.element}: {actual} is not its own image, which is {expected}"
         return f"{self.quantity} of {self.counterpart}: {actual}, where the image of {self.element} has {expected}"

@@ -130,7 +130,10 @@ def _normal(plane: str | Sequence[float]) -> Array:
 
 
 def _point(through: Sequence[float]) -> Array:
-    point = np.asarray(through, dtype=np.float64)
+    try:
+        point = np.asarray(through, dtype=np.float64)
+    except (TypeError, ValueError):
+        point = np.zeros(0)
     if point.shape != (3,) or not np.isfinite(point).all():
         raise SpecError(f"expected a point, three numbers in metres, got {through!r}.", where="through")
     return point

@@ -97,6 +97,8 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
 
 
 def _given(model: Any, given: Mapping[str, str], isometry: Isometry) -> dict[int, int]:
+    if not isinstance(given, Mapping):
+        raise SpecError(f"expected a mapping of names of bodies to names of bodies, got {given!r}.", where="pairs")
     known = {name_of(model, "body", i): i for i in range(model.nbody)}
     missing = [name for pair in given.items() for name in pair if name not in known]
     if missing:
@@ -193,7 +195,8 @@ class _Bodies:
             return f"{what}: no counterpart; it is not its own image either, which lies {own:.3g} m beside it"
         text = f"{what}: the nearest is {title(model, 'body', other)}, {self.distance(one, other):.3g} m from its image"
         if model.body_jntnum[one] != model.body_jntnum[other]:
-            text += f" and with {model.body_jntnum[other]} joints instead of {model.body_jntnum[one]}"
+            count = int(model.body_jntnum[other])
+            text += f" and with {count} {'joint' if count == 1 else 'joints'} instead of {model.body_jntnum[one]}"
         return text
 
 

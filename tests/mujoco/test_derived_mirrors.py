@@ -211,9 +211,17 @@ def test_a_constraint_without_its_image_is_a_finding(old, new, said):
     found = mirror(tied((old, new))).differences
     assert len(found) == 1
     assert said in str(found[0])
+    assert "nan" not in str(found[0])
 
 
 def test_a_solver_that_does_not_converge_is_remarked_upon():
     assert mirror(quadruped()).remarks == ()
     (remark,) = mirror(quadruped().replace("<option ", '<option solver="PGS" iterations="30" ')).remarks
     assert "in another order for the image, so that 30 iterations leave a residual" in remark
+
+
+def test_a_geom_that_one_side_alone_has_is_a_finding_in_plain_words():
+    horn = '<geom name="horn" type="sphere" pos="0.2 0.05 0.1" size="0.02" mass="0"/><body name="FR_hip"'
+    (found,) = mirror(quadruped().replace('<body name="FR_hip"', horn, 1)).differences
+    assert str(found) == "geom 'horn' has no image on body 'trunk': its position would be (0.2, -0.05, 0.1)"
+    assert found.size == found.relative == np.inf

@@ -20,6 +20,9 @@ def test_an_unknown_plane_is_refused():
         mirror(quadruped(), "left")
     with pytest.raises(SpecError, match="normal vector of three numbers"):
         mirror(quadruped(), (0, 0, 0))
+    for through in ("abc", (0, 0), (0, 0, math.inf), None):
+        with pytest.raises(SpecError, match="through: expected a point, three numbers in metres, got"):
+            mirror(quadruped(), through=through)
 
 
 def test_every_unpaired_body_is_named_with_the_nearest_and_its_distance():
@@ -40,6 +43,8 @@ def test_the_user_may_say_which_bodies_are_a_pair():
     assert "centre of mass of body 'FL_hip'" in found.findings()
     with pytest.raises(SpecError, match="bodies that the model does not have: nobody"):
         mirror(moved, pairs={"FR_hip": "nobody"})
+    with pytest.raises(SpecError, match=r"pairs: expected a mapping of names of bodies .*, got \['FR_hip'\]"):
+        mirror(moved, pairs=["FR_hip"])
 
 
 def test_a_model_without_names_is_described_by_what_its_elements_belong_to():
