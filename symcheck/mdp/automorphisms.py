@@ -12,9 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.groups.group import Element, Group
@@ -22,7 +20,7 @@ from symcheck.mdp import search_builtin, search_igraph
 from symcheck.mdp.ends import extended
 from symcheck.mdp.group_names import named_group
 from symcheck.mdp.homomorphism import EXACT_LAW, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
-from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumbered
+from symcheck.mdp.sparse_rows import Bools, Floats, Ints, orbit_labels, renumbered
 from symcheck.mdp.structure import Structure, reduced
 from symcheck.mdp.tabular import TabularMDP
 
@@ -92,7 +90,7 @@ class AutomorphismGroup:
     @cached_property
     def orbit_map(self) -> Ints:
         """The orbit of each state, (S,), numbered by its lowest state."""
-        return _orbits(self.state_maps)
+        return orbit_labels(self.state_maps)
 
     @cached_property
     def orbits(self) -> tuple[Ints, ...]:
@@ -105,7 +103,7 @@ class AutomorphismGroup:
         """The orbit of each pair, (S, A), numbered by its lowest pair. Interchangeable actions of a state are apart."""
         states, actions = self.mdp.n_states, self.mdp.n_actions
         images = self.state_maps[:, :, None] * actions + self.action_maps
-        return _orbits(images.reshape(len(images), -1)).reshape(states, actions)
+        return orbit_labels(images.reshape(len(images), -1)).reshape(states, actions)
 
     @cached_property
     def preserves_initial(self) -> bool:
@@ -120,12 +118,27 @@ class AutomorphismGroup:
         """The group-structured homomorphism onto the orbits: the smallest abstract MDP that symmetry alone explains.
 
         Returns:
-            An exact homomorphism; its abstract MDP has one state an orbit. Coarser ones exist where states are
-            equivalent without a symmetry (`minimal_homomorphism`).
+            An exact homomorphism; its abstract MDP has one state an orbit of states that count. Coarser ones exist
+            where states are equivalent without a symmetry (`minimal_homomorphism`).
         """
-        classes = np.where(self.mdp.available, self.pair_orbit_map, -1)
-        actions = ranked_in_blocks(self.orbit_map, classes)
-        return from_maps(self.mdp, self.orbit_map, actions, origin="orbits of all symmetries", group=self.group)
+        found = self._onto(self.orbit_map, self.pair_orbit_map)
+        return found if found.is_exact else self._onto(*self._apart())
+
+    def _onto(self, block: Ints, classes: Ints) -> Homomorphism:
+        actions = ranked_in_blocks(block, np.where(self.mdp.available, classes, -1))
+        return from_maps(self.mdp, block, actions, origin="orbits of all symmetries", group=self.group)
+
+    def _apart(self) -> tuple[Ints, Ints]:
+        """Orbits of the states that count; absorbing states are one block, and others that do not count stay alone.
+
+        States in which episodes end move along by how they are led to, whatever the table says of steps from them.
+        """
+        states, actions = self.mdp.n_states, self.mdp.n_actions
+        idle = np.where(self.mdp.absorbing, states, states + 1 + np.arange(states))
+        pairs = states * actions + 1 + np.arange(states * actions).reshape(states, actions)
+        idle_pairs = np.where(self.mdp.absorbing[:, None], states * actions, pairs)
+        block = renumbered(np.where(self.counted, self.orbit_map, idle))
+        return block, np.where(self.counted[:, None], self.pair_orbit_map, idle_pairs)
 
     def symmetry(self, name: str | None = None) -> Symmetry:
         """The group as a claim about an environment that shows state numbers, for `verify_env` and the wrappers.
@@ -263,11 +276,3 @@ def _require_permutations(counted: Bools, states: Ints, actions: Ints) -> None:
     rows = np.sort(actions[counted], axis=1) == np.arange(actions.shape[1])
     if not onto.all() or not rows.all() or not counted[states[counted]].all():
         raise SymcheckError("the maps found are not one to one.", where="automorphism_group")
-
-
-def _orbits(images: npt.NDArray[np.int64]) -> Ints:
-    """Components of the graph that joins each point to its images, numbered by their lowest point."""
-    count = images.shape[1]
-    points = np.tile(np.arange(count), len(images))
-    graph = sparse.csr_array((np.ones(len(points), dtype=np.int8), (points, images.reshape(-1))), shape=(count, count))
-    return renumbered(csgraph.connected_components(graph, directed=False)[1])

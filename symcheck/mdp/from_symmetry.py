@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from symcheck.errors import SpecError
 from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
-from symcheck.mdp.sparse_rows import Ints, renumbered
+from symcheck.mdp.sparse_rows import Ints, orbit_labels
 from symcheck.mdp.tabular import TabularMDP
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -25,8 +23,8 @@ def homomorphism_from_symmetry(
     """See `TabularMDP.homomorphism_from`."""
     state_maps, action_maps = tabulated(mdp, symmetry, observations)
     pairs = state_maps[:, :, None] * mdp.n_actions + action_maps
-    block = _components(state_maps)
-    classes = _components(pairs.reshape(len(pairs), -1)).reshape(mdp.available.shape)
+    block = orbit_labels(state_maps)
+    classes = orbit_labels(pairs.reshape(len(pairs), -1)).reshape(mdp.available.shape)
     found = from_maps(
         mdp,
         block,
@@ -103,10 +101,3 @@ def _key(observation: Any) -> bytes:
     """Equal numbers, equal bytes: signed zeros and dtypes must not tell observations apart; 9 digits count."""
     rounded = np.round(np.asarray(observation, dtype=np.float64), 9) + 0.0
     return rounded.tobytes()
-
-
-def _components(images: npt.NDArray[np.int64]) -> Ints:
-    count = images.shape[1]
-    points = np.tile(np.arange(count), len(images))
-    graph = sparse.csr_array((np.ones(len(points), dtype=np.int8), (points, images.reshape(-1))), shape=(count, count))
-    return renumbered(csgraph.connected_components(graph, directed=False)[1])

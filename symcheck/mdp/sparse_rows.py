@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse import csgraph
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -106,3 +107,22 @@ def renumbered(labels: npt.NDArray[np.generic]) -> Ints:
     rank[np.argsort(first)] = np.arange(len(first))
     result: Ints = rank[inverse.reshape(-1)]
     return result
+
+
+def orbit_labels(images: npt.NDArray[np.int64]) -> Ints:
+    """The orbits of a permutation group, numbered by their lowest point.
+
+    Args:
+        images: of every point under each generator, (generators, points).
+
+    Returns:
+        The orbit of each point, (points,).
+
+    Example:
+        >>> orbit_labels(np.array([[2, 1, 0, 3]])).tolist()
+        [0, 1, 0, 2]
+    """
+    count = images.shape[1]
+    points = np.tile(np.arange(count), len(images))
+    graph = sparse.csr_array((np.ones(len(points), dtype=np.int8), (points, images.reshape(-1))), shape=(count, count))
+    return renumbered(csgraph.connected_components(graph, directed=False)[1])

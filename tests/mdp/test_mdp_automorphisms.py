@@ -314,3 +314,31 @@ def test_orbits_make_an_exact_homomorphism_with_optimal_values() -> None:
     optimal = sc.mdp.value_iteration(mdp).q_values
     abstract = sc.mdp.value_iteration(found.abstract_mdp).q_values
     np.testing.assert_allclose(found.lift_values(abstract), optimal, atol=1e-9)
+
+
+def _with_ends_of_their_own(law: np.ndarray, ends: np.ndarray, rewards: list[list[float]], start: list[float]) -> None:
+    mdp = TabularMDP(law, rewards, 0.9, start, terminations=ends)
+    found = mdp.automorphism_group()
+    assert found.order == 2
+    h = found.homomorphism()
+    assert h.is_exact
+    assert h.value_loss_bound() == 0.0
+    optimal = sc.mdp.policy_iteration(mdp).q_values
+    abstract = sc.mdp.policy_iteration(h.abstract_mdp).q_values
+    np.testing.assert_allclose(h.lift_values(abstract), optimal, atol=1e-10)
+    assert len({int(h.state_map[s]) for s in np.flatnonzero(found.counted)}) < found.counted.sum()
+
+
+def test_orbits_are_exact_although_final_states_have_rewards_of_their_own() -> None:
+    """1 and 2 are only ended in; what the table says of steps from there, 5 and 7, must not be averaged."""
+    law, ends = np.zeros((4, 1, 4)), np.zeros((4, 1, 4))
+    ends[0, 0, 1] = ends[3, 0, 2] = law[1, 0, 1] = law[2, 0, 2] = 1.0
+    _with_ends_of_their_own(law, ends, [[1.0], [5.0], [7.0], [1.0]], [0.5, 0, 0, 0.5])
+
+
+def test_orbits_are_exact_although_absorbing_states_cannot_move_along() -> None:
+    """1 and 2 change places, and 5, which stays, ends where 1 does: so 3 and 4 stay, though 1 goes to 3 and 2 to 4."""
+    law = np.zeros((6, 1, 6))
+    law[0, 0, [1, 2, 5]] = [0.25, 0.25, 0.5]
+    law[1, 0, 3] = law[2, 0, 4] = law[5, 0, 3] = law[3, 0, 3] = law[4, 0, 4] = 1.0
+    _with_ends_of_their_own(law, np.zeros((6, 1, 6)), [[0.0], [1.0], [1.0], [0.0], [0.0], [2.0]], [1, 0, 0, 0, 0, 0])
