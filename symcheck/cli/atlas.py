@@ -38,6 +38,8 @@ def command(
 
     if seeds < 1:
         raise OptionError(f"expected 1 seed or more, got {seeds}.", where="--seeds")
+    if check and write is not None:
+        raise OptionError("expected --check or --write, got both.", where="--write", remedy="Check first, then write.")
     chosen = atlas.selected(tuple(names or ()))
     if write is not None:
         _write(write, chosen)
@@ -126,8 +128,8 @@ def _show(console: Console, one: Reproduction) -> None:
 
 def _summary(console: Console, found: list[Reproduction], missing: int) -> ExitCode:
     differing = [one for one in found if one.problems]
-    entries = {one.entry.name for one in found}
-    said = f"{len(entries)} entries, {len(found)} runs in {sum(one.seconds for one in found):.0f} s"
+    entries, seconds = {one.entry.name for one in found}, sum(one.seconds for one in found)
+    said = f"{_counted(len(entries), 'entry', 'entries')}, {_counted(len(found), 'run', 'runs')} in {seconds:.0f} s"
     if found and found[-1].interrupted:
         console.print(f"interrupted after {said}", markup=False)
         return ExitCode.INTERRUPTED
@@ -135,5 +137,10 @@ def _summary(console: Console, found: list[Reproduction], missing: int) -> ExitC
         names = ", ".join(sorted({one.entry.name for one in differing}))
         console.print(f"{said}; not as recorded: {names}", soft_wrap=True, markup=False)
         return ExitCode.FAILED
-    console.print(f"{said}; all as recorded" + (f", {missing} entries not checked" if missing else ""), markup=False)
+    skipped = f", {_counted(missing, 'entry', 'entries')} not checked" if missing else ""
+    console.print(f"{said}; all as recorded{skipped}", markup=False)
     return ExitCode.UNDECIDED if missing else ExitCode.GOOD
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"

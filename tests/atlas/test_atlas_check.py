@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import re
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -48,7 +50,7 @@ def test_the_command_checks_single_entries_in_seconds() -> None:
     started = time.monotonic()
     result = CliRunner().invoke(app, ["atlas", "CartPole-v1", "--check", "--seeds", "1"])
     assert result.exit_code == 0, result.output
-    assert "all as recorded" in result.output
+    assert re.search(r"^1 entry, 2 runs in \d+ s; all as recorded$", result.output, re.MULTILINE), result.output
     assert time.monotonic() - started < 30
 
 
@@ -77,16 +79,21 @@ def test_a_missing_extra_is_said_with_its_install_line(monkeypatch: pytest.Monke
     some = CliRunner().invoke(app, ["atlas", "CartPole-v1", "Swimmer-v5", "--check", "--seeds", "1"])
     assert some.exit_code == 3
     assert "not checked  swimmer/mirror: pip install 'symcheck[mujoco]'" in some.output
+    assert "all as recorded, 1 entry not checked" in some.output
     none = CliRunner().invoke(app, ["atlas", "Swimmer-v5", "--check"])
     assert none.exit_code == 2
     assert "pip install 'symcheck[mujoco]'" in none.output
 
 
-def test_bad_input_is_one_message_and_exit_two() -> None:
+def test_bad_input_is_one_message_and_exit_two(tmp_path: Path) -> None:
     unknown = CliRunner().invoke(app, ["atlas", "CartPol-v1"])
     assert unknown.exit_code == 2
     assert "Did you mean 'CartPole-v1'" in unknown.output
     assert CliRunner().invoke(app, ["atlas", "--check", "--seeds", "0"]).exit_code == 2
+    both = CliRunner().invoke(app, ["atlas", "--check", "--write", str(tmp_path / "atlas.md")])
+    assert both.exit_code == 2
+    assert "--write: expected --check or --write, got both" in both.output
+    assert not (tmp_path / "atlas.md").exists()
 
 
 @pytest.mark.slow
