@@ -89,7 +89,8 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
     actions = int(getattr(env.action_space, "n", max(len(row) for row in table.values())))
     missing = sorted(set(range(states)) - set(table))
     if missing:
-        raise SpecError(f"expected all {states} states in P, {_listed(missing)} missing.", where="P")
+        verb = "is" if len(missing) == 1 else "are"
+        raise SpecError(f"expected all {states} states in P, {_listed(missing)} {verb} missing.", where="P")
     strangers = sorted(set(table) - set(range(states)))
     if strangers:
         raise SpecError(f"expected states 0..{states - 1}, P has {_listed(strangers)} too.", where="P")
@@ -105,8 +106,7 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
 
 
 def _listed(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
-    return f"{shown} {'is' if len(numbers) == 1 else 'are'}" if len(numbers) else ""
+    return ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
 
 
 def _outcomes(table: Mapping[int, Mapping[int, Any]], states: int, actions: int) -> tuple[Ints, Ints, Any, Any, Any]:
@@ -114,18 +114,30 @@ def _outcomes(table: Mapping[int, Mapping[int, Any]], states: int, actions: int)
     rows, columns, probabilities, ended, rewards = [], [], [], [], []
     for state in range(states):
         for action in range(actions):
-            for probability, following, reward, terminated in table[state][action]:
-                if not 0 <= int(following) < states:
-                    raise SpecError(
-                        f"P[{state}][{action}] leads to state {following}, expected 0..{states - 1}.", where="P"
-                    )
+            for outcome in table[state][action]:
+                probability, following, reward, terminated = _read(outcome, state, action, states)
                 rows.append(state * actions + action)
-                columns.append(int(following))
-                probabilities.append(float(probability))
-                ended.append(bool(terminated))
-                rewards.append(float(reward))
+                columns.append(following)
+                probabilities.append(probability)
+                ended.append(terminated)
+                rewards.append(reward)
     numbers = np.array(probabilities), np.array(ended, dtype=np.bool_), np.array(rewards)
     return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), *numbers
+
+
+def _read(outcome: Any, state: int, action: int, states: int) -> tuple[float, int, float, bool]:
+    """One outcome as numbers."""
+    try:
+        probability, following, reward, terminated = outcome
+        read = float(probability), int(following), float(reward), bool(terminated)
+    except (TypeError, ValueError) as error:
+        raise SpecError(
+            f"expected outcomes (probability, next state, reward, terminated), got {outcome!r} in P[{state}][{action}].",
+            where="P",
+        ) from error
+    if not 0 <= read[1] < states:
+        raise SpecError(f"P[{state}][{action}] leads to state {read[1]}, expected 0..{states - 1}.", where="P")
+    return read
 
 
 def _layout(env: Any, states: int) -> Ints | None:

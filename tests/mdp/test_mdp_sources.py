@@ -146,7 +146,13 @@ class _Table(gym.Env[np.int64, np.int64]):
         ),
         ({0: {0: [(0.9, 0, 0.0, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "state 0 sums to 0.9, 0.1 too little"),
         ({0: {0: [(1.0, 0, np.nan, False)]}, 1: {0: [(1.0, 0, 0.0, True)]}}, "expected finite rewards"),
-        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "P has 2 is too"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in range(3)}, "P has 2 too"),
+        ({s: {0: [(1.0, 0, 0.0, False)]} for s in (0, 1, 2, 5)}, "P has 2, 5 too"),
+        (
+            {0: {0: [(1.0, 0)]}, 1: {0: [(1.0, 0, 0.0, False)]}},
+            r"expected outcomes \(probability, next state, reward, terminated\), got \(1.0, 0\) in P\[0\]\[0\]",
+        ),
+        ({0: {0: [(1.0, 0, "x", False)]}, 1: {0: [(1.0, 0, 0.0, False)]}}, r"got \(1.0, 0, 'x', False\) in P\[0\]"),
     ],
 )
 def test_a_broken_table_is_refused(table: Any, message: str) -> None:
