@@ -132,7 +132,8 @@ def _read(outcome: Any, state: int, action: int, states: int) -> tuple[float, in
         read = float(probability), int(following), float(reward), bool(terminated)
     except (TypeError, ValueError) as error:
         raise SpecError(
-            f"expected outcomes (probability, next state, reward, terminated), got {outcome!r} in P[{state}][{action}].",
+            f"expected outcomes (probability, next state, reward, terminated), got {outcome!r} in "
+            f"P[{state}][{action}].",
             where="P",
         ) from error
     if not 0 <= read[1] < states:
