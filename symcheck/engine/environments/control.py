@@ -130,7 +130,8 @@ def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng:
         )
     return Control(
         "stochastic",
-        "identity control: the same (s, a) gave different s', and the same with the same seed: the dynamics are random",
+        "identity control: the same (s, a) gave different s', and the same with the same seed: the dynamics are "
+        "random. Whether a state that is set behaves as one that is reached was not compared",
         reset_first=True,  # whatever an episode remembers is drawn anew, so that pairs are independent
         repeating=_repeating(forward, other),
     )

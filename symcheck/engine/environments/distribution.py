@@ -112,6 +112,10 @@ class DistributionEvidence:
             ran_out = "the time budget ran out; allow more with --max-time"
             why = f"Undecided: {'interrupted' if self.bench.interrupted else ran_out}."
             return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
+        if self.bench.caution:
+            return dataclasses.replace(
+                result, verdict="undecided", detail=f"Undecided: {self.bench.caution}. {result.detail}"
+            )
         bound = shift_bound(
             max(one.detectable for one in tests.values()),
             len(words),
