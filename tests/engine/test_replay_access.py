@@ -14,6 +14,8 @@ from gymnasium import spaces
 import symcheck_properties  # noqa: F401
 from symcheck.engine.env_replay import replay
 from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments import start
+from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.groups import catalog
@@ -158,3 +160,22 @@ def test_a_replayed_failure_is_reported_and_replayed_at_the_command_line(tmp_pat
     assert "actions" in page.read_text()
     second = CliRunner().invoke(app, ["replay", str(report)])
     assert second.exit_code == 1, second.output
+
+
+def test_the_starts_of_a_black_box_are_drawn_once_whether_or_not_it_can_be_replayed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = []
+    honest = start.draw_starts
+
+    def draw(bench: Workbench) -> list[start.StartSample]:
+        drawn.append(bench)
+        return honest(bench)
+
+    monkeypatch.setattr(start, "draw_starts", draw)
+    for maze, method in ((lambda: Maze(noise=0.2), "trajectory"), (Maze, "paired")):
+        drawn.clear()
+        result = run(maze)
+        assert next(one for one in result.properties if one.name == "transition_invariance").method == method
+        assert len(drawn) == 1
+        assert isinstance(drawn[0].pairs.stepper.env.unwrapped, Maze)  # not what replays it

@@ -195,7 +195,7 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
             remedy="Use --method auto.",
         )
     if placement.kind is None or method == "trajectory":
-        return _replayed(bench, rng) or _black_box(bench, start)
+        return _replayed(bench, rng, start) or _black_box(bench, start)
     control = identity_control(bench.pairs.stepper, bench.pool, rng)
     bench.pairs.stepper.reset_first = control.reset_first
     if control.behaviour == "leaky":
@@ -205,12 +205,11 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     return _paired(bench, control, start)
 
 
-def _replayed(bench: Workbench, rng: np.random.Generator) -> Chosen | None:
+def _replayed(bench: Workbench, rng: np.random.Generator, start: StartEvidence) -> Chosen | None:
     """Pairs of replayed episodes, where a black box starts alike and repeats; None where it does not."""
     if bench.options.method not in ("auto", "paired") or isinstance(bench.pairs.stepper, SlotStepper):
         return None
     original = replace(bench)
-    start = StartEvidence(original)  # of the environment itself, not of what is replayed
     missing = bench.pairs.placement.why_not
     why_not = replayed(bench)
     if why_not:

@@ -88,14 +88,15 @@ class StartEvidence:
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
+        self._reset = dataclasses.replace(bench)  # replayed episodes take the place of what is stepped, not of this
         if bench.pairs.bound.symmetry.initial:
             bench.budget.add(START, self._handed, planned=len(bench.words))
 
     @functools.cached_property
     def _tested(self) -> list[tuple[StartSample, SwapTest]]:
         rng = self._bench.rng("swaps of starts")
-        coordinates = reduction(self._bench.pairs.stepper.codec).coordinates
-        samples = draw_starts(self._bench)
+        coordinates = reduction(self._reset.pairs.stepper.codec).coordinates
+        samples = draw_starts(self._reset)
         return [(sample, _test(sample, coordinates, self._bench.level, rng)) for sample in samples]
 
     def _handed(self) -> dict[Word, Handed]:
@@ -112,7 +113,7 @@ class StartEvidence:
         Returns:
             failed where some element's test rejects, else passed with the shift that would have been found.
         """
-        return _judged(name, self._bench, self._tested)
+        return _judged(name, self._reset, self._tested)
 
 
 def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]]) -> PropertyResult:
