@@ -29,7 +29,7 @@ from symcheck.engine.environments.screen import applicable
 from symcheck.engine.environments.slots import SlotStepper
 from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.environments.stepper import Stepper
-from symcheck.engine.environments.tabular import TabularEvidence, table_of
+from symcheck.engine.environments.tabular import TabularEvidence, contradiction, table_of
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
@@ -184,13 +184,15 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
         if leak:
             return Chosen(bench, NoEvidence(leak), leak, start)
     table = table_of(bench.pairs.stepper.env) if method in ("auto", "exact") else None
-    if table is not None:
+    told = "" if table is None else contradiction(table, bench.pool.visits)
+    if table is not None and not told:
         law = getattr(bench.pairs.stepper.base, "initial_state_distrib", None)
         reason = f"exact: a finite MDP of {len(table)} states whose probabilities are known, enumerated"
         return Chosen(bench, TabularEvidence(bench, table, law), reason, start)
     if method == "exact":
         raise OptionError(
-            "the exact method needs a finite MDP with known probabilities, which this environment does not show.",
+            "the exact method needs a finite MDP with known probabilities, which this environment does not show"
+            f"{f': {told}' if told else ''}.",
             where="--method",
             remedy="Use --method auto.",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from symcheck.engine.environments import subgroups
 from symcheck.engine.environments.evidence import UNITS, Workbench
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.pool import Visit
+from symcheck.engine.environments.stepper import Step, shown
 from symcheck.engine.environments.value_gap import ValueGap, table_gap
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.envs.tables import Table
@@ -92,17 +94,13 @@ class TabularEvidence:
 
     def epsilons(self) -> tuple[float, float]:
         """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state laws."""
-        bound = self.bench.pairs.bound
         reward = transition = 0.0
         for word, state, action, image, moved in self.imaged():
-            means, laws = [], []
-            for at, chosen, left in ((state, action, True), (image, moved, False)):
-                law: Law = defaultdict(float)
-                for probability, following, _, ended in self._table[at][chosen]:
-                    to = int(bound.observation(word, np.int64(following))) if left else int(following)
-                    law["ended" if ended else to] += float(probability)
-                laws.append(dict(law))
-                means.append(sum(float(p) * float(r) for p, _, r, _ in self._table[at][chosen]))
+            means = [
+                sum(float(p) * float(r) for p, _, r, _ in self._table[at][chosen])
+                for at, chosen in ((state, action), (image, moved))
+            ]
+            laws = self._law(state, action, _absorbed, word), self._law(image, moved, _absorbed, None)
             reward = max(reward, abs(means[1] - means[0]))
             transition = max(transition, total_variation(*laws))
         return reward, transition
@@ -112,7 +110,7 @@ class TabularEvidence:
         bound = self.bench.pairs.bound
         for word, state, action in self._cases():
             image = int(bound.observation(word, np.int64(state)))
-            yield word, state, action, image, int(bound.action(word, np.int64(action), np.int64(state)))
+            yield word, state, action, image, self._image_of(word, action, state)
 
     def _cases(self) -> Iterator[tuple[Word, int, int]]:
         for word in self.bench.words:
@@ -127,27 +125,38 @@ class TabularEvidence:
     def _laws(
         self, part: Part, word: Word, state: int, action: int, act: Callable[[int], int] | None
     ) -> tuple[Law, Law]:
+        """Both sides as laws of one part; of ends, with where they happen if only that tells the two apart."""
+        image = int(self.bench.pairs.bound.observation(word, np.int64(state)))
+        moved = self._image_of(word, action, state) if act is None else act(action)
+
+        def sides(keep: Callable[[int, float, bool], Hashable]) -> tuple[Law, Law]:
+            return self._law(state, action, keep, word), self._law(image, moved, keep, None)
+
+        laws = sides(_KEPT[part])
+        if part != "termination" or total_variation(*laws) > _TOLERANCE:
+            return laws
+        if total_variation(*sides(_KEPT["transition"])) > _TOLERANCE:
+            return laws  # which is a violation of another property
+        return sides(lambda following, reward, ended: (following, bool(ended)))
+
+    def _image_of(self, word: Word, action: int, state: int) -> int:
+        return int(self.bench.pairs.bound.action(word, np.int64(action), np.int64(state)))
+
+    def _law(self, state: int, action: int, keep: Callable[[int, float, bool], Hashable], word: Word | None) -> Law:
+        """The law of what is kept of an outcome, with next states mapped by an element where one is given."""
         bound = self.bench.pairs.bound
-        image = int(bound.observation(word, np.int64(state)))
-        moved = int(bound.action(word, np.int64(action), np.int64(state))) if act is None else act(action)
-        keep: dict[Part, Callable[[int, float, bool, bool], Hashable]] = {
-            "reward": lambda s, r, ended, left: round(float(r), 12),
-            "termination": lambda s, r, ended, left: bool(ended),
-            "transition": lambda s, r, ended, left: int(bound.observation(word, np.int64(s))) if left else int(s),
-            "observation": lambda s, r, ended, left: 0,
-        }
-        sides = []
-        for at, chosen, left in ((state, action, True), (image, moved, False)):
-            law: Law = defaultdict(float)
-            for probability, following, reward, ended in self._table[at][chosen]:
-                law[keep[part](following, reward, ended, left)] += float(probability)
-            sides.append(dict(law))
-        return sides[0], sides[1]
+        law: Law = defaultdict(float)
+        for probability, following, reward, ended in self._table[state][action]:
+            to = int(following) if word is None else int(bound.observation(word, np.int64(following)))
+            law[keep(to, reward, ended)] += float(probability)
+        return dict(law)
 
     def _failed(self, result: PropertyResult, part: Part, violations: list[tuple[Word, int, int]]) -> PropertyResult:
         bound = self.bench.pairs.bound
         word, state, action = violations[0]
         expected, actual = self._laws(part, word, state, action, None)
+        together = part == "termination" and all(isinstance(value, tuple) for value in expected)
+        said = "next state and the end together" if together else _SAID[part]
         example = Counterexample(
             group_element=bound.label(word),
             observation=state,
@@ -156,9 +165,9 @@ class TabularEvidence:
             expected=_listed(expected),
             actual=_listed(actual),
             residual=total_variation(expected, actual),
-            where=f"law of the {_SAID[part]}, as (value, probability)",
+            where=f"law of the {said}, as (value, probability)",
             image_observation=int(bound.observation(word, np.int64(state))),
-            image_action=int(bound.action(word, np.int64(action), np.int64(state))),
+            image_action=self._image_of(word, action, state),
         )
         holds = self._what_holds(part)
         causes = [
@@ -248,12 +257,51 @@ class TabularEvidence:
         return dataclasses.replace(result, counterexample=example, causes=(cause,))
 
 
+def _absorbed(following: int, reward: float, ended: bool) -> Hashable:
+    return "ended" if ended else following
+
+
+_KEPT: dict[Part, Callable[[int, float, bool], Hashable]] = {
+    "reward": lambda following, reward, ended: round(float(reward), 12),
+    "termination": lambda following, reward, ended: bool(ended),
+    "transition": lambda following, reward, ended: following,
+    "observation": lambda following, reward, ended: 0,
+}
 _SAID: dict[Part, str] = {
     "reward": "reward",
     "transition": "next state",
     "termination": "end",
     "observation": "observation",
 }
+
+
+def contradiction(table: Table, visits: Sequence[Visit]) -> str:
+    """Where the environment did what its table gives no probability, in words; "" where all steps agree with it.
+
+    A class that overrides `step` may inherit a table that tells another story.
+
+    Args:
+        table: `P`.
+        visits: steps of rollouts.
+
+    Returns:
+        A clause that names the first such step.
+    """
+    for visit in visits:
+        state, action, step = int(visit.situation.obs), int(visit.action), visit.step
+        known = table.get(state, {}).get(action, [])
+        if not any(p > 0 and _is_outcome(step, following, reward, ended) for p, following, reward, ended in known):
+            end = " and an end" if step.terminated else ""
+            return (
+                f"action {action} in state {state} led to state {shown(step.obs)} with reward {step.reward:g}{end}, to "
+                "which its table P gives no probability"
+            )
+    return ""
+
+
+def _is_outcome(step: Step, following: int, reward: float, ended: bool) -> bool:
+    paid = np.array_equal(np.float64(step.reward), np.float64(reward), equal_nan=True)
+    return paid and int(step.obs) == int(following) and step.terminated == bool(ended)
 
 
 def total_variation(one: Law, other: Law) -> float:
