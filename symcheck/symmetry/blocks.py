@@ -10,7 +10,8 @@ A block is `size` numbers, or as many as it has `names`, or a grid of `shape` ro
 with `history` it holds that many frames of them, in the `layout` "frames" (frame after frame) or "components" (all
 frames of one number, then of the next). `map` has one entry per generator: whatever a `Symmetry` takes for a vector, a
 spatial operator where the block is a grid, or names: {name = "-other"} says that component `name` goes to `other` with
-its sign changed; names that are left out stay. Blocks follow one another and must cover the whole vector.
+its sign changed; names that are left out stay. An entry acts on every frame alike, but for a callable, which gets the
+columns of all frames. Blocks follow one another and must cover the whole vector.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Block:
 
     Attributes:
         name: how reports call it.
-        map: one entry per generator, on one frame of the block.
+        map: one entry per generator, on one frame of the block; a callable gets all of its columns.
         size: how many numbers a frame has; left out where `names` or `shape` say it.
         names: a name for every number of a frame.
         history: how many frames the block holds.
@@ -336,15 +337,20 @@ class _Piecewise:
         for block, entry in zip(self._blocks, self._entries, strict=True):
             part = flat[start : start + block.width]
             start += block.width
-            image = entry.apply(part) if isinstance(entry, AffineEntry) else _called(entry, part.copy(), context)
-            pieces.append(np.asarray(image).reshape(-1))
+            pieces.append(entry.apply(part) if isinstance(entry, AffineEntry) else _called(block, entry, part, context))
         return np.concatenate(pieces).astype(array.dtype).reshape(array.shape)
 
 
-def _called(entry: Entry, part: Any, context: tuple[Any, ...]) -> Any:
+def _called(block: Block, entry: Entry, part: Any, context: tuple[Any, ...]) -> Any:
+    where = f"block {block.name!r}"
     if not isinstance(entry, FunctionEntry):
-        raise SpecError(f"expected a callable, got {type(entry).__name__}.", where="block")
-    return entry.function(part, *context)
+        raise SpecError(f"expected a callable, got {type(entry).__name__}.", where=where)
+    image = np.asarray(entry.function(part.copy(), *context)).reshape(-1)
+    if image.size != part.size or image.dtype.kind not in "iufb":
+        raise SpecError(
+            f"the callable returned {image.size} values ({image.dtype}), expected {part.size} numbers.", where=where
+        )
+    return image
 
 
 def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:

@@ -119,6 +119,29 @@ def test_a_block_may_have_a_callable_of_its_own():
     assert not bound.is_data("observation")
 
 
+@pytest.mark.parametrize("image", [[1.0], [1.0, 2.0, 3.0], None, ["a", "b"]])
+def test_what_a_callable_of_a_block_must_return_is_told_with_the_blocks_name(image):
+    blocks = [Block("cart", [[-1]], size=1), Block("pole", [lambda part: image], size=2)]
+    bound = Symmetry("m", catalog.cyclic(2), blocks, [[1, 0]]).bind(spaces.Box(-1, 1, (3,)), spaces.Discrete(2))
+    with pytest.raises(SpecError, match=r"block 'pole': the callable returned . values .*, expected 2 numbers"):
+        bound.observation((0,), np.ones(3, dtype=np.float32))
+
+
+def test_callables_of_two_blocks_cannot_make_up_for_each_other():
+    blocks = [Block("cart", [lambda part: part[:1]], size=2), Block("pole", [lambda part: np.ones(3)], size=2)]
+    bound = Symmetry("m", catalog.cyclic(2), blocks, [[1, 0]]).bind(spaces.Box(-1, 1, (4,)), spaces.Discrete(2))
+    with pytest.raises(SpecError, match="block 'cart': the callable returned 1 values"):
+        bound.observation((0,), np.ones(4))
+
+
+def test_a_callable_of_a_block_gets_the_columns_of_all_frames():
+    seen = []
+    block = Block("v", [lambda part: seen.append(part.shape) or -part], size=2, history=3)
+    bound = Symmetry("m", catalog.cyclic(2), [block], [[1, 0]]).bind(spaces.Box(-1, 1, (6,)), spaces.Discrete(2))
+    assert bound.observation((0,), np.ones(6)).tolist() == [-1] * 6
+    assert seen == [(6,)]
+
+
 def test_sub_spaces_of_a_dict_have_blocks_of_their_own():
     observation = {"policy": {"blocks": [{"name": "v", "size": 2, "map": [[1, -1]]}]}}
     symmetry = Symmetry("m", catalog.cyclic(2), observation, [[1, 0]])
