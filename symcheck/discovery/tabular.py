@@ -86,6 +86,8 @@ def search_table(
     except SpecError as error:
         found.remarks.append(error.problem.rstrip("."))
         return found
+    if mdp.initial is None:
+        found.remarks.append("the start distribution is not known: the claim leaves it out (initial = false)")
     result = run_env(make_env, claim, options=options, target=label, command="", emit=emit)
     accepted = result.verdict in ("proved", "passed")
     moves, actions = described_entries(claim)

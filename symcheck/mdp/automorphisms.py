@@ -148,7 +148,7 @@ class AutomorphismGroup:
 
         Returns:
             Permutations of the states; permutations of the actions where K does not depend on the state, else a
-            function of action and state.
+            function of action and state. The start is claimed where it is known and kept.
 
         Where final states cannot be moved along with the group, although no value depends on them, an environment
         would show the difference: then the claim is the group of the symmetries that move them, which may be smaller.
@@ -171,7 +171,7 @@ class AutomorphismGroup:
             self.group,
             self.state_maps.tolist(),
             actions,
-            initial=self.preserves_initial,
+            initial=self.mdp.initial is not None and self.preserves_initial,
         )
 
     def _moving_ends(self) -> AutomorphismGroup:

@@ -322,3 +322,31 @@ class Unseen(worlds.Plane):
 def test_observations_that_are_no_numbers_are_refused_with_their_count():
     with pytest.raises(TargetError, match=r"NaN or infinity in all but 0 of 4,000 steps"):
         search(lambda: worlds.BlackBox(Unseen()))
+
+
+class Ring(gym.Env):
+    """Three states in a ring with a table, and a start that nobody wrote down."""
+
+    observation_space = gym.spaces.Discrete(3)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self):
+        self.P = {s: {a: [(1.0, (s + (1, 2)[a]) % 3, 1.0, False)] for a in range(2)} for s in range(3)}
+        self.at = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return np.int64(0), {}
+
+    def step(self, action):
+        ((_, self.at, reward, ended),) = self.P[self.at][int(action)]
+        return np.int64(self.at), reward, ended, False, {}
+
+
+def test_a_table_whose_start_is_not_known_is_proved_without_a_claim_about_it():
+    found = sc.discover(Ring)
+    assert (found.verdict, found.result.group) == ("proved", {"name": "D3", "order": 6})
+    assert found.result.fields["initial"] is False
+    assert "initial = false" in found.spec
+    assert any("the start distribution is not known" in remark for remark in found.result.remarks)
