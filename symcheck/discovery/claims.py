@@ -54,7 +54,7 @@ def action_entry(candidate: Candidate, where: Spaces) -> list[Any] | dict[str, A
     return written
 
 
-def fields(name: str, group: Recognised, where: Spaces, *, initial: bool = True) -> dict[str, Any]:
+def fields(name: str, group: Recognised, where: Spaces) -> dict[str, Any]:
     """The fields of a SPEC file."""
     made: dict[str, Any] = {
         "name": name,
@@ -64,8 +64,6 @@ def fields(name: str, group: Recognised, where: Spaces, *, initial: bool = True)
     }
     if where.has_state:
         made["state"] = [one.state.written() for one in group.generators]
-    if not initial:
-        made["initial"] = False
     return made
 
 

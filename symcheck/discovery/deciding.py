@@ -150,12 +150,11 @@ class _Bench:
 
     def hear_together(self, candidates: Sequence[Candidate]) -> bool:
         """Where several candidates are a whole group by themselves, one run over its generators may accept them all."""
-        keys = {one.key for one in candidates}
         if len(candidates) < 2 or not all(one.reward_agrees and one.order for one in candidates):
             return False
-        if any((a * b).key not in keys | {self.identity.key} for a in candidates for b in candidates):
-            return False
         known = {self.identity.key: self.identity, **{one.key: one for one in candidates}}
+        if any((a * b).key not in known for a in candidates for b in candidates):
+            return False
         if len(known) != len({one.state for one in known.values()}):
             return False
         group = recognise(known, self.identity)

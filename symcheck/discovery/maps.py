@@ -129,16 +129,6 @@ class SignedMap:
         return [f"{'+' if s > 0 else '-'}{i + 1}" for i, s in zip(self.index, self.sign, strict=True)]
 
 
-def written_values(images: SignedMap) -> list[int]:
-    """A permutation of discrete values as a SPEC file writes it.
-
-    Example:
-        >>> written_values(SignedMap.identity(2))
-        [0, 1]
-    """
-    return list(images.index)
-
-
 # Every element of the square's group as a product of the four named operators, the last of which is applied first.
 SQUARE: dict[str, tuple[str, ...]] = {
     "identity": (),

@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 from symcheck.discovery.claims import described_entries
 from symcheck.discovery.result import Trial, why_of
@@ -25,7 +22,6 @@ from symcheck.symmetry.entries import AffineEntry
 from symcheck.symmetry.spec import parse_group, symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
 
-_SAME = 64 * float(np.finfo(np.float64).eps)  # probabilities are written as decimals, as in the exact method
 _DISCOUNT = 0.99  # symmetries do not depend on it
 
 
@@ -82,7 +78,7 @@ def search_table(
         return found
     found.orbits = automorphisms.homomorphism()
     try:
-        claim = with_uniform_actions(mdp, automorphisms.symmetry(f"{label} {automorphisms.name}"))
+        claim = automorphisms.symmetry(f"{label} {automorphisms.name}")
     except SpecError as error:
         found.remarks.append(error.problem.rstrip("."))
         return found
@@ -101,68 +97,6 @@ def search_table(
                 "TabularMDP.from_gymnasium(env, discount=...).automorphism_group().symmetry()"
             )
     return found
-
-
-def with_uniform_actions(mdp: TabularMDP, claim: Symmetry) -> Symmetry:
-    """The same claim with action maps that do not depend on the state, where the states allow such.
-
-    Actions that do the same in some states leave a choice there; one permutation may serve everywhere.
-
-    Args:
-        mdp: the table.
-        claim: permutations of states, with callables for actions.
-
-    Returns:
-        The claim with permutations of the actions, or as it was.
-    """
-    entries = []
-    for seen, acted in zip(claim.observation, claim.action, strict=True):
-        images = getattr(seen, "index", None)
-        uniform = None if images is None else uniform_action_map(mdp, np.asarray(images))
-        entries.append(acted if uniform is None else uniform)
-    return Symmetry(claim.name, claim.group, list(claim.observation), entries, initial=claim.initial)
-
-
-def uniform_action_map(mdp: TabularMDP, images: npt.NDArray[np.int64]) -> list[int] | None:
-    """One permutation of the actions that goes with a permutation of the states; None where there is none.
-
-    Args:
-        mdp: the table.
-        images: the image of each state, shape (S,).
-
-    Returns:
-        The image of each action.
-
-    Example:
-        >>> from symcheck.mdp.worlds import torus_chase
-        >>> world = torus_chase()
-        >>> uniform_action_map(world, np.arange(world.n_states))
-        [0, 1, 2, 3, 4]
-    """
-    states = np.flatnonzero(mdp.reachable & ~mdp.absorbing)
-    count = mdp.n_actions
-    fits = np.zeros((count, count), dtype=bool)
-    for action in range(count):
-        for image in range(count):
-            fits[action, image] = _fits(mdp, images, states, action, image)
-    rows, found = linear_sum_assignment(1.0 - fits + 1e-3 * (1 - np.eye(count)))
-    return [int(one) for one in found] if fits[rows, found].all() else None
-
-
-def _fits(
-    mdp: TabularMDP, images: npt.NDArray[np.int64], states: npt.NDArray[np.int64], action: int, image: int
-) -> bool:
-    """Whether action in s and its image in L s have the same law and reward, for all states that count."""
-    if np.abs(mdp.rewards[states, action] - mdp.rewards[images[states], image]).max(initial=0.0) > _SAME:
-        return False
-    for laws in (mdp.transitions, mdp.terminations):
-        if laws is None:
-            continue
-        left = laws[states * mdp.n_actions + action]
-        right = laws[images[states] * mdp.n_actions + image][:, images]
-        if abs(left - right).max() > _SAME:
-            return False
-    return True
 
 
 def fields_of(claim: Symmetry) -> dict[str, Any]:
