@@ -75,6 +75,7 @@ class DiscoveryModel:
         command: the command line that repeats it; "" where none exists.
         interrupted: whether it was stopped.
         orbits: of a table, what the group makes of its states; None elsewhere.
+        exhaustive: whether the group holds all symmetries there are: a table, searched completely.
     """
 
     target: str
@@ -96,3 +97,4 @@ class DiscoveryModel:
     command: str = ""
     interrupted: bool = False
     orbits: HomomorphismModel | None = None
+    exhaustive: bool = False

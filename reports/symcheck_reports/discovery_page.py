@@ -37,9 +37,11 @@ def render_discovery(model: DiscoveryModel) -> str:
 
 
 def _lead(model: DiscoveryModel) -> str:
-    refused = sum(one.verdict in ("failed", "refused") for one in model.candidates)
+    refused = sum(one.verdict in words.REFUSALS for one in model.candidates)
     said = f"{plural(refused, 'candidate was', 'candidates were')} refused. " if refused else ""
-    if model.orbits is not None and model.orbits.order == count(model.order):
+    if model.exhaustive and model.order == 1:
+        return "The table was searched completely: no permutation of its states is a symmetry."
+    if model.exhaustive:
         return "The table was searched completely: these are all symmetries of its states."
     return f"{said}The search is no proof that there is no other symmetry: it covers the maps listed below."
 
@@ -61,8 +63,15 @@ def _candidates(model: DiscoveryModel) -> Section | None:
     if not model.candidates:
         return None
     rows = [(candidate, _residual(candidate)) for candidate in model.candidates[:SHOWN]]
-    more = len(model.candidates) - len(rows)
-    return section("discovery_candidates", "candidates", "What was tried, and what became of it", rows=rows, more=more)
+    rest = model.candidates[SHOWN:]
+    return section(
+        "discovery_candidates",
+        "candidates",
+        "What was tried, and what became of it",
+        rows=rows,
+        more=len(rest),
+        refused=all(one.verdict in words.REFUSALS for one in rest),
+    )
 
 
 def _residual(candidate: DiscoveryCandidate) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from symcheck_reports.discovery_model import DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count, one_line, plural, scientific
 
+REFUSALS = ("failed", "refused")
+
 
 def found_sentence(model: DiscoveryModel) -> str:
     """What was found, no stronger than its evidence.
@@ -27,6 +29,8 @@ def found_sentence(model: DiscoveryModel) -> str:
         return f"{target}: interrupted before a symmetry was verified."
     if model.verdict == "undecided":
         return f"{target}: no symmetry was verified, and some candidates are undecided or untried."
+    if model.exhaustive:
+        return f"{target}: proved to have no symmetry."
     return f"{target}: no symmetry of the forms searched holds."
 
 
@@ -54,5 +58,8 @@ def narrowing_lines(model: DiscoveryModel) -> list[str]:
 
 def left_out(model: DiscoveryModel, shown: int) -> str:
     """How many candidates a short report leaves out; "" where it shows all."""
-    more = len(model.candidates) - shown
-    return f"{plural(more, 'more candidate')} refused; --json has them all" if more > 0 else ""
+    rest = model.candidates[shown:]
+    if not rest:
+        return ""
+    fate = " refused" if all(one.verdict in REFUSALS for one in rest) else ""
+    return f"{plural(len(rest), 'more candidate')}{fate}; --json has them all"

@@ -190,7 +190,14 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
         command=result.command,
         interrupted=result.interrupted,
         orbits=None if result.orbits is None else pictures.model(result.orbits, target=result.target),
+        exhaustive=_is_exhaustive(result),
     )
+
+
+def _is_exhaustive(result: Discovery) -> bool:
+    """Whether the group is all of a table's automorphism group, which is trivial where there are no orbits to show."""
+    group = None if result.orbits is None else result.orbits.group
+    return result.route == "table" and (1 if group is None else group.order) == result.group["order"]
 
 
 def _candidate(trial: Trial) -> DiscoveryCandidate:

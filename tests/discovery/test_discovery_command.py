@@ -1,5 +1,6 @@
 """`symcheck discover` as a user types it, and what it writes."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import symcheck as sc
 from symcheck.cli.main import app
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel
 from symcheck_reports.discovery_page import render_discovery
+from symcheck_reports.discovery_words import left_out
 
 WORLDS = Path(__file__).parent / "worlds_to_search.py"
 
@@ -107,6 +109,27 @@ def test_a_page_draws_the_table_that_pruned_the_search():
     page = render_discovery(_model(names=["observation[0]", "action = 0"], effects=[[1.0, -0.5]]))
     assert "which coordinate acts on which" in page
     assert page.count("<svg") == 1
+
+
+def test_what_a_short_report_leaves_out_is_called_refused_only_where_it_was():
+    """A group of order 48 has more verified elements than a terminal shows."""
+    tried = _model().candidates[0]
+    follows = dataclasses.replace(tried, verdict="follows", why="a product of verified maps")
+    mixed, refused = _model(candidates=[follows] * 100), _model(candidates=[tried] * 100)
+    assert left_out(mixed, 60) == "40 more candidates; --json has them all"
+    assert left_out(refused, 60) == "40 more candidates refused; --json has them all"
+    assert left_out(refused, 100) == ""
+    assert "40 more were tried; the JSON report has them all" in render_discovery(mixed)
+    assert "40 more were refused; the JSON report has them all" in render_discovery(refused)
+
+
+def test_a_table_without_symmetry_is_proved_to_have_none(folder):
+    code, output = run("discover", "FrozenLake-v1", "--html", "p.html")
+    assert code == 1
+    assert "FrozenLake-v1: proved to have no symmetry." in output
+    page = (folder / "p.html").read_text()
+    assert "no permutation of its states is a symmetry" in page
+    assert "is no proof" not in page
 
 
 def test_a_page_with_many_refusals_stays_small():
