@@ -361,6 +361,3 @@ def state_labels(model: Any) -> tuple[str, ...]:
     """
     found = load_model(model).model
     return (*position_labels(found), *(f"{label} (velocity)" for label in velocity_labels(found)))
-
-
-__all__ = ["Affine", "Difference", "RobotSymmetry", "mirror", "mirrors", "state_labels", "turn"]

@@ -59,6 +59,7 @@ def test_the_layout_of_the_observation_is_the_environments(env_id, plane):
     symmetry = mirror(env, plane)
     access, rng = find_state_access(env), np.random.default_rng(0)
     env.reset(seed=0)
+    env.action_space.seed(0)
     for _ in range(3):
         for _ in range(5):
             env.step(env.action_space.sample())

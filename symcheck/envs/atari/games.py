@@ -16,7 +16,6 @@ Reduction = Literal["every_second", "means"]
 
 TOP = 34
 FIELD = 160
-SIZE = 80
 SCREEN = (210, 160)
 FRAME_SKIP = 4
 STACK = 4
