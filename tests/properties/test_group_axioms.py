@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
@@ -13,6 +14,7 @@ from symcheck.engine.env_replay import replay
 from symcheck.engine.env_runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
+from symcheck.engine.statistics import largest_fraction
 from symcheck.envs.state_access import register_state_access
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
@@ -54,6 +56,15 @@ def test_data_is_proved_and_callables_are_tested() -> None:
     assert (data.verdict, data.method) == ("proved", "relations")
     assert (code.verdict, code.method) == ("passed", "samples")
     assert code.bound is not None
+
+
+def test_the_bound_counts_the_samples_and_not_the_relations_tried_on_each() -> None:
+    four = catalog.klein_four()
+    found = axioms(Symmetry("stay", four, [lambda obs: obs] * 2, [lambda a, obs: a] * 2))
+    assert found.bound is not None
+    samples = found.checked // len(four.relators)
+    assert len(four.relators) > 1
+    assert found.bound["value"] == pytest.approx(largest_fraction(0, samples, 0.01))
 
 
 def test_a_generator_of_another_order_is_named_with_its_order() -> None:

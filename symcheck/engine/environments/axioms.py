@@ -103,7 +103,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
     alpha = bench.options.alpha
     bound = {
         "kind": "violation_fraction",
-        "value": largest_fraction(0, checked, alpha),
+        "value": largest_fraction(0, len(picked), alpha),  # every relation is tried on the same samples
         "confidence": 1 - alpha,
         "region": bench.pool.region(),
     }
