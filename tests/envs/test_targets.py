@@ -59,7 +59,7 @@ def test_keyword_arguments_reach_the_environment() -> None:
         (
             "builtins:dict",
             {},
-            "expected builtins:dict to return a gymnasium.Env or a gymnasium",
+            "expected builtins:dict to return a gymnasium.Env or a gymnasium.vector.VectorEnv, got builtins.dict",
         ),
         ("CartPole-v1", {"gravitas": 1}, "building CartPole-v1 raised TypeError"),
         (gym.make("CartPole-v1"), {"g": 1}, "keyword arguments were given for an environment that is already built"),
