@@ -127,3 +127,42 @@ def test_robots_in_the_atlas_are_what_their_models_derive(name: str, env_id: str
         assert (one.sign == other.sign).all(), part
     assert entry.claim == derived.model_is_symmetric or name == "ant/front-back"
     assert set(map(str, derived.differences)) <= set(entry.breaks)
+
+
+def themselves(*bodies: str) -> dict[str, str]:
+    return {body: body for body in bodies}
+
+
+@pytest.mark.parametrize(
+    ("name", "env_id", "plane", "options"),
+    [
+        (
+            "half-cheetah/front-back",
+            "HalfCheetah-v5",
+            "yz",
+            {"pairs": {"torso": "torso", "bthigh": "fthigh", "bshin": "fshin", "bfoot": "ffoot"}},
+        ),
+        ("hopper/front-back", "Hopper-v5", "yz", {"pairs": themselves("torso", "thigh", "leg", "foot")}),
+        (
+            "walker2d/front-back",
+            "Walker2d-v5",
+            "yz",
+            {"pairs": themselves("torso", "thigh", "leg", "foot", "thigh_left", "leg_left", "foot_left")},
+        ),
+        ("pusher/mirror", "Pusher-v5", "xz", {"through": (0, -0.6, 0)}),
+    ],
+)
+def test_what_breaks_a_robot_that_only_seems_symmetric_is_what_its_model_says(
+    name: str, env_id: str, plane: str, options: dict[str, object]
+) -> None:
+    pytest.importorskip("mujoco")
+    from symcheck.mujoco import mirror
+
+    entry = atlas.entry(name)
+    written, derived = entry.symmetry(), mirror(env_id, plane, **options)  # type: ignore[arg-type]
+    for part in ("observation", "action", "state"):
+        one, other = getattr(written, part)[0], getattr(derived, part)[0]
+        assert (one.dense() == other.dense()).all(), part
+        assert (one.offset is None) == (other.offset is None), part
+        assert one.offset is None or (one.offset == other.offset).all(), part
+    assert set(map(str, derived.differences)) == set(entry.breaks)
