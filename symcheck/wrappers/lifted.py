@@ -67,7 +67,8 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
             images = [np.asarray(bound.observation_batch(word, given)) for word in elements.words]
             alive = leading(images, len(given))
             total: list[Tensor] | None = None
-            for element in np.flatnonzero(alive.any(axis=1)):
+            used = np.flatnonzero(alive.any(axis=1)) if len(given) else [0]  # no rows have outputs of a shape too
+            for element in used:
                 rows = torch.as_tensor(np.flatnonzero(alive[element]))
                 seen = torch.as_tensor(np.ascontiguousarray(images[element][rows.numpy()])).to(observations)
                 answers = self.net(seen)

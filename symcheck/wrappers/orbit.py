@@ -8,6 +8,7 @@ policy that is to be equivariant must not prefer one of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -111,7 +112,7 @@ def leading(images: Sequence[Any], count: int) -> Bools:
 def _flattened(image: Any, count: int) -> npt.NDArray[np.float64]:
     """Stacked values as rows of numbers; structured ones by their leaves, in the order of their keys."""
     if isinstance(image, np.ndarray) and image.dtype != object:
-        return image.reshape(count, -1).astype(np.float64)
+        return image.reshape(count, math.prod(image.shape[1:])).astype(np.float64)
     return np.stack([np.concatenate(_leaves(one)) for one in image])
 
 

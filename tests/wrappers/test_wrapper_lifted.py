@@ -159,3 +159,8 @@ def test_rounding_does_not_choose_the_representative() -> None:
     alive = leading(images, 8)
     shown = np.stack([np.stack(images)[alive[:, row], row][0] for row in range(8)])
     np.testing.assert_allclose(shown, np.tile([np.cos(np.pi / 8), np.sin(np.pi / 8)], (8, 1)), atol=1e-6)
+
+
+def test_no_observations_have_no_answers() -> None:
+    lifted = lifted_network(_mlp(4, 2), CARTPOLE, env=gym.make("CartPole-v1"))
+    assert lifted(torch.zeros(0, 4)).shape == (0, 2)
