@@ -11,17 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-from gymnasium.utils import RecordConstructorArgs
-
-from symcheck.symmetry.symmetry import Symmetry
-from symcheck.wrappers.orbit import Elements, leading_one
-from symcheck.wrappers.randomness import Dice
-from symcheck.wrappers.spaces import bind, image_space
+from symcheck.wrappers.orbit import leading_one
+from symcheck.wrappers.single import SymmetryWrapper
 
 
-class Quotient(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class Quotient(SymmetryWrapper):
     """An environment whose observations are orbit representatives.
 
     Every agent library can train on it; at run time the same wrapper makes the trained agent's policy equivariant. The
@@ -46,29 +40,11 @@ class Quotient(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     Source: lifting as in van der Pol et al. 2020, section 2.2, with mass divided evenly over what is the same.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None) -> None:
-        RecordConstructorArgs.__init__(self, symmetry=symmetry)
-        gym.Wrapper.__init__(self, env)
-        self.symmetry = symmetry
-        self._bound = bind(symmetry, env)
-        self._elements = Elements(self._bound)
-        self._dice = Dice(rng)
-        self._shown: Any = None
-        self._element = 0
-        self.observation_space = image_space(self._bound, self._elements.words)
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment; the representative of its first observation, and which element led there."""
         self._dice.seed(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         return self._show(observation), self._told(info)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Map the action back, step, and show the representative of what follows."""
-        inverse = self._elements.inverses[self._element]
-        mapped = self._bound.action(inverse, action, self._shown)
-        observation, reward, terminated, truncated, info = self.env.step(mapped)
-        return self._show(observation), reward, terminated, truncated, self._told(info)
 
     def _show(self, observation: Any) -> Any:
         images = [self._bound.observation(word, observation) for word in self._elements.words]
@@ -76,6 +52,3 @@ class Quotient(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._element = self._dice.among(alive)
         self._shown = images[self._element]
         return self._shown
-
-    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
-        return {**info, "group_element": self._elements.names[self._element]}

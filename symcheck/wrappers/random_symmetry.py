@@ -10,17 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-from gymnasium.utils import RecordConstructorArgs
-
-from symcheck.symmetry.symmetry import Symmetry
-from symcheck.wrappers.orbit import Elements
-from symcheck.wrappers.randomness import Dice
-from symcheck.wrappers.spaces import bind, image_space
+from symcheck.wrappers.single import SymmetryWrapper
 
 
-class RandomSymmetry(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class RandomSymmetry(SymmetryWrapper):
     """An environment seen through a random group element, one an episode.
 
     Args:
@@ -39,17 +32,6 @@ class RandomSymmetry(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         ['e', 'r']
     """
 
-    def __init__(self, env: gym.Env[Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None) -> None:
-        RecordConstructorArgs.__init__(self, symmetry=symmetry)
-        gym.Wrapper.__init__(self, env)
-        self.symmetry = symmetry
-        self._bound = bind(symmetry, env)
-        self._elements = Elements(self._bound)
-        self._dice = Dice(rng)
-        self._shown: Any = None
-        self._element = 0
-        self.observation_space = image_space(self._bound, self._elements.words)
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Draw an element for the episode, reset the environment, and show it through the element."""
         self._dice.seed(seed)
@@ -57,15 +39,6 @@ class RandomSymmetry(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._element = int(self._dice.below(len(self._elements), 1)[0])
         return self._show(observation), self._told(info)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Map the action back, step, and show what follows through the episode's element."""
-        mapped = self._bound.action(self._elements.inverses[self._element], action, self._shown)
-        observation, reward, terminated, truncated, info = self.env.step(mapped)
-        return self._show(observation), reward, terminated, truncated, self._told(info)
-
     def _show(self, observation: Any) -> Any:
         self._shown = self._bound.observation(self._elements.words[self._element], observation)
         return self._shown
-
-    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
-        return {**info, "group_element": self._elements.names[self._element]}

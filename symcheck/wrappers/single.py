@@ -1,0 +1,51 @@
+"""What both wrappers of one environment share: observations through an element, actions back through its inverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from symcheck.symmetry.symmetry import Symmetry
+from symcheck.wrappers.orbit import Elements
+from symcheck.wrappers.randomness import Dice
+from symcheck.wrappers.spaces import bind, image_space
+
+
+class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """An environment seen through a group element; `_show` of subclasses says through which.
+
+    Args:
+        env: the environment.
+        symmetry: of a group of at most 10,000 elements.
+        rng: the wrapper's own randomness; `reset(seed=...)` seeds it anew.
+
+    Raises:
+        SpecError: the symmetry does not fit the spaces, or its group is too large.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None) -> None:
+        RecordConstructorArgs.__init__(self, symmetry=symmetry)
+        gym.Wrapper.__init__(self, env)
+        self.symmetry = symmetry
+        self._bound = bind(symmetry, env)
+        self._elements = Elements(self._bound)
+        self._dice = Dice(rng)
+        self._shown: Any = None
+        self._element = 0
+        self.observation_space = image_space(self._bound, self._elements.words)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Map the action back, step, and show what follows."""
+        mapped = self._bound.action(self._elements.inverses[self._element], action, self._shown)
+        observation, reward, terminated, truncated, info = self.env.step(mapped)
+        return self._show(observation), reward, terminated, truncated, self._told(info)
+
+    def _show(self, observation: Any) -> Any:
+        """What the agent sees of an observation; it is kept in `_shown`, and the element in `_element`."""
+        raise NotImplementedError
+
+    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+        return {**info, "group_element": self._elements.names[self._element]}
