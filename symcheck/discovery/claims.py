@@ -36,8 +36,6 @@ class Spaces:
 def observation_entry(candidate: Candidate, where: Spaces) -> Any:
     """The SPEC entry of the observation map: signs, images, a named operator, or a permutation of pixels."""
     if isinstance(candidate.observation, SignedMap):
-        if isinstance(where.observation, spaces.Discrete):
-            return list(candidate.observation.index)
         return candidate.observation.written()
     if candidate.observation in SPATIAL_OPERATORS or candidate.observation == "identity":
         return candidate.observation
