@@ -30,6 +30,7 @@ from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.statistics import largest_fraction
 from symcheck.envs import atlas
+from symcheck.envs.predator_prey import PredatorPreyEnv
 from symcheck.envs.state_access import find_state_access
 from symcheck.envs.targets import AnyEnv, resolve_environment
 from symcheck.groups import catalog
@@ -244,7 +245,19 @@ POWER: list[tuple[str, str, float, str, int]] = [
     *(("0.1% of the states, 1e-3", "rare", 0.001, "paired", n) for n in (1000, 5000, 20_000)),
     *(("wind of 1% of the push, black box", "wind", 0.01, "trajectory", n) for n in (300, 600)),
     *(("wind of 0.3% of the push, black box", "wind", 0.003, "trajectory", n) for n in (300, 600, 2000)),
+    *(("grid world, action map left out", "map", 0.0, "trajectory", n) for n in (3000, 10_000)),
 ]
+
+
+def planted(kind: str, size: float) -> tuple[Callable[[], AnyEnv], Symmetry]:
+    """An environment with a fault, or a claim with one, and the claim."""
+    if kind == "map":
+        grid = atlas.entry("predator-prey/rotations-and-reflections").symmetry()
+        generators = len(grid.group.generators)
+        return PredatorPreyEnv, Symmetry("no action map", grid.group, grid.observation, [list(range(5))] * generators)
+    if kind == "wind":
+        return lambda: WindyCart(size), atlas.entry("cartpole/mirror").symmetry()
+    return lambda: Faulty(kind, size), flip()
 
 
 def power(runs: int, kinds: list[str]) -> None:
@@ -253,8 +266,7 @@ def power(runs: int, kinds: list[str]) -> None:
     for name, kind, size, method, samples in POWER:
         if kind not in kinds:
             continue
-        make = (lambda s=size: WindyCart(s)) if kind == "wind" else (lambda k=kind, s=size: Faulty(k, s))
-        claim = atlas.entry("cartpole/mirror").symmetry() if kind == "wind" else flip()
+        make, claim = planted(kind, size)
         found = 0
         for seed in range(runs):
             given: Any = "auto" if method == "paired" else method
