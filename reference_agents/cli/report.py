@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -84,13 +83,11 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
         The model, equivariant networks first.
     """
     records = [record for _, record in found]
-    names = Counter(record.network for record in records)
+    ordered = sorted(found, key=lambda item: (_rank(item[1].network), item[0]))
     networks = [
         curves
-        for path, record in sorted(found, key=lambda item: (_rank(item[1].network), item[0]))
-        for curves in _networks(
-            record, record.network if names[record.network] == 1 else f"{record.network} ({path.name})"
-        )
+        for (_, record), name in zip(ordered, _names(ordered), strict=True)
+        for curves in _networks(record, name)
     ]
     first = records[0]
     return CurveModel(
@@ -105,6 +102,18 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
         duration_s=sum(record.training_seconds + record.evaluation_seconds for record in records),
         notes=_notes(records, networks),
     )
+
+
+def _names(found: Sequence[tuple[Path, Record]]) -> list[str]:
+    """The network of each run; where several runs have the same, with the end of the path that tells them apart."""
+    names = []
+    for path, record in found:
+        others = [other.parts for other, one in found if one.network == record.network and other != path]
+        length = 1
+        while any(other[-length:] == path.parts[-length:] for other in others):
+            length += 1
+        names.append(f"{record.network} ({'/'.join(path.parts[-length:])})" if others else record.network)
+    return names
 
 
 def _rank(network: str) -> tuple[int, str]:

@@ -132,6 +132,22 @@ def test_a_choice_on_few_seeds_says_that_it_flatters() -> None:
     assert "flatters" in model.choice_rule
 
 
+@pytest.mark.parametrize(
+    ("folders", "names"),
+    [
+        (["a/mlp"], ["mlp"]),
+        (["a/mlp", "a/mlp-2"], ["mlp (mlp)", "mlp (mlp-2)"]),
+        (["a/x/mlp", "b/x/mlp", "b/mlp"], ["mlp (a/x/mlp)", "mlp (b/mlp)", "mlp (b/x/mlp)"]),
+        (["mlp", "a/mlp"], ["mlp (a/mlp)", "mlp (mlp)"]),
+    ],
+)
+def test_runs_of_one_network_are_told_apart_by_as_much_of_their_paths_as_it_takes(
+    folders: list[str], names: list[str]
+) -> None:
+    model = build_model([(Path(folder), _sweep_of(3)) for folder in folders])
+    assert list(dict.fromkeys(network.name for network in model.networks)) == names
+
+
 def test_list_names_every_network_without_importing_torch() -> None:
     script = (
         "import sys; from reference_agents.cli.app import app\n"
