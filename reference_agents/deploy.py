@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from reference_agents.record import write_output
 from symcheck.errors import MissingExtraError, OptionError, TargetError
-from symcheck.files import write_file
 
 SAMPLES = 64
 # Between two runtimes sums of float32 are taken in other orders: a few hundred terms of order one.
@@ -55,12 +55,7 @@ def write_network(network: torch.nn.Module, shape: tuple[int, ...], target: Path
         )
     content, run = _FORMS[target.suffix](network.eval(), shape)
     difference = None if run is None else _compare(network, shape, run)
-    try:
-        write_file(target, content)
-    except OSError as error:
-        raise OptionError(
-            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where="--out"
-        ) from error
+    write_output(target, content, where="--out")
     return difference
 
 

@@ -164,6 +164,25 @@ def prepare_folder(parent: Path, name: str) -> Path:
     raise OptionError(f"{str(parent)!r} holds 9,999 runs named {name!r}.", where="--out", remedy="Name another folder.")
 
 
+def write_output(target: Path, content: bytes, *, where: str) -> None:
+    """Write a file that the user named.
+
+    Args:
+        target: the file.
+        content: what it holds afterwards.
+        where: the option that named it.
+
+    Raises:
+        OptionError: where it cannot be written.
+    """
+    try:
+        write_file(target, content)
+    except OSError as error:
+        raise OptionError(
+            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where=where
+        ) from error
+
+
 def save(record: Record, folder: Path) -> None:
     """Write the curves, then the record."""
     table = io.StringIO()

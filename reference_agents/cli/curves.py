@@ -11,9 +11,8 @@ from typing import Any
 
 from rich.console import Console
 
-from reference_agents.record import find_runs, load
+from reference_agents.record import find_runs, load, write_output
 from symcheck.errors import MissingExtraError, OptionError
-from symcheck.files import write_file
 
 SUFFIXES = (".csv", ".parquet")
 Columns = dict[str, list[Any]]
@@ -38,12 +37,7 @@ def write_curves(folders: Sequence[Path], target: Path) -> int:
         )
     columns = curve_table(folders)
     content = _csv(columns) if target.suffix == ".csv" else _parquet(columns)
-    try:
-        write_file(target, content)
-    except OSError as error:
-        raise OptionError(
-            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where="--out"
-        ) from error
+    write_output(target, content, where="--out")
     rows = len(columns["env_steps"])
     Console().print(f"wrote {target}: {rows:,} points", highlight=False, soft_wrap=True)
     return 0

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from reference_agents.record import Curve, Record, find_runs, load
+from reference_agents.record import Curve, Record, find_runs, load, write_output
 from symcheck.errors import OptionError
-from symcheck.files import write_file
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curves import render_curves
@@ -64,12 +63,7 @@ def write_comparison(folders: Sequence[Path], target: Path) -> int:
 
 
 def _write(target: Path, model: CurveModel, *, where: str) -> None:
-    try:
-        write_file(target, render_curves(model).encode())
-    except OSError as error:
-        raise OptionError(
-            f"expected a file that can be written, got {str(target)!r} ({error.strerror}).", where=where
-        ) from error
+    write_output(target, render_curves(model).encode(), where=where)
     Console().print(f"wrote {target}", highlight=False, soft_wrap=True)
 
 
@@ -85,9 +79,7 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
     records = [record for _, record in found]
     ordered = sorted(found, key=lambda item: (_rank(item[1].network), item[0]))
     networks = [
-        curves
-        for (_, record), name in zip(ordered, _names(ordered), strict=True)
-        for curves in _networks(record, name)
+        curves for (_, record), name in zip(ordered, _names(ordered), strict=True) for curves in _networks(record, name)
     ]
     first = records[0]
     return CurveModel(
