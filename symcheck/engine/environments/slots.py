@@ -226,6 +226,8 @@ class SlotView(gym.Env[Any, Any]):
             self._starts = list(enumerate(self.slots.reset(seed)))
             if _alike([obs for _, obs in self._starts]):
                 self._starts = self._starts[:1]  # slots that start alike are no independent starts
+            # In any order: slots may differ (by level, by mass), and every second start is mapped and compared.
+            self._starts = [self._starts[int(i)] for i in self.rng.permutation(len(self._starts))]
         self.at, obs = self._starts.pop(0)
         return obs, {}
 
@@ -386,4 +388,4 @@ class SlotStepper(Stepper):
             going &= ~(seen.terminated | seen.truncated)
             taken += 1
         self.steps += taken
-        return played
+        return [played[int(k)] for k in self.view.rng.permutation(slots.count)]  # every second one is mapped
