@@ -40,7 +40,7 @@ class Homomorphism:
         action_map: alpha, the abstract action of each action in each state, (S, A); -1 where it is not available.
         reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.
         transition_error: largest L1 distance of the law of (s, a) over blocks, with the end among them, from the
-            abstract law of h(s, a), in [0, 2].
+            abstract law of h(s, a), in [0, 2]. Blocks of absorbing states are the end in another notation.
         origin: how it was found, in words.
         group: the group whose orbits the blocks are, where they are.
 
@@ -237,10 +237,25 @@ def from_maps(
     ends, rewards = mdp.termination.reshape(-1)[pairs], mdp.rewards.reshape(-1)[pairs]
     abstract_laws = sparse.csr_array(average @ laws)
     abstract_ends, abstract_rewards = average @ ends, average @ rewards
-    gaps = np.asarray(abs(laws - abstract_laws[image]).sum(axis=1)).reshape(-1) + np.abs(ends - abstract_ends[image])
+    gaps = _distances(laws - abstract_laws[image], ends - abstract_ends[image], _worthless(mdp, state_map, blocks))
     abstract = _abstract(mdp, abstract_laws, abstract_rewards, abstract_ends, available, state_map)
     reward_gap = float(np.abs(rewards - abstract_rewards[image]).max(initial=0.0))
     return Homomorphism(mdp, abstract, state_map, action_map, reward_gap, float(gaps.max(initial=0.0)), origin, group)
+
+
+def _worthless(mdp: TabularMDP, state_map: Ints, blocks: int) -> Bools:
+    """Blocks of absorbing states alone: what they say is that the episode has ended."""
+    only = np.ones(blocks, dtype=np.bool_)
+    only[state_map[~mdp.absorbing]] = False
+    return only
+
+
+def _distances(laws: sparse.csr_array[np.float64], ends: Floats, worthless: Bools) -> Floats:
+    """L1 norms of differences of laws over blocks, those in which nothing follows counted with the end."""
+    going: Floats = np.asarray(abs(laws[:, np.flatnonzero(~worthless)]).sum(axis=1)).reshape(-1)
+    ended = np.asarray(laws[:, np.flatnonzero(worthless)].sum(axis=1)).reshape(-1) + ends
+    distances: Floats = going + np.abs(ended)
+    return distances
 
 
 def _matched(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide: int) -> Bools:

@@ -13,6 +13,7 @@ import symcheck as sc
 from symcheck.errors import MissingExtraError, SpecError, SymcheckError
 from symcheck.mdp import search_builtin, search_igraph
 from symcheck.mdp.automorphisms import find_automorphisms
+from symcheck.mdp.homomorphism import from_maps
 from symcheck.mdp.structure import reduced
 from symcheck.mdp.tabular import TabularMDP
 from symcheck.mdp.worlds import torus_chase
@@ -334,6 +335,27 @@ def test_orbits_are_exact_although_final_states_have_rewards_of_their_own() -> N
     law, ends = np.zeros((4, 1, 4)), np.zeros((4, 1, 4))
     ends[0, 0, 1] = ends[3, 0, 2] = law[1, 0, 1] = law[2, 0, 2] = 1.0
     _with_ends_of_their_own(law, ends, [[1.0], [5.0], [7.0], [1.0]], [0.5, 0, 0, 0.5])
+
+
+def test_an_end_and_an_absorbing_state_are_one_end_to_a_homomorphism() -> None:
+    """1 goes to the absorbing state 3, 2 ends half of the time and goes there otherwise: a symmetry swaps them."""
+    law, ends = np.zeros((4, 1, 4)), np.zeros((4, 1, 4))
+    law[0, 0, [1, 2]] = law[2, 0, 3] = ends[2, 0, 0] = 0.5
+    law[1, 0, 3] = law[3, 0, 3] = 1.0
+    _with_ends_of_their_own(law, ends, [[0.0], [1.0], [1.0], [0.0]], [1, 0, 0, 0])
+
+
+def test_a_block_with_more_than_absorbing_states_is_no_end() -> None:
+    """3 absorbs, 4 pays for ever; in one block they are worth 10 / 2 on average, and 1 and 2 are not the same."""
+    law, ends = np.zeros((5, 1, 5)), np.zeros((5, 1, 5))
+    law[0, 0, [1, 2]] = 0.5
+    law[1, 0, 3] = ends[2, 0, 0] = law[3, 0, 3] = law[4, 0, 4] = 1.0
+    mdp = TabularMDP(law, [[0.0], [1.0], [1.0], [0.0], [1.0]], 0.9, terminations=ends)
+    h = from_maps(mdp, np.array([0, 1, 1, 2, 2]), np.zeros((5, 1), dtype=int))
+    assert h.transition_error == pytest.approx(1.0)  # half to the block and half to the end, against either alone
+    optimal = sc.mdp.policy_iteration(mdp).values
+    lifted = h.lift_values(sc.mdp.policy_iteration(h.abstract_mdp).values)
+    assert 0.1 < np.abs(lifted - optimal).max() <= h.value_loss_bound() / 2
 
 
 def test_orbits_are_exact_although_absorbing_states_cannot_move_along() -> None:
