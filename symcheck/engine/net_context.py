@@ -175,6 +175,7 @@ class NetContext:
             excused=self._excused(),
             coarse=self.subject.coarse,
             artefact=self.subject.artefact,
+            not_judged=self.subject.not_judged,
         )
         if decision.verdict == "failed" and decision.location is None:
             x = self.measured.nonfinite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 import time
 from collections.abc import Callable
@@ -94,22 +93,12 @@ def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) ->
             if not item.applies(context):
                 continue
             emit(PropertyStarted(item.name))
-            results.append(_of_all_outputs(item.check(context), context.subject.not_judged))
+            results.append(item.check(context))
             emit(PropertyFinished(results[-1]))
         except KeyboardInterrupt:
             interrupted = True
             results.append(_unchecked(item.name))
     return results, interrupted
-
-
-def _of_all_outputs(result: PropertyResult, not_judged: dict[str, str]) -> PropertyResult:
-    """A result on the whole network says less where outputs are no real numbers: how they transform was not asked."""
-    if result.name != "network_equivariance" or not not_judged:
-        return result
-    outputs = ", ".join(f"{path or 'output'} ({dtype.removeprefix('torch.')})" for path, dtype in not_judged.items())
-    verdict = "undecided" if result.verdict in ("proved", "passed") else result.verdict
-    remark = f"Not judged, since whole numbers have no residual: {outputs}. Leave them out of what forward returns. "
-    return dataclasses.replace(result, verdict=verdict, detail=remark + result.detail)
 
 
 def _unchecked(name: str) -> PropertyResult:

@@ -144,7 +144,9 @@ def test_an_output_of_whole_numbers_is_never_proved_in_passing() -> None:
 
     result = run_net(Both(), mirror(), options=NetOptions(samples=100))
     found = next(item for item in result.properties if item.name == "network_equivariance")
-    assert found.verdict == "undecided"
+    assert result.verdict == found.verdict == "undecided"
+    assert found.method == "sampled"
+    assert found.bound is None
     assert "output['action'] (int64)" in found.detail
 
 

@@ -45,6 +45,7 @@ class Subject:
         artefact: what runs it as deployed, where that is no floating-point torch; else "".
         runtime_problem: why an ONNX file is run by its translation, where it is; else "".
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
+        not_judged: path and dtype of the outputs of the last pass that are no real numbers.
 
     Raises:
         TargetError: the network cannot be copied.
@@ -69,6 +70,7 @@ class Subject:
         self.device = _device(device)
         self.coarse = False
         self.training = training
+        self.not_judged: dict[str, str] = {}
         cast = None if dtype is None else self.dtype
         self.deployed = copied(net, device=self.device, dtype=cast).train(training)
         if dtype is not None or self.device.type != "cpu":  # asked for otherwise than a file's own runtime runs it

@@ -7,7 +7,7 @@ wrong accuses nothing unless some output shows it: symmetric accidents are symme
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from symcheck.engine.networks.measuring import Measured
@@ -57,6 +57,7 @@ def decide(
     excused: Collection[str] = (),
     coarse: bool = False,
     artefact: str = "",
+    not_judged: Mapping[str, str] | None = None,
 ) -> Decision:
     """The verdict that proof and samples allow, never stronger than they are.
 
@@ -68,10 +69,24 @@ def decide(
         coarse: whether samples come from the network as deployed, for want of a float64 copy.
         artefact: what the network is deployed as, where that is no floating-point torch: then `proved` is said of the
             structure only if what is deployed rounds no more than float32 does.
+        not_judged: path and dtype of outputs that are no real numbers: how they transform was not asked, so that the
+            rest can show a violation and cannot rule one out.
 
     Returns:
         The decision.
     """
+    judged = _of_judged_outputs(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
+    if not not_judged or judged.verdict not in ("proved", "passed"):
+        return judged
+    outputs = ", ".join(f"{path or 'output'} ({dtype.removeprefix('torch.')})" for path, dtype in not_judged.items())
+    why = f"not judged, since only real numbers have a residual: {outputs}; leave them out of what forward returns"
+    return Decision("undecided", judged.tolerance, False, None, None, f"{why}. Of the other outputs: {judged.why}")
+
+
+def _of_judged_outputs(
+    proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str], coarse: bool, artefact: str
+) -> Decision:
+    """The verdict on the outputs that are real numbers, as deployed."""
     structure = _of_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
     if not artefact or coarse or structure.verdict not in ("proved", "passed") or measured.deployed.noise <= ROUNDED:
         return structure
