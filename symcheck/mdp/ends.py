@@ -113,7 +113,10 @@ def _move_ends(structure: Structure, final: _Ends, distinct_images: Ints, states
 
 
 def _action_map(mdp: TabularMDP, structure: Structure, distinct_images: Ints, final: _Ends, states: Ints) -> Ints:
-    """K: interchangeable actions go to those that end in the images of their final states, else in their order."""
+    """K: interchangeable actions go to those that end in the images of their final states, else in their order.
+
+    Actions that a state does not have go to those that its image does not have, so that K is one to one.
+    """
     actions = np.tile(np.arange(mdp.n_actions), (mdp.n_states, 1))
     rows = np.flatnonzero(structure.distinct >= 0)
     to = distinct_images[structure.distinct[rows]]
@@ -123,6 +126,9 @@ def _action_map(mdp: TabularMDP, structure: Structure, distinct_images: Ints, fi
     offered = np.lexsort((rows, here, structure.distinct[rows]))
     asked = np.lexsort((rows, there, to))
     actions.reshape(-1)[rows[asked]] = rows[offered] % mdp.n_actions
+    gone = np.flatnonzero(mdp.acted_in[:, None] & ~mdp.available)
+    asked = np.lexsort((gone, states[gone // mdp.n_actions]))
+    actions.reshape(-1)[gone[asked]] = gone % mdp.n_actions
     return actions
 
 

@@ -191,6 +191,18 @@ def test_a_claim_that_no_end_can_follow_is_refused() -> None:
     assert found.homomorphism().is_exact
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_states_that_have_other_actions_by_number_are_matched(method: str) -> None:
+    """States 0 and 1 have two actions each: 0 and 1 here, 1 and 2 there, with the same rewards."""
+    law, available = np.zeros((2, 3, 2)), np.array([[True, True, False], [False, True, True]])
+    law[0, :2, 1] = law[1, 1:, 0] = 1.0
+    mdp = TabularMDP(law, [[1.0, 2.0, 0.0], [0.0, 1.0, 2.0]], 0.9, available=available)
+    found = mdp.automorphism_group(method=method)
+    assert (found.order, found.state_maps.tolist()) == (2, [[1, 0]])
+    assert found.action_maps[0].tolist() == [[1, 2, 0], [2, 0, 1]]
+    assert found.homomorphism().abstract_mdp.available.sum() == 2
+
+
 def test_one_permutation_of_the_actions_is_preferred_so_that_the_claim_is_data() -> None:
     """Beside a hole two actions are interchangeable; a map that takes them in their order would differ there."""
     lake = TabularMDP.from_gymnasium("FrozenLake-v1", desc=["SFFF", "FFHF", "FHFF", "FFFG"])
