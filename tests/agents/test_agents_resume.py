@@ -327,7 +327,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one_and_is_mentione
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(record.os, "fsync", full)
+        patched.setattr(os, "fsync", full)
         writer.offer(lambda: {"updates": 1})
         writer.offer(lambda: {"updates": 2})
     assert path.read_bytes() == before
@@ -340,16 +340,16 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one_and_is_mentione
     assert read_state(path) == {"updates": 3}
 
 
-def test_an_environment_that_cannot_be_saved_is_trained_without_checkpoints(tmp_path: Path) -> None:
+def test_an_environment_that_cannot_be_saved_is_an_error_and_not_a_full_disk(tmp_path: Path) -> None:
     said: list[str] = []
     writer = Checkpointer(tmp_path / "checkpoint.pt", seconds=0.0, on_problem=said.append)
 
     def unknown() -> State:
-        raise NotImplementedError("the emulator cannot be saved")
+        raise RuntimeError("the emulator cannot be saved")
 
-    writer.offer(unknown)
-    writer.offer(unknown)
-    assert said == ["no checkpoints: the emulator cannot be saved"]
+    with pytest.raises(RuntimeError, match="the emulator cannot be saved"):
+        writer.offer(unknown)
+    assert not said
     assert not list(tmp_path.iterdir())
 
 
@@ -361,7 +361,7 @@ def test_a_disk_that_is_full_at_the_end_exits_2_and_the_training_can_be_resumed(
 
     before = (stopped / "checkpoint.pt").read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr(record.os, "fsync", full)
+        patched.setattr(os, "fsync", full)
         code, output = _resume(stopped)
     assert code == 2
     assert "--out: could not write to" in output
