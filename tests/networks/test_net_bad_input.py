@@ -59,8 +59,20 @@ def test_a_network_that_raises_on_some_inputs_is_an_error_that_names_it() -> Non
             raise ValueError("out of range")
         return net(x)
 
-    with pytest.raises(TargetError, match="ValueError: out of range"):
+    with pytest.raises(TargetError, match=r"ValueError: out of range on the input \[.*\] \(shape \(4,\)\)") as caught:
         run_net(Lambda(picky, mirror_mlp()), mirror())
+    shown = str(caught.value).split("on the input [")[1].split("]")[0]
+    assert max(float(number) for number in shown.split(",")) > 5, "the input shown is one that it refuses"
+
+
+def test_a_network_that_raises_on_large_batches_only_is_told_how_large() -> None:
+    def narrow(x: torch.Tensor, net: nn.Module) -> torch.Tensor:
+        if len(x) > 100:
+            raise ValueError("too many")
+        return net(x)
+
+    with pytest.raises(TargetError, match=r"ValueError: too many on 1\d\d inputs of shape"):
+        run_net(Lambda(narrow, mirror_mlp()), mirror())
 
 
 def test_a_distribution_says_how_to_name_its_parameters() -> None:

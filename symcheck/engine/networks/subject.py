@@ -71,6 +71,7 @@ class Subject:
         self.coarse = False
         self.training = training
         self.not_judged: dict[str, str] = {}
+        self._has_run = False
         cast = None if dtype is None else self.dtype
         self.deployed = copied(net, device=self.device, dtype=cast).train(training)
         if dtype is not None or self.device.type != "cpu":  # asked for otherwise than a file's own runtime runs it
@@ -169,23 +170,45 @@ class Subject:
         return found
 
     def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
+        try:
+            result = self._called(inputs, exact)
+        except TargetError:  # an ONNX graph that says itself what it cannot do
+            raise
+        except Exception as error:
+            shown, cause = self._one_refused(inputs, exact, error) if self._has_run else (inputs, error)
+            raise self._raised(cause, shown) from cause
+        self._has_run = True
+        outputs = named_outputs(result)
+        floating = {path: tensor for path, tensor in outputs.items() if tensor.is_floating_point()}
+        self.not_judged = {path: str(tensor.dtype) for path, tensor in outputs.items() if path not in floating}
+        return floating
+
+    def _called(self, inputs: npt.NDArray[Any], exact: bool) -> Any:
+        """What the network returns, as it is."""
         if self.noise_seed is not None:
             torch.manual_seed(self.noise_seed)
         exact = exact and not self.coarse
         net = self.exact if exact else self.deployed
         dtype, device = (torch.float64, torch.device("cpu")) if exact else (self.dtype, self.device)
         x = torch.from_numpy(np.ascontiguousarray(inputs, dtype=np.float64)).to(dtype=dtype, device=device)
-        try:
-            with torch.no_grad():
-                result = _in_float64(net, x) if exact else net(x)
-        except TargetError:  # an ONNX graph that says itself what it cannot do
-            raise
-        except Exception as error:
-            raise self._raised(error, inputs) from error
-        outputs = named_outputs(result)
-        floating = {path: tensor for path, tensor in outputs.items() if tensor.is_floating_point()}
-        self.not_judged = {path: str(tensor.dtype) for path, tensor in outputs.items() if path not in floating}
-        return floating
+        with torch.no_grad():
+            return _in_float64(net, x) if exact else net(x)
+
+    def _one_refused(
+        self, inputs: npt.NDArray[Any], exact: bool, error: Exception
+    ) -> tuple[npt.NDArray[Any], Exception]:
+        """One input on which the network raises, found by halving, and what; all of them where only company raises."""
+        shown = inputs
+        while len(shown) > 1:
+            for half in np.array_split(shown, 2):
+                try:
+                    self._called(half, exact)
+                except Exception as found:  # whatever the network's own code raises
+                    shown, error = half, found
+                    break
+            else:
+                return shown, error
+        return shown, error
 
     def _raised(self, error: Exception, inputs: npt.NDArray[Any]) -> TargetError:
         text = " ".join(str(error).split())[:300]
