@@ -165,30 +165,24 @@ class Checkpointer:
         self._seconds = SECONDS if seconds is None else seconds
         self._tell = on_problem or (lambda problem: None)
         self._told = False
-        self._possible = True
         self._last = time.monotonic()
 
     def offer(self, state: Callable[[], State]) -> None:
         """Write what `state` gives if the last checkpoint is old enough."""
-        if self._possible and time.monotonic() - self._last >= self._seconds:
+        if time.monotonic() - self._last >= self._seconds:
             self.write(state)
 
     def write(self, state: Callable[[], State]) -> None:
         """Write what `state` gives."""
+        content = serialise(state())
         try:
-            write_file(self._path, serialise(state()))
+            write_file(self._path, content)
             self._told = False
-        except NotImplementedError as reason:
-            self._possible = False
-            self._problem(f"no checkpoints: {reason}")
-        except (OSError, RuntimeError) as error:  # torch says RuntimeError of some failures to write
-            self._problem(f"no checkpoint could be written ({error}); the last one is kept and the training goes on")
+        except OSError as error:
+            if not self._told:
+                self._tell(f"no checkpoint could be written ({error}); the last one is kept and the training goes on")
+            self._told = True
         self._last = time.monotonic()
-
-    def _problem(self, text: str) -> None:
-        if not self._told:
-            self._tell(text)
-        self._told = True
 
 
 def serialise(state: State) -> bytes:

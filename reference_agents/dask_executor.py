@@ -29,7 +29,7 @@ class _Pause(Exception):  # noqa: N818 - not an error: the end of a slice
     """A slice of a training is over."""
 
 
-def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes | ShardResult:
+def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:
     """Go on with one part for a while, on a worker.
 
     Args:
@@ -38,29 +38,20 @@ def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes | Sha
         seconds: how long, wall time.
 
     Returns:
-        The state that was reached, serialised; for environments whose state cannot be saved, the finished part.
+        The state that was reached, serialised.
     """
     started, latest = time.monotonic(), list[Callable[[], State]]()
 
     def offer(state: Callable[[], State]) -> None:
         latest[:] = [state]
-        if time.monotonic() - started < seconds:
-            return
-        with contextlib.suppress(NotImplementedError):
-            state()
+        if time.monotonic() - started >= seconds:
             raise _Pause
 
-    training = None
     with contextlib.suppress(_Pause):
-        training = train(part, on_checkpoint=offer, resume_from=None if content is None else deserialise(content))
+        train(part, on_checkpoint=offer, resume_from=None if content is None else deserialise(content))
     if not latest and content is not None:
         return content
-    try:
-        return serialise(latest[0]())
-    except NotImplementedError:
-        if training is None:
-            raise
-        return plain(training)
+    return serialise(latest[0]())
 
 
 def cluster_threads(scheduler: str) -> int:
@@ -128,7 +119,7 @@ class _Board:
         self._job, self.parts, self._tell = job, parts, on_progress
         self._writers = [Checkpointer(file) for file in checkpoints]
         self._gathered = Gathered(job, parts)
-        self._states, self._results = list(states), dict[int, ShardResult]()
+        self._states = list(states)
         for part, state in enumerate(self._states):
             if state is not None:
                 self._note(part, state, seen=0)
@@ -141,13 +132,10 @@ class _Board:
     def left(self, part: int) -> bool:
         """Whether a part is not finished."""
         state = self._states[part]
-        return part not in self._results and (state is None or state["updates"] < self._job.settings.updates)
+        return state is None or state["updates"] < self._job.settings.updates
 
-    def take(self, part: int, reached: bytes | ShardResult) -> None:
+    def take(self, part: int, reached: bytes) -> None:
         """Keep what a slice came back with."""
-        if isinstance(reached, ShardResult):
-            self._results[part] = reached
-            return
         state, before = deserialise(reached), self._states[part]
         self._states[part] = state
         if self._writers:
@@ -164,10 +152,7 @@ class _Board:
 
     def training(self, *, interrupted: bool) -> Training:
         """All parts as they are; those of which nothing came back begin at their beginning."""
-        results = [
-            self._results[part] if part in self._results else _result(one, state)
-            for part, (one, state) in enumerate(zip(self.parts, self._states, strict=True))
-        ]
+        results = [_result(part, state) for part, state in zip(self.parts, self._states, strict=True)]
         training = merge(self._job, self.parts, results)
         training.interrupted = interrupted
         return training

@@ -55,11 +55,7 @@ class VectorEnvironment(Protocol):
         """Actions uniform over all there are, from numbers (runs, environments, action_numbers) in [0, 1)."""
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on, in tensors, numbers and strings.
-
-        Raises:
-            NotImplementedError: where it cannot be known.
-        """
+        """Everything that later steps depend on, in tensors, numbers and strings."""
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same seeds."""

@@ -113,11 +113,7 @@ class Collector:
         self._finished = FinishedEpisodes(len(seeds), settings.environments, begun=begun)
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on.
-
-        Raises:
-            NotImplementedError: where the environments cannot say.
-        """
+        """Everything that later steps depend on."""
         return {
             "environment": self._environment.state(),
             "streams": self._streams.state(),
