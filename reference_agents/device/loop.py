@@ -23,8 +23,7 @@ from reference_agents.device.environments import (
 from reference_agents.environments.predator_prey import all_images
 from reference_agents.learning.distributions import Categorical
 from reference_agents.learning.learner import Learner
-from reference_agents.learning.returns import advantages_and_returns
-from reference_agents.learning.rollout import Rollout
+from reference_agents.learning.rollout import Rollout, join_steps
 from reference_agents.networks.factory import make_network
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.tabulated import TabulatedNetwork
@@ -129,26 +128,9 @@ class DeviceLoop:
         self.finite &= self._learner.update(self._collect(), orders=orders)
 
     def _collect(self) -> Rollout:
-        settings, kept = self.job.settings, []
-        for _ in range(settings.horizon):
-            kept.append(self._step())
-        observations, numbers, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
-            torch.stack(parts) for parts in zip(*kept, strict=True)
-        )
+        steps = [self._step() for _ in range(self.job.settings.horizon)]
         last = self._asked.forward(self._environment.observe())[1]
-        following = torch.cat([v_t[1:], last.unsqueeze(0)])
-        advantages, returns = advantages_and_returns(
-            r_t,
-            v_t,
-            torch.where(ended_t, v_next_t, following),
-            terminated_t,
-            ended_t,
-            discount=settings.discount,
-            gae_lambda=settings.gae_lambda,
-        )
-        log_probabilities = Categorical().log_probability(numbers, actions)
-        parts = (observations, actions, log_probabilities, advantages, returns)
-        return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts))
+        return join_steps(steps, last, Categorical(), self.job.settings)
 
     def _step(self) -> tuple[torch.Tensor, ...]:
         settings, observation = self.job.settings, self._environment.observe()

@@ -140,26 +140,9 @@ class Collector:
         kept = self._settings.algorithm == "a2c" and type(network) is ActorCritic
         if kept and isinstance(network, ActorCritic):
             network.start_keeping()
-        horizon, keep = self._settings.horizon, []
-        for _ in range(horizon):
-            keep.append(self._step(network, keep=kept))
-        observations, numbers, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
-            torch.stack(parts) for parts in zip(*keep, strict=True)
-        )
+        steps = [self._step(network, keep=kept) for _ in range(self._settings.horizon)]
         last = network.forward(self._to_device(self._observation))[1]
-        following = torch.cat([v_t[1:], last.unsqueeze(0)])
-        advantages, returns = advantages_and_returns(
-            r_t,
-            v_t,
-            torch.where(ended_t, v_next_t, following),
-            terminated_t,
-            ended_t,
-            discount=self._settings.discount,
-            gae_lambda=self._settings.gae_lambda,
-        )
-        log_probabilities = self._policy.log_probability(numbers, actions)
-        parts = (observations, actions, log_probabilities, advantages, returns)
-        return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts), kept=kept)
+        return join_steps(steps, last, self._policy, self._settings, kept=kept)
 
     def _step(self, network: StackedNetwork, *, keep: bool) -> tuple[torch.Tensor, ...]:
         observation = self._to_device(self._observation)
@@ -193,6 +176,41 @@ class Collector:
             # From pinned memory the copy runs beside what the device is doing.
             return given.pin_memory().to(self._device, non_blocking=True)
         return given.to(self._device)
+
+
+def join_steps(
+    steps: Sequence[tuple[torch.Tensor, ...]],
+    last: torch.Tensor,
+    policy: Distribution,
+    settings: Settings,
+    *,
+    kept: bool = False,
+) -> Rollout:
+    """One batch of what happened in every step.
+
+    Args:
+        steps: of each step what was seen, the network's numbers, what was done, the values there and of what the step
+            itself led to, rewards, where the task ended and where an episode did; each (runs, environments, ...).
+        last: values of what the last step was followed by, shape (runs, environments).
+        policy: how the numbers are read.
+        settings: the discounts.
+        kept: as in `Rollout`.
+    """
+    observations, numbers, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
+        torch.stack(parts) for parts in zip(*steps, strict=True)
+    )
+    following = torch.cat([v_t[1:], last.unsqueeze(0)])
+    advantages, returns = advantages_and_returns(
+        r_t,
+        v_t,
+        torch.where(ended_t, v_next_t, following),
+        terminated_t,
+        ended_t,
+        discount=settings.discount,
+        gae_lambda=settings.gae_lambda,
+    )
+    parts = (observations, actions, policy.log_probability(numbers, actions), advantages, returns)
+    return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts), kept=kept)
 
 
 def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings: Settings) -> Observations:
