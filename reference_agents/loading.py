@@ -71,7 +71,9 @@ def _find(folder: Path, learning_rate: float | None, seed: int | None) -> tuple[
         if run.weights is not None and learning_rate in (None, run.learning_rate) and seed in (None, run.seed):
             return record, position
     there = ", ".join(f"learning rate {run.learning_rate:g} seed {run.seed}" for run in record.runs if run.weights)
+    asked = {"learning rate": learning_rate, "seed": seed}
+    of = " and ".join(f"{name} {number:g}" for name, number in asked.items() if number is not None)
     raise TargetError(
-        f"{str(folder)!r} has no trained run of learning rate {learning_rate} and seed {seed}.",
+        f"{str(folder)!r} has no trained run{of and f' of {of}'}.",
         remedy=f"There is: {there or 'none; every run diverged'}.",
     )
