@@ -12,7 +12,7 @@ import symcheck as sc
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
-NOT_SOUGHT = "the thresholds between ending and not were not sought on purpose"
+NOT_SOUGHT = "thresholds between ending and going on were not sought on purpose"
 
 
 class HalfOpen(gym.Env[Any, Any]):
@@ -48,7 +48,8 @@ def _ending(make: Any, symmetry: Symmetry, **options: Any) -> Any:
 def test_a_pass_says_that_thresholds_were_not_sought_where_no_box_of_states_is_known() -> None:
     result = _ending(HalfOpen, Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]]))
     assert result.verdict == "passed"
-    assert f"{NOT_SOUGHT}: it is not known which numbers between two states are states" in result.detail
+    assert f"{NOT_SOUGHT}: it is not known which numbers between two states are states" in result.bound["region"]
+    assert result.bound["region"] in result.detail
 
 
 def test_nothing_is_said_where_thresholds_were_sought() -> None:

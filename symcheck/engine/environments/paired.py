@@ -204,6 +204,18 @@ class PairedEvidence:
         """Where the pairs were drawn, in words."""
         return self.bench.pool.region() if self.screened is None else self.screened.region
 
+    @functools.cached_property
+    def _ends(self) -> int:
+        """Pairs whose left side ends the episode."""
+        stepped = int(self.measured.left.terminated[~self._from_screen].sum())
+        return stepped + (0 if self.screened is None else self.screened.ends)
+
+    def _region_of(self, part: Part) -> str:
+        """Where the pairs of one property were drawn, and where they were not."""
+        if part != "termination" or not self._ends or not self._unsought:
+            return self.region
+        return f"{self.region}; thresholds between ending and going on were not sought on purpose: {self._unsought}"
+
     def share(self, part: Part) -> float:
         """The fraction of all pairs that exceed their tolerance."""
         comparison = self.pairs.comparison(part, self.measured)
@@ -331,13 +343,9 @@ class PairedEvidence:
 
     def _detail(self, part: Part, looked: _Looked) -> str:
         screened = self.screened
-        ends = int(self.measured.left.terminated[~self._from_screen].sum())
-        text = f"{self.checked} pairs drawn from {self.region}"
+        text = f"{self.checked} pairs drawn from {self._region_of(part)}"
         if part == "termination":
-            ends += screened.ends if screened else 0
-            text += f"; {ends} of them end the episode"
-            if ends and self._unsought:
-                text += f", and the thresholds between ending and not were not sought on purpose: {self._unsought}"
+            text += f"; {self._ends} of the pairs end the episode"
         if screened is not None:
             text += (
                 f"; {screened.checked} of them stepped by {screened.source}, whose numbers were, bit for bit, those of "
@@ -463,7 +471,7 @@ class PairedEvidence:
             "kind": "violation_fraction",
             "value": value,
             "confidence": 1 - alpha,
-            "region": self.region,
+            "region": self._region_of(part),
         }
         return _with(result, bound=bound)
 
