@@ -24,7 +24,7 @@ from symcheck.engine.networks.precision import followable
 from symcheck.engine.networks.proof import Proof, prove, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.search import revealing_inputs
-from symcheck.engine.networks.shapes import input_shape, mismatch
+from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray, SignedPermutation
@@ -69,9 +69,10 @@ class NetContext:
         self.certificate: Mapping[int, Sequence[SignedPermutation]] = {}
         net = adapted(net)
         outputs = options.outputs if options.outputs is not None else getattr(net, "roles", None)
-        leaves = shapes_of(options.input_shape)
+        given = options.input_shape
+        leaves = shapes_of(example_shapes(net, symmetry) if given is None else given)
         if leaves is None:
-            shape = input_shape(net, symmetry, options.input_shape)
+            shape = input_shape(net, symmetry, given)
             self.inputs: InputClaim = input_claim(symmetry, shape)
         else:
             self.inputs = flat_claim(symmetry, leaves)

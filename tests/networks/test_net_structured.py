@@ -51,6 +51,24 @@ def by_name() -> Symmetry:
     return Symmetry("mirror", catalog.cyclic(2), observation=[entry], action=[[1, 0]])
 
 
+def test_an_example_of_a_dictionary_says_the_sizes_of_its_parts() -> None:
+    net: Any = ByName()
+    with pytest.raises(SpecError, match=r"--env ID.*example_input"):
+        run_net(net, by_name(), options=NetOptions())
+    net.example_input = {name: torch.zeros(1, *shape) for name, shape in SHAPES.items()}
+    assert run_net(net, by_name(), options=NetOptions()).verdict == "proved"
+    with torch.no_grad():
+        net.inner[2].weight[3, 5] *= 1.01
+    assert run_net(net, by_name(), options=NetOptions()).verdict == "failed"
+
+
+def test_an_example_of_a_tuple_says_the_sizes_of_its_parts() -> None:
+    net: Any = ImageAndNumber()
+    net.example_input = (torch.zeros(1, 1, 21, 21), torch.zeros(1, 1))
+    symmetry = Symmetry("turn", catalog.cyclic(4), observation=[("rot90", [1])], action=[[0, 2, 3, 4, 1]])
+    assert run_net(net, symmetry, options=NetOptions(samples=200)).verdict in ("proved", "passed")
+
+
 def test_a_dictionary_of_vectors_is_proved() -> None:
     assert run_net(ByName(), by_name(), options=NetOptions(input_shape=SHAPES)).verdict == "proved"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
 from symcheck.errors import SpecError
-from symcheck.symmetry.entries import AffineEntry
+from symcheck.symmetry.entries import AffineEntry, TreeEntry
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -64,8 +65,33 @@ def _vector_length(symmetry: Symmetry) -> int | None:
     return next((entry.dim for entry in symmetry.observation if isinstance(entry, AffineEntry)), None)
 
 
-def _example(net: nn.Module) -> tuple[int, ...] | None:
+def example_shapes(net: nn.Module, symmetry: Symmetry) -> Any:
+    """Of a network whose `example_input` is a dictionary or tuple of tensors, their shapes without the batch axis.
+
+    Args:
+        net: the network.
+        symmetry: the claim; only one with an entry per sub-space is about such inputs.
+
+    Returns:
+        A dictionary or tuple of shapes; None where there is no such example.
+    """
+    if not any(isinstance(entry, TreeEntry) for entry in symmetry.observation):
+        return None
     example: Any = getattr(net, "example_input", None)
+    if isinstance(example, Mapping):
+        found: Any = {key: _shape(item) for key, item in example.items()}
+        return None if None in found.values() else found
+    if isinstance(example, tuple | list):
+        found = tuple(_shape(item) for item in example)
+        return None if None in found else found
+    return None
+
+
+def _example(net: nn.Module) -> tuple[int, ...] | None:
+    return _shape(getattr(net, "example_input", None))
+
+
+def _shape(example: Any) -> tuple[int, ...] | None:
     if not isinstance(example, torch.Tensor) and not hasattr(example, "shape"):
         return None
     shape = tuple(int(n) for n in example.shape)
