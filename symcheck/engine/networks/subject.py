@@ -258,7 +258,7 @@ def _device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise OptionError(
-            f"expected a device that exists here, got {name!r}: {first}", where="--device", remedy="Use cpu."
+            f"expected a device that exists here, got {name!r} ({first}).", where="--device", remedy="Use cpu."
         ) from error
     return device
 
