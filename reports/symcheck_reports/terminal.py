@@ -81,7 +81,14 @@ def _regions(run: RunResult) -> list[Text]:
     """The regions that the bounds speak of, each once."""
     regions = dict.fromkeys(str(p.bound["region"]) for p in run.properties if p.bound and p.bound.get("region"))
     gap = " " * _VERDICT_WIDTH
-    return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in regions]
+    shown = [_beyond(region, list(regions)) for region in regions]
+    return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in shown]
+
+
+def _beyond(region: str, others: list[str]) -> str:
+    """What a region says beyond one that is shown as well."""
+    known = next((other for other in others if region.startswith(f"{other}; ")), "")
+    return region.removeprefix(f"{known}; ") if known else region
 
 
 def _header(run: RunResult) -> Text:

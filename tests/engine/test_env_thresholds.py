@@ -11,6 +11,7 @@ from gymnasium import spaces
 import symcheck as sc
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck_reports.terminal import run_lines
 
 NOT_SOUGHT = "thresholds between ending and going on were not sought on purpose"
 
@@ -50,6 +51,15 @@ def test_a_pass_says_that_thresholds_were_not_sought_where_no_box_of_states_is_k
     assert result.verdict == "passed"
     assert f"{NOT_SOUGHT}: it is not known which numbers between two states are states" in result.bound["region"]
     assert result.bound["region"] in result.detail
+
+
+def test_the_terminal_says_it_once_beside_the_region_that_all_share() -> None:
+    mirror = Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]])
+    (run,) = sc.verify_env(HalfOpen, mirror, samples=500).results
+    regions = [line.plain.strip() for line in run_lines(run) if "region:" in line.plain]
+    assert len(regions) == 3
+    assert "states: " in regions[0]
+    assert regions[1].startswith(f"region: {NOT_SOUGHT}")
 
 
 def test_nothing_is_said_where_thresholds_were_sought() -> None:
