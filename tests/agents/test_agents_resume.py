@@ -110,13 +110,13 @@ def test_a_training_that_is_measured_as_the_papers_code_does_resumes_bit_for_bit
 
 
 def _train_script(folder: Path, processes: int) -> str:
-    """A training that writes a checkpoint after every update."""
+    """A training that writes a checkpoint after every update; of 200, so that twenty kills do not reach its end."""
     return (
         "from reference_agents import checkpoint\n"
         "import sys\n"
         "checkpoint.SECONDS = 0.0\n"
         "from reference_agents.cli.app import app\n"
-        "arguments = ['train', 'cartpole', '--network', 'mlp', '--seeds', '2', '--steps', '4000', '--processes',"
+        "arguments = ['train', 'cartpole', '--network', 'mlp', '--seeds', '2', '--steps', '16000', '--processes',"
         f" '{processes}', '--evaluation-every', '1000', '--out', {str(folder)!r}]\n"
         "if __name__ == '__main__': app(sys.argv[1:] or arguments)\n"
     )
