@@ -216,6 +216,7 @@ def run(env: Callable[[], gym.Env[Any, Any]], symmetry: Symmetry, **options: Any
 
 @pytest.mark.parametrize("planted", FAULTS, ids=lambda planted: planted.name)
 def test_a_planted_fault_fails_exactly_where_it_was_planted(planted: Fault) -> None:
+    # At seed 0 the fair start of one of these worlds is rejected (p = 0.0014), as two starts in a thousand are.
     result = run(planted.env, planted.symmetry, samples=3000, alpha=0.002, seed=1)
     verdicts = {one.name: one.verdict for one in result.properties}
     failed = {name for name, verdict in verdicts.items() if verdict == "failed"}
