@@ -103,7 +103,7 @@ def lowest_return(networks: Sequence[NetworkCurves]) -> float:
 
 
 def quantile_curve(network: NetworkCurves, floor: float) -> QuantileCurve:
-    """Quantiles over runs at each evaluation.
+    """Quantiles over runs at each evaluation, from where every run has been measured: what is not known is not drawn.
 
     Args:
         network: its runs.
@@ -115,8 +115,14 @@ def quantile_curve(network: NetworkCurves, floor: float) -> QuantileCurve:
     if not returns.size:
         empty = np.zeros(0)
         return QuantileCurve(steps[:0], empty, empty, empty)
-    low, median, high = np.quantile(returns, (0.25, 0.5, 0.75), axis=0)
-    return QuantileCurve(steps, low, median, high)
+    known = steps >= max(_first_known(curve) for curve in network.curves)
+    low, median, high = np.quantile(returns[:, known], (0.25, 0.5, 0.75), axis=0)
+    return QuantileCurve(steps[known], low, median, high)
+
+
+def _first_known(curve: SeedCurve) -> float:
+    """Steps of a run's first finite evaluation; before everything for a run that has none and draws nothing."""
+    return next((float(s) for s, r in zip(curve.env_steps, curve.returns, strict=True) if math.isfinite(r)), -math.inf)
 
 
 def first_reach(env_steps: Sequence[int] | NDArray[np.int64], returns: Sequence[float], threshold: float) -> float:

@@ -170,3 +170,13 @@ def test_who_never_gets_there_is_said_not_to(curve_model: CurveModel) -> None:
     page = dataclasses.replace(curve_model, networks=[curve_model.networks[0], slow])
     assert verdict_on_task(curve_view(page)).endswith("after 13,000 steps, slow not within 20,000.")
     assert "> 20,000 to" not in render_curves(page)
+
+
+def test_a_curve_begins_where_every_run_was_measured() -> None:
+    late = NetworkCurves("n", 0.1, [SeedCurve(0, [0, 10, 20, 30], [math.nan, math.nan, 5.0, 9.0])])
+    curve = statistics.quantile_curve(late, 0.0)
+    assert curve.env_steps.tolist() == [20, 30]
+    assert curve.median.tolist() == [5.0, 9.0]
+    both = dataclasses.replace(late, curves=[*late.curves, SeedCurve(1, [10, 20, 30], [1.0, 3.0, 5.0])])
+    assert statistics.quantile_curve(both, 0.0).env_steps.tolist() == [20, 30]
+    assert statistics.mean_return(late, 0.0).tolist() == [6.0]  # its first value stands for what came before
