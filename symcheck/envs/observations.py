@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.envs.seeding import reset_seed
 from symcheck.errors import TargetError
 
 
@@ -39,7 +40,7 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
             remedy="Flatten them with gymnasium.wrappers.FlattenObservation, or give --input-shape.",
         )
     env.action_space.seed(seed)
-    observation, _ = env.reset(seed=seed)
+    observation, _ = env.reset(seed=reset_seed(seed))
     seen = [np.array(observation)]
     while len(seen) < count:
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())

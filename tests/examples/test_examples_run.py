@@ -37,11 +37,13 @@ def test_an_agent_is_proved_inside_its_own_training_loop(example):
     assert verdicts == ["proved"] * 2
 
 
-def test_the_planted_bug_is_found_in_the_transition_alone(example):
+def test_the_planted_bug_is_found_in_the_transition(example):
     rail = example("planted_bug")
     assert sc.verify_env(rail.fixed, rail.mirror).verdict == "passed"
     failed = [item.name for item in sc.verify_env(rail.faulty, rail.mirror).properties if item.verdict == "failed"]
-    assert failed == ["transition_invariance"]
+    # a cart at the end of its rail may leave it on one side alone, so termination can fail too
+    assert "transition_invariance" in failed
+    assert "reward_invariance" not in failed
 
 
 def test_a_forgotten_last_action_is_named(example, capsys):

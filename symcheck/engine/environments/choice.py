@@ -7,7 +7,6 @@ refused, not replaced.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -36,6 +35,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.envs.models.model import BatchModel
 from symcheck.envs.models.recognise import find_model
+from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.access import OWN_METHODS, find_state_access
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import OptionError
@@ -120,14 +120,14 @@ def prepare(
         env.single_action_space.seed(options.seed)
         env.action_space.seed(options.seed)
         batched = access if access is not None and (access.batched or access.source == OWN_METHODS) else None
-        stepper = SlotStepper(env, batched, label, seed=_seed(options.seed, label))
+        stepper = SlotStepper(env, batched, label, seed=reset_seed(options.seed))
     else:
         bound = symmetry.bind(env.observation_space, env.action_space)
         env.action_space.seed(options.seed)
-        stepper = Stepper(env, access, label, seed=_seed(options.seed, label))
+        stepper = Stepper(env, access, label, seed=reset_seed(options.seed))
     stepper.codec.coordinates = labelled(stepper.codec.coordinates, bound.column_labels("observation"))
     stepper.action_codec.coordinates = labelled(stepper.action_codec.coordinates, bound.column_labels("action"))
-    placement = Placement(stepper, bound, np.random.default_rng([options.seed, 0]))
+    placement = Placement(stepper, bound, np.random.default_rng([options.seed, 3]))
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
     bench = Workbench(pairs, Pool(), options, emit, deadline, words, Budget(options.alpha))
@@ -169,10 +169,6 @@ def choose_method(bench: Workbench) -> Chosen:
         lambda: bench.in_time(_GATHERING),
     )
     return _chosen(bench, rng)
-
-
-def _seed(seed: int, label: str) -> int:
-    return (zlib.crc32(label.encode()) + seed) % (2**31)
 
 
 def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:

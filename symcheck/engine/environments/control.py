@@ -23,7 +23,7 @@ from symcheck.engine.environments.stepper import Step, Stepper, numeric
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60
-_TRIED, _ACTIONS = 6, 3  # states and actions on which setting must have an effect
+_TRIED, _ACTIONS = 6, 3  # distinct states, and actions, on which setting must have an effect
 # A share of visits that may differ: rollouts reach states with more digits than the observation shows, and a few sit
 # at jumps (walls, thresholds) where a last digit matters.
 _MAY_DIFFER = 0.05
@@ -139,14 +139,14 @@ def _not_repeating(stepper: Stepper, states: list[Any], actions: list[Any], rng:
 
 def _without_effect(stepper: Stepper, states: list[Any], actions: list[Any], seed: int) -> bool:
     """Whether different states lead to one outcome, for each of some actions: then they were never set."""
-    known = [numeric(state) for state in states[:_TRIED]]
-    if any(one is None for one in known) or len({one.tobytes() for one in known if one is not None}) < _TRIED:
+    distinct = {known.tobytes(): state for state in states if (known := numeric(state)) is not None}
+    if len(distinct) < _TRIED:
         return False
     found = set()
     with _global_generators():
         for action in actions[:_ACTIONS]:
             outcomes = set()
-            for state in states[:_TRIED]:
+            for state in list(distinct.values())[:_TRIED]:
                 _seed_all(seed)
                 stepper.reset(seed=seed)
                 step = stepper.outcome(state, action)

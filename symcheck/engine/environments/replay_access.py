@@ -30,6 +30,7 @@ from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement, Situation, Word
 from symcheck.engine.environments.pool import Pool, roll_out
 from symcheck.engine.environments.stepper import Stepper
+from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -199,7 +200,7 @@ def replayed(bench: Workbench) -> str:
         from_report=lambda value: _from_report(env, value),
     )
     mapped: Any = ReplayedSymmetry(bound, stepper.codec.flatten)
-    again = Stepper(env, access, stepper.label, seed=bench.options.seed)
+    again = Stepper(env, access, stepper.label, seed=reset_seed(bench.options.seed))
     again.codec, again.action_codec = stepper.codec, stepper.action_codec
     placement = Placement(again, mapped, rng)
     pool = _pool(bench, again, placement)
