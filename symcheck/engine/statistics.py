@@ -121,13 +121,16 @@ class SignFlipTest:
         return math.isfinite(self.critical)
 
 
-def sign_flip_test(differences: Vector, *, level: float, rng: np.random.Generator) -> SignFlipTest:
+def sign_flip_test(
+    differences: Vector, *, level: float, rng: np.random.Generator, sampled: bool = True
+) -> SignFlipTest:
     """Are the rows symmetric about zero? Exact, by flipping the signs of whole rows.
 
     Args:
         differences: shape (n, features); under the claim the law of a row does not change when its sign does.
         level: at which the test will be used; decides the number of flips, before any data is seen.
         rng: draws the flips.
+        sampled: whether flips are drawn; if not, the p-value is Hoeffding's bound, valid too but larger, at no cost.
 
     Returns:
         The result.
@@ -146,8 +149,21 @@ def sign_flip_test(differences: Vector, *, level: float, rng: np.random.Generato
     standard = differences[:, live] / root[live]
     statistics = np.zeros(differences.shape[1])
     statistics[live] = np.abs(standard.sum(axis=0))
-    p_value, critical = _permutation(standard, float(statistics.max()), level, rng)
+    flips = int(np.clip(math.ceil(4 / level), _FEWEST_SWAPS, _MOST_SWAPS))
+    if not sampled or level * (flips + 1) < 1:  # so strict a level is out of reach of sampled flips
+        p_value, critical = _hoeffding(float(statistics.max()), standard.shape[1], level)
+    else:
+        p_value, critical = _permutation(standard, float(statistics.max()), level, flips, rng)
     return SignFlipTest(p_value, statistics, critical)
+
+
+def _hoeffding(observed: float, features: int, level: float) -> tuple[float, float]:
+    """Hoeffding's bound for sums with random signs, added up over the features, and the level's critical value.
+
+    P(|sum| >= t root) <= 2 exp(-t^2 / 2) for every feature, at every number of rows.
+    """
+    p_value = min(1.0, 2 * features * math.exp(-(observed**2) / 2))
+    return p_value, math.sqrt(2 * math.log(2 * features / level))
 
 
 @dataclass(frozen=True)
@@ -191,6 +207,7 @@ def swap_test(
     tie: Vector | None = None,
     weights: Sequence[tuple[str, Vector]] = (),
     design: Vector | None = None,
+    sampled: bool = True,
 ) -> SwapTest:
     """Do x_i (expected) and y_i (actual) have the same law? Exact, by swapping the members of pairs.
 
@@ -210,6 +227,7 @@ def swap_test(
         design: shape (n, columns): what the members of each pair share. Where it is given, half of the level goes to
             one learned feature: how the two differ given the design is regressed on one half of the pairs and looked
             for in the other.
+        sampled: whether swaps are drawn; if not, p-values are Hoeffding's bounds, valid too but larger, at little cost.
 
     Returns:
         The result, with the p-value.
@@ -231,13 +249,15 @@ def swap_test(
         columns.append(differences[:, : 2 * dim] * weight[:, None])
         described = [*described, *((f"{name} {text}", j, moment) for name, j, moment in described[: 2 * dim])]
     named_level = level if design is None else level / 2
-    test = sign_flip_test(np.concatenate(columns, axis=1), level=named_level, rng=rng)
+    test = sign_flip_test(np.concatenate(columns, axis=1), level=named_level, rng=rng, sampled=sampled)
+    # Of the named features: the learned one, a single one on half of the pairs, promises nothing about a given shift.
+    detectable = (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0
     shifts = _finite(actual).mean(axis=0) - _finite(expected).mean(axis=0)
     if design is not None:
         learned, coordinate = _learned(differences[:, : 2 * dim], design, named_level, rng)
         test = replace(test, p_value=min(1.0, 2 * test.p_value))
         if 2 * learned.p_value < test.p_value:
-            return _from_learned(learned, n, coordinate % dim, float(shifts[coordinate % dim]))
+            return _from_learned(learned, n, coordinate % dim, float(shifts[coordinate % dim]), detectable)
     best = _named_feature(test.statistics, described, shifts)
     feature, coordinate, moment = described[best]
     statistic = float(test.statistics[best])
@@ -250,7 +270,7 @@ def swap_test(
         moment,
         statistic,
         float(shifts[coordinate]),
-        (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0,
+        detectable,
         math.ceil(n * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > test.critical else 0,
         tuple(dict.fromkeys(described[i][1] for i in over if described[i][2] != "product")),
         test.live,
@@ -271,10 +291,9 @@ def _learned(differences: Vector, design: Vector, level: float, rng: np.random.G
     return test, int(np.argmax(np.abs(parts.sum(axis=0))))
 
 
-def _from_learned(test: SignFlipTest, pairs: int, coordinate: int, shift: float) -> SwapTest:
+def _from_learned(test: SignFlipTest, pairs: int, coordinate: int, shift: float, detectable: float) -> SwapTest:
     statistic = float(test.statistics[0])
     needed = math.ceil(pairs * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > 0 else 0
-    detectable = (test.critical + NORMAL_90) * math.sqrt(2 / pairs) if math.isfinite(test.critical) else 0.0
     name = "the law of the outcome given (s, a), as learned on half of the pairs,"
     p_value = min(1.0, 2 * test.p_value)
     return SwapTest(p_value, pairs, name, coordinate, "law", statistic, shift, detectable, needed, (coordinate,))
@@ -296,15 +315,10 @@ def _finite(values: Vector) -> Vector:
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def _permutation(standard: Vector, observed: float, level: float, rng: np.random.Generator) -> tuple[float, float]:
+def _permutation(
+    standard: Vector, observed: float, level: float, flips: int, rng: np.random.Generator
+) -> tuple[float, float]:
     """The p-value of the largest |sum| under random flips, and the level's critical value."""
-    flips = int(np.clip(math.ceil(4 / level), _FEWEST_SWAPS, _MOST_SWAPS))
-    if level * (flips + 1) < 1:
-        # So strict a level is out of reach of sampled flips; Hoeffding's bound for sums with random signs is not:
-        # P(|sum| >= t root) <= 2 exp(-t^2 / 2), for every feature, added up.
-        count = standard.shape[1]
-        p_value = min(1.0, 2 * count * math.exp(-(observed**2) / 2))
-        return p_value, math.sqrt(2 * math.log(2 * count / level))
     n = len(standard)
     narrow = standard.astype(np.float32)
     chunk = max(1, _CHUNK // n)

@@ -166,13 +166,13 @@ def test_the_starts_of_a_black_box_are_drawn_once_whether_or_not_it_can_be_repla
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn = []
-    honest = start.draw_starts
+    honest = start.Resets
 
-    def draw(bench: Workbench) -> list[start.StartSample]:
+    def draw(bench: Workbench, word: tuple[int, ...]) -> start.Resets:
         drawn.append(bench)
-        return honest(bench)
+        return honest(bench, word)
 
-    monkeypatch.setattr(start, "draw_starts", draw)
+    monkeypatch.setattr(start, "Resets", draw)
     for maze, method in ((lambda: Maze(noise=0.2), "trajectory"), (Maze, "paired")):
         drawn.clear()
         result = run(maze)

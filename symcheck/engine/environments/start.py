@@ -22,10 +22,12 @@ from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.probing import linear_map
 from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.sequential import Look, combined, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence
+_FEWEST_DRAWN = 20  # whatever the time
 _CHUNK = 250  # resets that are held as they came: observations may be images
 _WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
 START = "initial"  # the name of its tests in the run's budget
@@ -47,40 +49,50 @@ class StartSample:
     actual: Vector
 
 
-def draw_starts(bench: Workbench) -> list[StartSample]:
-    """Reset until every element has its pairs; each reset is used once, so that pairs are independent."""
-    pairs = bench.pairs
-    view = reduction(pairs.stepper.codec)
-    count = max(200, int(np.clip(bench.options.samples // 4, _FEWEST, _MOST)) // max(1, len(bench.words)) + 1)
-    report = bench.progress("resetting")
-    samples = []
-    for at, word in enumerate(bench.words):
-        images: list[Vector] = []
-        starts: list[Vector] = []
-        for i in range(0, 2 * count, _CHUNK):
-            observations = _resets(bench, min(_CHUNK, 2 * count - i), fewest=40 - i)
-            moved = pairs.observation_images(word, observations[::2])
-            for side, some in ((images, moved), (starts, observations[1::2])):
-                side.append(view.apply(pairs.stepper.codec.flatten_batch(some)))
-            report(at * 2 * count + i, len(bench.words) * 2 * count)
-            if len(observations) < _CHUNK:
-                break
-        sides = [np.concatenate(side) for side in (images, starts)]
-        samples.append(StartSample(word, *(view.coordinates.on_one_branch(side) for side in sides)))
-    report(1, 1)
-    return samples
+class Resets:
+    """Pairs of resets under one element, drawn a look at a time; each reset is used once: pairs are independent.
 
+    Args:
+        bench: the environment.
+        word: the element, under which one reset of each pair is mapped.
+    """
 
-def _resets(bench: Workbench, count: int, *, fewest: int) -> list[Any]:
-    """Reset observations, an even number of them; fewer where the time runs out."""
-    found: list[Any] = []
-    while len(found) < count and (bench.in_time() or len(found) < fewest):
-        found += [bench.pairs.stepper.reset(), bench.pairs.stepper.reset()]
-    return found
+    def __init__(self, bench: Workbench, word: Word) -> None:
+        self._bench, self._word = bench, word
+        self._view = reduction(bench.pairs.stepper.codec)
+        self._images: list[Vector] = []
+        self._starts: list[Vector] = []
+        self.drawn = 0
+
+    def draw(self, until: int) -> None:
+        """Reset until there are so many pairs, or until the time is up; 20 pairs in any case."""
+        while self.drawn < until:
+            observations = self._reset(min(_CHUNK, 2 * (until - self.drawn)))
+            if not observations:
+                return
+            moved = self._bench.pairs.observation_images(self._word, observations[::2])
+            codec = self._bench.pairs.stepper.codec
+            for side, some in ((self._images, moved), (self._starts, observations[1::2])):
+                side.append(self._view.apply(codec.flatten_batch(some)))
+            self.drawn += len(observations) // 2
+
+    def _reset(self, count: int) -> list[Any]:
+        """Reset observations, an even number of them; fewer where the time runs out."""
+        found: list[Any] = []
+        while len(found) < count and (self._bench.in_time() or self.drawn + len(found) // 2 < _FEWEST_DRAWN):
+            found += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
+        return found
+
+    def sample(self) -> StartSample:
+        """What was drawn so far."""
+        sides = [np.concatenate(side) for side in (self._images, self._starts)]
+        return StartSample(self._word, *(self._view.coordinates.on_one_branch(side) for side in sides))
 
 
 class StartEvidence:
     """Evidence about the start distribution, gathered once and only when it is asked for.
+
+    Resets stop at the look at which some element is clearly refuted: no other can save the claim.
 
     Args:
         bench: the environment, with the budget of the run; its tests are announced there.
@@ -93,11 +105,40 @@ class StartEvidence:
             bench.budget.add(START, self._handed, planned=len(bench.words))
 
     @functools.cached_property
+    def planned(self) -> int:
+        """Pairs of resets under each element, where nothing stops them early."""
+        count = int(np.clip(self._reset.options.samples // 4, _FEWEST, _MOST))
+        return max(200, count // max(1, len(self._reset.words)) + 1)
+
+    @functools.cached_property
     def _tested(self) -> list[tuple[StartSample, SwapTest]]:
-        rng = self._bench.rng("swaps of starts")
+        """Every element's resets and test, as far as they went."""
+        bench, words, rng = self._reset, self._reset.words, self._bench.rng("swaps of starts")
+        report = bench.progress("resetting")
+        resets = {word: Resets(bench, word) for word in words}
+        taken: dict[Word, list[tuple[float, Look]]] = {word: [] for word in words}
+        tested: list[tuple[StartSample, SwapTest]] = []
+        for look in looks(self.planned):
+            until = math.ceil(look.share * self.planned)
+            for at, word in enumerate(words):
+                resets[word].draw(until)
+                report(at * self.planned + until, len(words) * self.planned)
+            if not look.last and not bench.in_time():
+                continue  # the last look is at what there is
+            tested = [self._looked(resets[word].sample(), look, taken[word], rng) for word in words]
+            if any(test.p_value <= self._bench.level for _, test in tested):
+                break
+        report(1, 1)
+        return tested
+
+    def _looked(
+        self, sample: StartSample, look: Look, taken: list[tuple[float, Look]], rng: np.random.Generator
+    ) -> tuple[StartSample, SwapTest]:
+        """One look at one element's resets; the p-value is that of all its looks so far."""
         coordinates = reduction(self._reset.pairs.stepper.codec).coordinates
-        samples = draw_starts(self._reset)
-        return [(sample, _test(sample, coordinates, self._bench.level, rng)) for sample in samples]
+        test = _test(sample, coordinates, self._bench.level * look.weight, rng, sampled=look.last)
+        taken.append((test.p_value, look))
+        return sample, dataclasses.replace(test, p_value=combined(taken))
 
     def _handed(self) -> dict[Word, Handed]:
         if self._bench.interrupted:
@@ -113,10 +154,10 @@ class StartEvidence:
         Returns:
             failed where some element's test rejects, else passed with the shift that would have been found.
         """
-        return _judged(name, self._reset, self._tested)
+        return _judged(name, self._reset, self._tested, self.planned)
 
 
-def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]]) -> PropertyResult:
+def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]], planned: int) -> PropertyResult:
     coordinates = reduction(bench.pairs.stepper.codec).coordinates
     sample, test = min(tested, key=lambda one: one[1].p_value)
     level = bench.budget.level(START, sample.word)
@@ -139,10 +180,15 @@ def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTes
         detectable = max(one.detectable for _, one in tested)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
+    if (drawn := len(sample.actual)) < planned and bench.in_time():
+        saved = f"Resets stopped at {drawn} of {planned} pairs under each generator, as the answer was clear."
+        result = dataclasses.replace(result, detail=f"{result.detail} {saved}")
     return _failed(result, bench.pairs, sample, test, coordinates)
 
 
-def _test(sample: StartSample, coordinates: Coordinates, level: float, rng: np.random.Generator) -> SwapTest:
+def _test(
+    sample: StartSample, coordinates: Coordinates, level: float, rng: np.random.Generator, *, sampled: bool
+) -> SwapTest:
     scale = np.abs(finite(np.concatenate([sample.expected, sample.actual]))).max(axis=0, initial=0.0)
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
     tie = 32 * coordinates.epsilon * scale
@@ -155,6 +201,7 @@ def _test(sample: StartSample, coordinates: Coordinates, level: float, rng: np.r
             level=level,
             rng=rng,
             tie=tie[chosen],
+            sampled=sampled,
         ),
         chosen,
     )
@@ -221,7 +268,7 @@ def _centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coordinates)
     spread = float(np.std(finite(sample.actual[:, j]))) / np.sqrt(len(sample.actual))
     if abs(mean - fixed) <= 3 * spread:
         return []
-    return [f"centre {mean:.4g} of {coordinates.names[j]} is not {fixed:.4g}, which the map keeps"]
+    return [f"centre {_rounded(mean, spread)} of {coordinates.names[j]} is not {fixed:.4g}, which the map keeps"]
 
 
 def _exchanged(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> list[str]:

@@ -1,0 +1,75 @@
+"""Looking at the data before all of it is there, without spending more than was allowed.
+
+A test looks at 1/8, 1/4 and 1/2 of its samples and at all of them. Each look k has a weight w_k, fixed before any data
+is seen; the weights sum to 1. With p-values p_k, each valid by itself, the smallest p_k / w_k is valid too:
+
+    P(min_k p_k / w_k <= alpha) <= sum_k P(p_k <= w_k alpha) <= alpha,
+
+however the looks depend on each other, and whichever of them were taken: leaving looks out only makes it larger. So a
+run may stop at any look and for any reason, and Holm's procedure takes the smallest p_k / w_k as it takes any p-value.
+
+Early looks are there for violations that are clear, so they have next to nothing of the level and draw no swaps: their
+p-values are Hoeffding's. Nearly all of the level is left for the last look, which is the test on all samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_EARLY = ((1 / 8, 0.03), (1 / 4, 0.03), (1 / 2, 0.04))  # (share of the samples, weight), chosen in docs/statistics.md
+_FEWEST = 50  # pairs; at fewer Hoeffding's bound rejects nothing but point masses
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the data.
+
+    Attributes:
+        share: of the samples that are there when it is taken.
+        weight: of the level that it may spend.
+        last: whether all samples are there.
+    """
+
+    share: float
+    weight: float
+    last: bool
+
+
+def looks(planned: int) -> tuple[Look, ...]:
+    """The looks of a test, decided before any data is seen.
+
+    Args:
+        planned: pairs that there are at the end; early looks at fewer than 50 are not taken.
+
+    Returns:
+        Early looks and the last one; their weights sum to 1.
+
+    Example:
+        >>> [(look.share, round(look.weight, 2)) for look in looks(1000)]
+        [(0.125, 0.03), (0.25, 0.03), (0.5, 0.04), (1.0, 0.9)]
+        >>> looks(80)
+        (Look(share=1.0, weight=1.0, last=True),)
+
+    Source: group-sequential division of a level over planned looks, Pocock (1977), Biometrika 64, 191-199; here by
+        Bonferroni's inequality with unequal weights, which needs no assumption on how the looks depend on each other.
+    """
+    early = [Look(share, weight, last=False) for share, weight in _EARLY if share * planned >= _FEWEST]
+    return (*early, Look(1.0, 1.0 - sum(look.weight for look in early), last=True))
+
+
+def combined(taken: Sequence[tuple[float, Look]]) -> float:
+    """One p-value for all looks that were taken: the smallest p / weight, at most 1.
+
+    Args:
+        taken: the p-value of each look, valid by itself, with the look.
+
+    Returns:
+        A valid p-value, whatever decided how many looks were taken.
+
+    Example:
+        >>> first, *_, last = looks(1000)
+        >>> combined([(1e-6, first)]) < 1e-4, round(combined([(0.5, first), (0.009, last)]), 4)
+        (True, 0.01)
+    """
+    return min(1.0, *(p_value / look.weight for p_value, look in taken))
