@@ -10,6 +10,7 @@ import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from symcheck.engine.environments.paired import PairedEvidence
 
 _TRIED_ON = 80  # cases on which a correction must hold
-_SECONDS = 1.0  # for all corrections together
+# Pairs stepped for all corrections of a property together: counted, so that a busy machine tries what an idle one does.
+_MOST_STEPPED = 1500
+_SECONDS = 4.0  # the same, where one step takes milliseconds
 _MOST_ACTIONS_PERMUTED = 4
 _FEWEST_SHARED, _MOST_SHARED = 8, 0.6  # violations that share a value, and the share of all pairs that may have it
 
@@ -160,24 +163,36 @@ def corrections(evidence: PairedEvidence, confirmed: list[int], case: Case) -> l
     picked = evidence.bench.rng("corrections").permutation(others)
     tried = [measured.cases[row] for row in dict.fromkeys([*rows[: _TRIED_ON // 2], *picked[: _TRIED_ON // 2]])]
     found: list[str] = []
-    deadline = time.monotonic() + _SECONDS
+    effort = _Effort(_MOST_STEPPED, time.monotonic() + _SECONDS)
     for text, altered in _alterations(evidence.pairs, case):
-        if time.monotonic() > deadline or len(found) >= 3:
+        if effort.spent() or len(found) >= 3:
             break
-        if _holds(evidence, altered, [case, *tried], deadline):
+        if _holds(evidence, altered, [case, *tried], effort):
             found.append(text)
     return found
 
 
-def _holds(evidence: PairedEvidence, altered: AlteredSymmetry, cases: list[Case], deadline: float) -> bool:
+@dataclass
+class _Effort:
+    """What may still be spent: pairs to step, until a time."""
+
+    pairs: int
+    deadline: float
+
+    def spent(self) -> bool:
+        return self.pairs <= 0 or time.monotonic() > self.deadline
+
+
+def _holds(evidence: PairedEvidence, altered: AlteredSymmetry, cases: list[Case], effort: _Effort) -> bool:
     pairs = altered_pairs(evidence.pairs, altered)
     parts: tuple[Part, ...] = ("reward", "transition", "termination")
     size = 4
     start = 0
     while start < len(cases):
-        if time.monotonic() > deadline:
+        if effort.spent():
             return False
         batch = cases[start : start + size]
+        effort.pairs -= len(batch)
         try:
             remade = [pairs.case(one.word, one.situation, one.action) for one in batch]
             measured = pairs.measure(remade)
