@@ -90,6 +90,7 @@ class CounterexampleView:
         tables: the input and its image; what was expected and what was measured.
         pictures: the same drawn, where they are grids; empty otherwise.
         renders: drawn by the environment itself, as (caption, address); empty where it cannot.
+        undrawn: why the environment drew nothing; "" where it did, or where the page draws it otherwise.
         next_observations: what the next states show, as (caption, raw observation), for drawings of known environments.
         verdict: the property's: a violation that is accepted does not fail.
         observation: the raw observation, for drawings of known environments.
@@ -113,6 +114,7 @@ class CounterexampleView:
     tables: tuple[NumberTable, ...]
     pictures: tuple[Picture, ...]
     renders: tuple[tuple[str, str], ...]
+    undrawn: str
     next_observations: tuple[tuple[str, Any], ...]
     verdict: Verdict
     observation: Any
@@ -372,6 +374,7 @@ def _counterexample_view(result: PropertyResult, anchor: str, detail: str) -> Co
         tables=tuple(table for table in tables if table.rows),
         pictures=() if renders else pictures,
         renders=renders,
+        undrawn="" if renders or pictures else example.undrawn,
         next_observations=tuple((c, to_json_value(v)) for c, v in example.pictures if not isinstance(v, str)),
         verdict=result.verdict,
         observation=to_json_value(example.observation),

@@ -38,6 +38,7 @@ class Counterexample:
         image_action: g applied to `action`; None where no action is involved.
         pictures: for pages only, JSON has none, as (caption, picture): the `data:` address of a PNG that an environment
             drew itself, or an observation that the page can draw.
+        undrawn: for pages only as well: why the environment drew no picture; "" where it did, or nobody asked it to.
     """
 
     group_element: str
@@ -52,6 +53,7 @@ class Counterexample:
     image_observation: Any = None
     image_action: Any = None
     pictures: tuple[tuple[str, Any], ...] = ()
+    undrawn: str = ""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class RunResult:
 def _plain(result: PropertyResult) -> dict[str, Any]:
     plain = dataclasses.asdict(result)
     if plain["counterexample"] is not None:
-        del plain["counterexample"]["pictures"]
+        del plain["counterexample"]["pictures"], plain["counterexample"]["undrawn"]
     return plain
 
 

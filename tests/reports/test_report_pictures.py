@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
+import os
+import signal
 import struct
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import symcheck as sc
-from symcheck.api import pictures
+from symcheck.api import pictures, studio
 from symcheck.api.report import DrawableCounterexample
 from symcheck.errors import SymcheckError
 
@@ -58,6 +61,21 @@ class Shapeless(Track):
         return np.zeros((4, 4))
 
 
+class Empty(Track):
+    def render(self) -> Any:
+        return None
+
+
+class Fixed(Track):
+    @property
+    def render_mode(self) -> Any:
+        return None
+
+    @render_mode.setter
+    def render_mode(self, value: Any) -> None:
+        raise AttributeError("fixed when it was built")
+
+
 class Interrupted(Track):
     def render(self) -> Any:
         raise KeyboardInterrupt
@@ -97,15 +115,83 @@ def test_the_pictures_are_on_the_page_and_not_in_the_json(mirror: sc.Symmetry) -
     assert report.to_html().count('alt="g s, moved by g, drawn by the environment"') == 1
     assert "data:image" not in report.to_json()
     assert "pictures" not in report.to_json()
+    assert "undrawn" not in report.to_json()
 
 
-@pytest.mark.parametrize("env", [Blind, Shapeless, Interrupted, Mute])
-def test_an_environment_that_cannot_draw_fails_with_numbers_as_before(env: type[Track], mirror: sc.Symmetry) -> None:
+@pytest.mark.parametrize(
+    ("env", "reason"),
+    [
+        (Blind, "drawing raised RuntimeError: no display"),
+        (Shapeless, "render() returned shape (4, 4), not the shape (height, width, 3) of an image."),
+        (Empty, "render() returned nothing in mode 'rgb_array'."),
+        (Interrupted, "drawing was interrupted."),
+        (Mute, 'the environment has no render mode "rgb_array".'),
+        (Fixed, "drawing raised AttributeError"),
+    ],
+)
+def test_an_environment_that_cannot_draw_fails_with_numbers_and_says_why(
+    env: type[Track], reason: str, mirror: sc.Symmetry
+) -> None:
     drawn, plain = sc.verify_env(Track, mirror, samples=200), sc.verify_env(env, mirror, samples=200)
     assert [p.verdict for p in plain.properties] == [p.verdict for p in drawn.properties]
     example = plain["transition_invariance"].counterexample
     assert example is not None
     assert example.pictures == ()
+    assert example.undrawn.startswith(reason)
+    assert html.unescape(plain.to_html()).count(f"No picture: <bdi>{example.undrawn}</bdi>") == 1
+    assert "No picture" not in drawn.to_html()
+
+
+def test_one_state_that_cannot_be_drawn_leaves_the_pictures_of_the_others(mirror: sc.Symmetry) -> None:
+    class Far(Track):
+        def step(self, action: np.int64) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+            found, _, _, _, info = super().step(action)
+            return found, float(action), False, False, info
+
+        def render(self) -> Any:
+            drawn.append(1)
+            if len(drawn) == 1:
+                raise RuntimeError("too far")
+            return super().render()
+
+    drawn: list[int] = []
+    report = sc.verify_env(Far, mirror, samples=200)
+    first, second = (report[name].counterexample for name in ("reward_invariance", "transition_invariance"))
+    assert first is not None
+    assert second is not None
+    assert (first.pictures, first.undrawn) == ((), "drawing raised RuntimeError: too far")
+    assert (len(second.pictures), second.undrawn) == (4, "")
+
+
+def test_a_driver_that_ends_its_process_leaves_the_verdict(
+    mirror: sc.Symmetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Viewer:
+        __module__ = "OpenGL.anything"
+
+    class Crashing(Track):
+        viewer = Viewer
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.window = Viewer()
+
+        def render(self) -> Any:
+            os.kill(os.getpid(), signal.SIGABRT)
+
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    report = sc.verify_env(Crashing, mirror, samples=200)
+    example = report["transition_invariance"].counterexample
+    assert example is not None
+    assert example.undrawn.startswith("drawing did not work here: with MUJOCO_GL=egl, the process ended by itself")
+
+
+def test_pictures_beyond_the_budget_of_a_page_say_so(mirror: sc.Symmetry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "MAX_TOTAL_BYTES", 100)
+    example = sc.verify_env(Track, mirror, samples=200)["transition_invariance"].counterexample
+    assert example is not None
+    assert (example.pictures, example.undrawn) == ((), "the pictures above fill this page.")
 
 
 def test_the_users_own_environment_keeps_its_render_mode(mirror: sc.Symmetry) -> None:
@@ -121,14 +207,14 @@ def test_the_users_own_environment_keeps_its_render_mode(mirror: sc.Symmetry) ->
 
 
 def test_nothing_is_drawn_where_nothing_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "_studio", lambda *args: pytest.fail("an environment was built"))
+    monkeypatch.setattr(pictures, "_drawings", lambda *args: pytest.fail("an environment was built"))
     assert sc.verify_env("CartPole-v1", samples=200).verdict == "passed"
 
 
 @pytest.mark.parametrize("shape", [(2000, 3000, 3), (100, 5, 3), (1, 1, 3)])
 def test_every_picture_is_small(shape: tuple[int, int, int]) -> None:
     noise = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    assert len(pictures.address(noise)) <= pictures.MAX_BYTES
+    assert len(studio.address(noise)) <= studio.MAX_BYTES
 
 
 def test_a_counterexample_plots_state_image_and_both_next_states(mirror: sc.Symmetry) -> None:

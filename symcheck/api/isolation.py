@@ -1,0 +1,175 @@
+"""Work that may end its process, done in a child process: drawing with OpenGL.
+
+A graphics driver that is missing or broken does not always raise: it can abort, crash or hang, and no exception
+handler stops that. In a child it ends a picture, not the verification that was made before. The child is forked, so
+that it has the environment as it is (factories and instances need not be picklable) and gives nothing back but its
+answer: what it did to the environment stays with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import pickle
+import platform
+import select
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from symcheck.errors import SymcheckError
+
+T = TypeVar("T")
+# What MuJoCo draws with where the user does not say; in this order, since osmesa is slower where both work.
+HEADLESS = ("egl", "osmesa")
+VARIABLE = "MUJOCO_GL"
+# Twenty pictures of Humanoid take 6 s on one core without a graphics card; beyond this something hangs.
+TIME_LIMIT = 60.0
+_OPENGL = ("mujoco", "OpenGL", "dm_control", "pyglet", "moderngl", "panda3d", "pybullet")
+_ANSWER, _FAILURE = b"+", b"-"
+
+
+def draws_with_opengl(env: Any) -> bool:
+    """Whether an environment holds something of a library that draws with OpenGL.
+
+    Args:
+        env: an unwrapped environment.
+
+    Example:
+        >>> draws_with_opengl(object())
+        False
+    """
+    owners = [*type(env).__mro__, *(type(value) for value in getattr(env, "__dict__", {}).values())]
+    return any(owner.__module__.partition(".")[0] in _OPENGL or owner.__name__ == "MujocoEnv" for owner in owners)
+
+
+def backends(environ: dict[str, str] | None = None) -> tuple[str | None, ...]:
+    """What to draw with, the first that works: the user's choice alone, else the display, else what needs none.
+
+    Args:
+        environ: the environment variables; None takes this process's.
+
+    Returns:
+        Values of `MUJOCO_GL` to try; None leaves it as it is.
+
+    Example:
+        >>> backends({}), backends({"MUJOCO_GL": "osmesa"}), backends({"DISPLAY": ":0"})
+        (('egl', 'osmesa'), (None,), (None, 'egl', 'osmesa'))
+    """
+    found = os.environ if environ is None else environ
+    if found.get(VARIABLE):
+        return (None,)
+    return (None, *HEADLESS) if found.get("DISPLAY") or found.get("WAYLAND_DISPLAY") else HEADLESS
+
+
+def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_limit: float = TIME_LIMIT) -> T:
+    """The answer of a child process that draws with the first back end under which the work ends well.
+
+    Args:
+        work: what to do; what it returns is pickled.
+        choices: values of `MUJOCO_GL` to try, each in a child of its own.
+        time_limit: for each, in seconds.
+
+    Raises:
+        SymcheckError: it ends well under none; says how each one ended, and what to set.
+
+    Example:
+        >>> import os
+        >>> with_backends(lambda: os.environ["MUJOCO_GL"], ["egl"])
+        'egl'
+    """
+    ends = []
+    for choice in choices:
+        try:
+            return in_child(work, {} if choice is None else {VARIABLE: choice}, time_limit=time_limit)
+        except SymcheckError as error:
+            ends.append(f"with {_name(choice)}, {error.problem}")
+    raise SymcheckError(
+        f"drawing did not work here: {'; '.join(ends)}.",
+        remedy=f"Set {VARIABLE} to a back end that is installed (egl, osmesa, or glfw where there is a display).",
+    )
+
+
+def _name(choice: str | None) -> str:
+    value = os.environ.get(VARIABLE) if choice is None else choice
+    return f"{VARIABLE}={value}" if value else f"{VARIABLE} unset"
+
+
+def in_child(work: Callable[[], T], environ: dict[str, str], *, time_limit: float = TIME_LIMIT) -> T:
+    """The answer of a forked child process.
+
+    Args:
+        work: what to do there; what it returns is pickled.
+        environ: environment variables to set there first.
+        time_limit: after so many seconds the child is killed.
+
+    Returns:
+        What `work` returned.
+
+    Raises:
+        SymcheckError: it raised, was killed by a signal, took too long, or processes cannot be forked safely here.
+
+    Example:
+        >>> in_child(lambda: 6 * 7, {})
+        42
+    """
+    if platform.system() != "Linux":  # forking is not there, or not safe once a graphics library is loaded
+        raise SymcheckError("work cannot be kept apart from the verification on this system")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _child(work, environ, writing)
+    os.close(writing)
+    try:
+        answer = _read(reading, time_limit)
+    finally:
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)  # nothing is left to do for it, and it might not end by itself
+        status = os.waitpid(child, 0)[1]
+    opened: T = _opened(answer, status)
+    return opened
+
+
+def _child(work: Callable[[], Any], environ: dict[str, str], writing: int) -> None:
+    """Answer and end, without the parent's handlers, exit functions and buffered output."""
+    try:
+        faulthandler.disable()  # a crash here is an answer, not a report on the terminal
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)  # drivers complain there, below Python
+        os.environ.update(environ)
+        answer = _ANSWER + pickle.dumps(work())
+    except BaseException as error:  # whatever it is ends here: the caller's code must not run twice
+        answer = _FAILURE + f"{type(error).__name__}: {error}".encode("utf-8", "replace")
+    with contextlib.suppress(OSError), os.fdopen(writing, "wb") as stream:
+        stream.write(answer)
+    os._exit(0)
+
+
+def _read(reading: int, time_limit: float) -> bytes | None:
+    """All that the child writes until it closes its end; None when it does not within the limit."""
+    end = time.monotonic() + time_limit
+    parts: list[bytes] = []
+    while select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
+        part = os.read(reading, 1 << 16)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+    return None
+
+
+def _opened(answer: bytes | None, status: int) -> Any:
+    if answer is None:
+        raise SymcheckError("it did not end in time")
+    if answer.startswith(_ANSWER):
+        return pickle.loads(answer[1:])  # written by the child above, which is this very program
+    if answer.startswith(_FAILURE):
+        raise SymcheckError(answer[1:].decode("utf-8"))
+    killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    name = signal.Signals(killed).name if killed in set(signal.Signals) else f"exit status {status}"
+    raise SymcheckError(f"the process ended by itself ({name})")

@@ -1,0 +1,185 @@
+"""The studio: an environment put into the states of a counterexample, one after the other, and photographed there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.env_replay import from_json
+from symcheck.engine.results import PropertyResult, to_json_value
+from symcheck.envs.state_access import StateAccess, find_state_access
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.bound import BoundSymmetry
+from symcheck_reports import png
+
+# Base64 adds a third: four pictures of each of five properties stay within 320 kB of a page's 500 kB.
+MAX_BYTES = 12_000
+_WIDTH, _SMALLEST = 240, 40
+_STEP = 8  # of brightness: invisible at this size, and it lets shaded surfaces compress
+_MODE = "rgb_array"
+_OFF_CENTRE = 0.15  # of the camera's distance; the picture ends at tan(45 deg / 2) = 0.41 of it above and below
+Image = npt.NDArray[np.uint8]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Side:
+    """One side of a pair: the state to set, the action taken there, and how pictures of both are called."""
+
+    caption: str
+    next_caption: str
+    place: Any
+    action: Any
+
+
+class Studio:
+    """Puts an environment into states and photographs it.
+
+    Args:
+        env: the environment with its wrappers; it is reset, and left in whatever state the last picture needs.
+        bound: the claim on its spaces.
+        seed: of the first reset.
+
+    Raises:
+        SymcheckError: its state cannot be set.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], bound: BoundSymmetry, seed: int) -> None:
+        self._env = env
+        self._bound = bound
+        self._access = _access(env.unwrapped)
+        self._home: npt.NDArray[np.float64] | None = None  # where MuJoCo's camera looks by itself
+        env.reset(seed=seed)
+
+    def pictures(self, item: PropertyResult) -> list[tuple[str, str]]:
+        """State and image, and both next states where there is an action, as (caption, address)."""
+        before, after = [], []
+        for side in self._sides(item):
+            self._put(side.place)
+            self._aim()
+            before.append((side.caption, self._photograph()))
+            if side.action is not None and item.name != "observation_equivariance":
+                self._step(side)
+                after.append((side.next_caption, self._photograph()))
+        return [*before, *after]
+
+    def next_observations(self, item: PropertyResult) -> list[tuple[str, Any]]:
+        """What both next states show, as (caption, observation)."""
+        found = []
+        for side in self._sides(item):
+            if side.action is not None:
+                self._put(side.place)
+                found.append((side.next_caption, to_json_value(self._step(side))))
+        return found
+
+    def _photograph(self) -> str:
+        """The environment as it is, in its drawing mode, which is taken back: it may be the user's own object."""
+        base: Any = self._env.unwrapped
+        found = base.render_mode
+        base.render_mode = _MODE
+        try:
+            return address(self._env.render())
+        finally:
+            base.render_mode = found
+
+    def _aim(self) -> None:
+        """Turn MuJoCo's camera, which never follows, to a body that has left the middle of the picture.
+
+        Only where a state is set: its successor is seen by the same camera, so that the motion is.
+        """
+        base: Any = self._env.unwrapped
+        renderer = getattr(base, "mujoco_renderer", None)
+        if renderer is None or getattr(renderer, "camera_id", None) != -1:  # a camera of the model, or the user's own
+            return
+        camera = renderer._get_viewer(render_mode=_MODE).cam
+        if self._home is None:
+            self._home = np.array(camera.lookat)
+        middle = np.median(base.data.geom_xpos, axis=0)
+        strays = float(np.linalg.norm(middle - self._home)) > _OFF_CENTRE * float(camera.distance)
+        camera.lookat[:] = middle if strays else self._home
+
+    def _sides(self, item: PropertyResult) -> list[_Side]:
+        example = item.counterexample
+        if example is None:
+            return []
+        obs, moved = (self._value(v) for v in (example.observation, example.image_observation))
+        state = None if example.state is None else np.array(to_json_value(example.state), dtype=np.float64)
+        image = state
+        if state is not None and self._bound.has_state:
+            image = self._bound.state(self._word(example.group_element), state)
+        one = "" if item.method == "paired" else "one outcome "
+        there = self._state(moved, image if self._bound.has_state else None)
+        return [
+            _Side("s, given", f"{one}after a from s", self._state(obs, state), example.action),
+            _Side("g s, moved by g", f"{one}after g a from g s", there, example.image_action),
+        ]
+
+    def _put(self, state: Any) -> None:
+        self._env.reset()
+        self._access.set(self._env.unwrapped, state)
+
+    def _step(self, side: _Side) -> Any:
+        return self._env.step(from_json(self._env.action_space, to_json_value(side.action)))[0]
+
+    def _value(self, value: Any) -> Any:
+        return from_json(self._env.observation_space, to_json_value(value))
+
+    def _state(self, obs: Any, state: Any) -> Any:
+        if state is not None:
+            return state
+        return obs if self._access.from_observation is None else self._access.from_observation(obs)
+
+    def _word(self, label: str) -> tuple[int, ...]:
+        words = [(i,) for i in range(len(self._bound.group.generators))]
+        return next(word for word in words if self._bound.label(word) == label)
+
+
+def _access(base: Any) -> StateAccess:
+    found = find_state_access(base)
+    if found is not None:
+        return found
+    if hasattr(base, "s") and hasattr(base, "P"):  # toy text: the state is a number, and the table says the rest
+        return StateAccess(lambda env, state: setattr(env, "s", int(state)), "toy text")
+    raise SymcheckError("the environment's state cannot be set.", where=type(base).__name__)
+
+
+def address(image: Any) -> str:
+    """A rendered image as the `data:` address of a small PNG.
+
+    Args:
+        image: what `render` returned in mode "rgb_array", shape (height, width, 3), uint8.
+
+    Returns:
+        At most `MAX_BYTES` bytes, unless even the smallest size needs more.
+
+    Raises:
+        SymcheckError: it is no such image.
+
+    Example:
+        >>> address(np.zeros((300, 600, 3), dtype=np.uint8))[:22]
+        'data:image/png;base64,'
+    """
+    if image is None:
+        raise SymcheckError(f"render() returned nothing in mode {_MODE!r}.")
+    array = np.asarray(image)
+    if array.ndim != 3 or array.shape[2] != 3 or min(array.shape) < 1:
+        raise SymcheckError(f"render() returned shape {array.shape}, not the shape (height, width, 3) of an image.")
+    width = _WIDTH
+    while True:
+        small = _shrunk(array, width)
+        uri = png.data_uri(png.encode_rgb(small.tolist()))
+        if len(uri) <= MAX_BYTES or width <= _SMALLEST:
+            return uri
+        width = width * 3 // 4
+
+
+def _shrunk(image: npt.NDArray[Any], width: int) -> Image:
+    """The mean of square blocks, so many that the longer side fits `width`; few brightness levels."""
+    factor = max(1, -(-max(image.shape[:2]) // width))
+    height, across = (side // factor * factor for side in image.shape[:2])
+    blocks = image[:height, :across].reshape(height // factor, factor, across // factor, factor, 3)
+    mean = blocks.astype(np.float64).mean(axis=(1, 3))
+    return np.asarray(np.clip(np.round(mean / _STEP) * _STEP, 0, 255), dtype=np.uint8)
