@@ -15,6 +15,8 @@ from symcheck.api.specs import resolve_symmetry
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult
 from symcheck.errors import SymcheckError
 
+_REAL = ("alpha", "max_time", "discount", "accept_gap")
+
 
 def replay(path: str | Path) -> Report:
     """Evaluate every counterexample of a report again, and check every certificate of a network without the search.
@@ -116,8 +118,6 @@ def _read_options(kind: type[Any], command: RunCommand) -> Any:
     for field in dataclasses.fields(kind):
         text = command.options.get(field.name.replace("_", "-"))
         if text is not None:
-            convert = (
-                float if field.name in ("alpha", "max_time") else int if field.name in ("samples", "seed") else str
-            )
+            convert = float if field.name in _REAL else int if field.name in ("samples", "seed") else str
             values[field.name] = convert(text)
     return kind(**values)

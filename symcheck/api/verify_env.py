@@ -35,6 +35,7 @@ def verify_env(
     baseline: Baseline | str | Path | None = None,
     accept_gap: float | None = None,
     discount: float = 0.99,
+    fail_fast: bool = False,
     emit: Emit | None = None,
 ) -> Report:
     """Check that an environment has a symmetry: reward, transition, termination, start and observation.
@@ -57,6 +58,7 @@ def verify_env(
         accept_gap: violated equations whose gap of optimal values is at most this, in units of return, pass as
             approximate; None accepts none.
         discount: of the returns in which that gap is stated, in [0, 1).
+        fail_fast: stop at the first property that fails; what was not decided by then is undecided.
         emit: receives the engine's events as they happen.
 
     Returns:
@@ -79,6 +81,7 @@ def verify_env(
         method=method,
         discount=discount,
         accept_gap=accept_gap,
+        fail_fast=fail_fast,
     )
     accepted = as_baseline(baseline)
     target = resolve_environment(env, env_kwargs=env_kwargs)

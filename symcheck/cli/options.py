@@ -22,6 +22,10 @@ MaxTime = Annotated[
 ]
 Alpha = Annotated[float, typer.Option(help="Probability of a false alarm over the whole run.", rich_help_panel=_BUDGET)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same verdict.", rich_help_panel=_BUDGET)]
+FailFast = Annotated[
+    bool,
+    typer.Option("--fail-fast", help="Stop at the first property that fails; the rest is undecided."),
+]
 AcceptGap = Annotated[
     float | None,
     typer.Option(

@@ -26,7 +26,7 @@ from symcheck.errors import OptionError, suggestion
 
 SHARED = ("samples", "max-time", "alpha", "seed", "baseline", "fail-on", "html", "json", "junit", "markdown", "quiet")
 _DISCOVER = ("samples", "max_time", "alpha", "seed", "quiet")  # report files of a check are not overwritten by a search
-ENV_ONLY = ("symmetry", "env-kwargs", "method", "accept-gap", "discount")
+ENV_ONLY = ("symmetry", "env-kwargs", "method", "fail-fast", "accept-gap", "discount")
 NET_ONLY = (
     "symmetry",
     "input-shape",

@@ -33,6 +33,7 @@ def command(
     method: Annotated[str, typer.Option(help="auto, exact, paired, distribution or trajectory.")] = "auto",
     samples: options.Samples = None,
     max_time: options.MaxTime = None,
+    fail_fast: options.FailFast = False,
     alpha: options.Alpha = 0.01,
     seed: options.Seed = 0,
     baseline: options.Baseline = None,
@@ -63,6 +64,7 @@ def command(
             method=cast("Method", method),  # EnvOptions names the ones there are
             samples=samples,
             max_time=max_time,
+            fail_fast=fail_fast,
             alpha=alpha,
             seed=seed,
             baseline=baseline,

@@ -30,6 +30,8 @@ from symcheck.symmetry.symmetry import Symmetry
 
 # After an interrupt these are still judged, on the pairs that were finished.
 _JUDGED_AT_ONCE = frozenset(("reward_invariance", "transition_invariance", "termination_invariance"))
+_INTERRUPTED = "interrupted before it was checked"
+_FAILED_FAST = "not checked: another property failed, and --fail-fast asks for no more"
 _EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
 
 
@@ -69,7 +71,7 @@ class EnvContext:
         if not only_data(self.bench):
             _ = self.chosen  # callables are checked on sampled states, which the choice gathers
         result = judge_axioms(name, self.bench)
-        if result.verdict != "failed":
+        if result.verdict != "failed" or self.bench.options.fail_fast:
             return result
         evidence = self.chosen.evidence
         broken = [part for part in _EQUATIONS if evidence.judge(part, part).verdict == "failed"]
@@ -190,20 +192,24 @@ def _run(
         for entry in entries:
             listener(PropertyStarted(entry.name))
             stopped = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
-            results.append(_interrupted(entry.name) if stopped else entry.check(context))
+            if options.fail_fast and any(one.verdict == "failed" for one in results):
+                results.append(_not_checked(entry.name, _FAILED_FAST))
+            else:
+                results.append(_not_checked(entry.name, _INTERRUPTED) if stopped else entry.check(context))
             listener(PropertyFinished(results[-1]))
-        if not context.bench.interrupted and any(one.verdict == "failed" for one in results):
+        failed = any(one.verdict == "failed" for one in results)
+        if failed and not (context.bench.interrupted or options.fail_fast):
             evidence, options = context.chosen.evidence, context.bench.options
             results = with_value_gap(results, evidence, discount=options.discount, accept=options.accept_gap)
     except KeyboardInterrupt:
         done = {result.name for result in results}
-        results += [_interrupted(entry.name) for entry in entries if entry.name not in done]
+        results += [_not_checked(entry.name, _INTERRUPTED) for entry in entries if entry.name not in done]
         return results, context, True
     return results, context, context.bench.interrupted
 
 
-def _interrupted(name: str) -> PropertyResult:
-    return PropertyResult(name, "undecided", "none", checked=0, detail="interrupted before it was checked")
+def _not_checked(name: str, why: str) -> PropertyResult:
+    return PropertyResult(name, "undecided", "none", checked=0, detail=why)
 
 
 def _versions() -> dict[str, str]:

@@ -27,6 +27,7 @@ class EnvOptions:
         discount: of the returns in which the cost of a broken symmetry is stated, in [0, 1).
         accept_gap: the largest accepted gap of optimal values, in units of return; violated equations that cost no more
             pass as approximate. None accepts none.
+        fail_fast: stop at the first property that fails; what was not decided by then is undecided.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -45,6 +46,7 @@ class EnvOptions:
     method: Method = "auto"
     discount: float = 0.99
     accept_gap: float | None = None
+    fail_fast: bool = False
 
     def __post_init__(self) -> None:
         _check_samples(self.samples)
@@ -73,6 +75,12 @@ class EnvOptions:
                 f"expected a gap of values of 0 or more, in units of return, got {self.accept_gap!r}.",
                 where="--accept-gap",
                 remedy="Leave it out to accept none.",
+            )
+        if self.fail_fast and self.accept_gap is not None:
+            raise OptionError(
+                "what a broken symmetry costs is known only when all properties were checked.",
+                where="--fail-fast with --accept-gap",
+                remedy="Leave one of them out.",
             )
         if self.method not in METHODS:
             raise OptionError(

@@ -14,7 +14,7 @@ p-values are Hoeffding's. Nearly all of the level is left for the last look, whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 _EARLY = ((1 / 8, 0.03), (1 / 4, 0.03), (1 / 2, 0.04))  # (share of the samples, weight), chosen in docs/statistics.md
@@ -73,3 +73,47 @@ def combined(taken: Sequence[tuple[float, Look]]) -> float:
         (True, 0.01)
     """
     return min(1.0, *(p_value / look.weight for p_value, look in taken))
+
+
+class Looked:
+    """What the looks at several tests of one run have shown so far.
+
+    Args:
+        level: a test whose combined p-value is at most this rejects, whatever the other tests show.
+
+    Example:
+        >>> first, *_ = looks(1000)
+        >>> looked = Looked(0.005)
+        >>> looked.add("reward", 1e-9, first), looked.add("transition", 0.4, first)
+        (3.3333333333333334e-08, 1.0)
+        >>> looked.refuted("reward"), looked.refuted("transition")
+        (True, False)
+    """
+
+    def __init__(self, level: float) -> None:
+        self._level = level
+        self._taken: dict[Hashable, list[tuple[float, Look]]] = {}
+
+    def add(self, key: Hashable, p_value: float, look: Look) -> float:
+        """Record one look at one test.
+
+        Args:
+            key: names the test.
+            p_value: of this look, valid by itself.
+            look: the look.
+
+        Returns:
+            The p-value of all looks at this test so far.
+        """
+        taken = self._taken.setdefault(key, [])
+        taken.append((p_value, look))
+        return combined(taken)
+
+    def refuted(self, key: Hashable) -> bool:
+        """Whether a test rejects already.
+
+        Args:
+            key: names the test.
+        """
+        taken = self._taken.get(key, [])
+        return bool(taken) and combined(taken) <= self._level

@@ -254,7 +254,7 @@ def swap_test(
     detectable = (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0
     shifts = _finite(actual).mean(axis=0) - _finite(expected).mean(axis=0)
     if design is not None:
-        learned, coordinate = _learned(differences[:, : 2 * dim], design, named_level, rng)
+        learned, coordinate = _learned(differences[:, : 2 * dim], design, named_level, rng, sampled=sampled)
         test = replace(test, p_value=min(1.0, 2 * test.p_value))
         if 2 * learned.p_value < test.p_value:
             return _from_learned(learned, n, coordinate % dim, float(shifts[coordinate % dim]), detectable)
@@ -277,7 +277,9 @@ def swap_test(
     )
 
 
-def _learned(differences: Vector, design: Vector, level: float, rng: np.random.Generator) -> tuple[SignFlipTest, int]:
+def _learned(
+    differences: Vector, design: Vector, level: float, rng: np.random.Generator, *, sampled: bool
+) -> tuple[SignFlipTest, int]:
     """One feature on every second pair, whose weights the others taught; and the column that contributes most.
 
     The swaps of one half know nothing of the other, so that the test keeps its level whatever was learned.
@@ -287,7 +289,7 @@ def _learned(differences: Vector, design: Vector, level: float, rng: np.random.G
     ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram + ridge, design[teaching].T @ differences[teaching])
     parts = differences[judging] * (design[judging] @ weights)
-    test = sign_flip_test(parts.sum(axis=1, keepdims=True), level=level, rng=rng)
+    test = sign_flip_test(parts.sum(axis=1, keepdims=True), level=level, rng=rng, sampled=sampled)
     return test, int(np.argmax(np.abs(parts.sum(axis=0))))
 
 

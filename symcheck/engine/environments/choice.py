@@ -16,7 +16,8 @@ import numpy as np
 from symcheck.engine.environments.budget import Budget
 from symcheck.engine.environments.control import Control, identity_control
 from symcheck.engine.environments.distribution import DistributionEvidence
-from symcheck.engine.environments.evidence import Evidence, Workbench
+from symcheck.engine.environments.evidence import EQUATIONS, Evidence, Workbench
+from symcheck.engine.environments.first_violation import FirstViolation
 from symcheck.engine.environments.labels import labelled
 from symcheck.engine.environments.leaks import leakage
 from symcheck.engine.environments.paired import BY_HAND, PairedEvidence
@@ -224,7 +225,12 @@ def _replayed(bench: Workbench, rng: np.random.Generator, start: StartEvidence) 
         f"paired: {missing}, but it can be reached {source}: every action sequence and its image are compared, from "
         f"these starts and no others ({control.text})"
     )
-    return Chosen(bench, PairedEvidence(bench, start=start), reason, start)
+    return Chosen(bench, PairedEvidence(bench, start=start, enough=_enough(bench)), reason, start)
+
+
+def _enough(bench: Workbench) -> FirstViolation | None:
+    """When to stop stepping pairs before all are there."""
+    return FirstViolation(bench, EQUATIONS) if bench.options.fail_fast else None
 
 
 def _source(bench: Workbench) -> str:
@@ -241,7 +247,8 @@ def _paired(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:
     bench.caution = control.caution
     bench.noise = control.noise
     reason = f"paired: the state can be set ({source}) and steps repeat ({control.text})"
-    return Chosen(bench, PairedEvidence(bench, model=bench.model, start=start), reason, start)
+    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_enough(bench))
+    return Chosen(bench, evidence, reason, start)
 
 
 def _distribution(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:

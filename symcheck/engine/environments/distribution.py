@@ -20,13 +20,15 @@ import numpy as np
 
 from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Vector, finite, scalar_coordinate
-from symcheck.engine.environments.evidence import EQUATIONS, UNITS, Workbench, shift_bound
+from symcheck.engine.environments.evidence import EQUATIONS, STOPPED, UNITS, Workbench, shift_bound
+from symcheck.engine.environments.first_violation import FirstViolation
 from symcheck.engine.environments.paired import PairedEvidence
-from symcheck.engine.environments.pairs import Comparison, Measurement, Part
+from symcheck.engine.environments.pairs import Comparison, Measurement, Part, joined
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.stepper import numeric, shown
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
@@ -49,10 +51,15 @@ class DistributionEvidence:
 
     def __init__(self, bench: Workbench, repeating: frozenset[Part]) -> None:
         self.bench = bench
-        self.paired = PairedEvidence(bench, repeats=_REPEATS)
+        self.paired = PairedEvidence(bench, repeats=_REPEATS, enough=self._clear)
         self._repeating = repeating
         self._facts: dict[Part, PropertyResult] = {}
         self._laws: dict[Part, tuple[Comparison, dict[Word, SwapTest]]] = {}
+        # What repeats is decided by all pairs; early looks at the rest would save nothing, except to fail fast.
+        fast = bench.options.fail_fast
+        self._looks = looks(bench.options.samples // len(bench.words) if fast or not repeating else 0)
+        self._waiting = list(self._looks[:-1])
+        self._violation = FirstViolation(bench, sorted(repeating), repeats=_REPEATS) if fast else None
         for part in EQUATIONS:
             bench.budget.add(part, functools.partial(self._handed, part), planned=len(bench.words))
 
@@ -74,25 +81,59 @@ class DistributionEvidence:
             self._facts[part] = self.paired.judge(part, part)
         return None if self._facts[part].verdict == "undecided" else self._facts[part]
 
+    @functools.cached_property
+    def _looked(self) -> Looked:
+        return Looked(self.bench.level)  # known once all tests of the run are announced
+
+    def _clear(self, stepped: Sequence[Measurement], planned: int) -> bool:
+        """Whether the pairs so far refute every equation, or (to fail fast) some; asked after each batch."""
+        if self._violation is not None and self._violation(stepped, planned):
+            return True
+        count = sum(len(part.cases) for part in stepped)
+        if not self._waiting or count < self._waiting[0].share * planned or not self.bench.in_time():
+            return False
+        look, measured = self._waiting.pop(0), joined(list(stepped))
+        fast = self.bench.options.fail_fast
+        early: dict[Part, tuple[Comparison, dict[Word, SwapTest]]] = {}
+        some = False
+        for part in EQUATIONS:
+            if part in self._repeating or measured is None:
+                continue  # to fail fast: what repeats was asked about above
+            early[part] = self._test_laws(part, measured, look)
+            refuted = any(self._looked.refuted((part, word)) for word in early[part][1])
+            if not (refuted or fast):
+                return False
+            some = some or refuted
+        if some:
+            self._laws.update(early)
+        return some
+
     def _tested(self, part: Part) -> tuple[Comparison, dict[Word, SwapTest]]:
+        measured = self.paired.measured  # which may stop early, with the tests of its last look
         if part not in self._laws:
-            measured = self.paired.measured
-            comparison = indicators(observed_part(self.bench, self.paired.pairs.comparison(part, measured)))
-            words = [case.word for case in measured.cases]
-            rng = self.bench.rng(f"swaps of {part}")
-            covariates = image_covariates(self.bench, measured)
-            tests = {}
-            for word in dict.fromkeys(words):
-                rows = np.array([i for i, other in enumerate(words) if other == word])
-                tests[word] = _test(comparison, covariates.rows(rows), rows, self.bench.level, rng)
-            self._laws[part] = (comparison, tests)
+            self._laws[part] = self._test_laws(part, measured, self._looks[-1])
         return self._laws[part]
+
+    def _test_laws(self, part: Part, measured: Measurement, look: Look) -> tuple[Comparison, dict[Word, SwapTest]]:
+        """One look at one part, under every element; p-values are those of all looks so far."""
+        comparison = indicators(observed_part(self.bench, self.paired.pairs.comparison(part, measured)))
+        words = [case.word for case in measured.cases]
+        rng = self.bench.rng(f"swaps of {part}")
+        covariates = image_covariates(self.bench, measured)
+        tests = {}
+        for word in dict.fromkeys(words):
+            rows = np.array([i for i, other in enumerate(words) if other == word])
+            level = self.bench.level * look.weight
+            test = _test(comparison, covariates.rows(rows), rows, level, rng, sampled=look.last)
+            tests[word] = dataclasses.replace(test, p_value=self._looked.add((part, word), test.p_value, look))
+        return comparison, tests
 
     def _compare(self, name: str, part: Part) -> PropertyResult:
         comparison, tests = self._tested(part)
         words = [case.word for case in self.paired.measured.cases]
         word = min(tests, key=lambda one: tests[one].p_value)
-        test, level = tests[word], self.bench.budget.level(part, word)
+        test = tests[word]
+        level = self.bench.judged_at(part, word, test.p_value)
         result = PropertyResult(
             name,
             "passed",
@@ -105,9 +146,14 @@ class DistributionEvidence:
                 f"{level:.2g}, features of each coordinate and where it depends on s and a."
             ),
         )
+        if self.paired.stopped:
+            said = f"Sampling stopped at {len(words)} of {self.bench.options.samples} pairs, as the answer was clear."
+            result = dataclasses.replace(result, detail=f"{result.detail} {said}")
         if test.p_value <= level:
             rows = np.array([i for i, other in enumerate(words) if other == word])
             return self._failed(result, part, comparison, rows, test, self.bench.pairs.bound.label(word))
+        if self.paired.stopped:
+            return dataclasses.replace(result, verdict="undecided", detail=f"Undecided: {STOPPED}. {result.detail}")
         if self.bench.interrupted or len(words) < self.bench.options.samples // 2:
             ran_out = "the time budget ran out; allow more with --max-time"
             why = f"Undecided: {'interrupted' if self.bench.interrupted else ran_out}."
@@ -247,6 +293,8 @@ def _test(
     rows: Vector,
     level: float,
     rng: np.random.Generator,
+    *,
+    sampled: bool,
 ) -> SwapTest:
     expected, actual = comparison.expected[rows], comparison.actual[rows]
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
@@ -264,6 +312,7 @@ def _test(
         tie=_TIE * epsilon * np.maximum(scale, 1.0),
         weights=_weights(covariates.sides, covariates.names),
         design=design,
+        sampled=sampled,
     )
     shift = float(np.mean((finite(actual) - finite(expected))[:, test.coordinate]))
     return dataclasses.replace(test, shift=shift)

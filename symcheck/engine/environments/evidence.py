@@ -11,6 +11,7 @@ import numpy as np
 
 from symcheck.engine.environments.budget import Budget
 from symcheck.engine.environments.pairs import Pairs, Part
+from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.pool import Pool
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.options import EnvOptions
@@ -31,6 +32,7 @@ CLAIMS: dict[Part, str] = {
     "transition": "T(g s, g a) = g T(s, a)",
     "termination": "T(g s, g a) terminates exactly when T(s, a) does",
 }
+STOPPED = "another property was refuted before all samples were there, and --fail-fast asks for no more"
 
 
 class Evidence(Protocol):
@@ -84,6 +86,18 @@ class Workbench:
     def level(self) -> float:
         """The strictest level of a statistical test of this run, for which its swaps must suffice."""
         return self.budget.smallest
+
+    def judged_at(self, name: str, word: Word, p_value: float) -> float:
+        """The level at which a test is judged, after all tests of the run; to fail fast, a clear answer waits for none.
+
+        Args:
+            name: of the property.
+            word: the element.
+            p_value: of the test.
+        """
+        if self.options.fail_fast and p_value <= self.level:
+            return self.level  # rejected whatever the others show
+        return self.budget.level(name, word)
 
     def in_time(self, share: float = 1.0) -> bool:
         """Whether this share of the time budget allows another batch."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from symcheck.engine.environments import diagnosis
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.edges import Tie, hidden, one_sided_tie, threshold_cases
-from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.evidence import STOPPED, UNITS, Workbench
 from symcheck.engine.environments.minimise import minimise, simplest
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Part, joined
 from symcheck.engine.environments.placement import Situation
@@ -34,6 +35,7 @@ from symcheck.envs.models.model import BatchModel
 
 BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
 _MANY = 100_000  # pairs in all where it has one, unless fewer than the default are asked for
+Enough = Callable[[Sequence[Measurement], int], bool]
 _BATCH = 500
 _SMALL_BATCH = 50  # where there is a time budget to keep
 _STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second looks, starts and counterexamples
@@ -95,6 +97,8 @@ class PairedEvidence:
         model: the environment's batched form, believed only where it agrees bit for bit with what is stepped here.
         start: evidence about the start distribution, for a second opinion by whole episodes where states that are set
             may not be whole; None for no second opinion.
+        enough: asked after each batch with (the pairs stepped so far, how many there will be) whether to stop there.
+        drawn: pairs that were stepped already, to be judged as they are; None to draw them.
     """
 
     method = "paired"
@@ -106,8 +110,13 @@ class PairedEvidence:
         repeats: int = 3,
         model: BatchModel | None = None,
         start: StartEvidence | None = None,
+        enough: Enough | None = None,
+        drawn: Measurement | None = None,
     ) -> None:
         self.bench = bench
+        self._enough = enough
+        self._given = drawn
+        self.stopped = False
         self._model = model
         self.repeats = repeats
         self.pairs = bench.pairs
@@ -131,6 +140,8 @@ class PairedEvidence:
     @functools.cached_property
     def _unsought(self) -> str:
         """Why thresholds were not sought on purpose, a clause for the evidence; "" where they were."""
+        if self._given is not None or self.stopped:
+            return "a violation was found before"
         if self.bench.interrupted or not self.bench.in_time(_STEPPING):
             return "the time was up"
         return hidden(self.pairs, self.drawn.cases[0].situation.state)
@@ -138,11 +149,13 @@ class PairedEvidence:
     @functools.cached_property
     def drawn(self) -> Measurement:
         """Pairs drawn from the pool and stepped by the environment itself, one state at a time."""
+        if self._given is not None:
+            return self._given
         count, rng = self.bench.options.samples, self.bench.rng("cases")
         if self._model is None:
             return self._stepped(self._cases(count, rng))
         some = self._stepped(self._cases(min(count, BY_HAND), rng))
-        if agrees(self._model, some):
+        if self.stopped or agrees(self._model, some):
             return some
         self._model = None  # it is none of this environment
         rest = count - len(some.cases)
@@ -154,7 +167,7 @@ class PairedEvidence:
         few = len(self.drawn.cases)  # decides whether the batched form is believed
         asked = self.bench.options.samples
         count = max(asked, _MANY) - few if asked >= DEFAULT_SAMPLES else asked - few
-        if self._model is None or count <= 0 or self.bench.interrupted:
+        if self._model is None or count <= 0 or self.bench.interrupted or self.stopped:
             return None
         screen = Screen(self.bench, self._model, self.tolerance, self.drawn)
         found = screen.run(count, lambda: self.bench.in_time(_STEPPING))
@@ -172,6 +185,9 @@ class PairedEvidence:
                     break
                 parts.append(self.pairs.measure(cases[start : start + size]))
                 report(min(start + size, len(cases)), len(cases))
+                if self._enough is not None and self._enough(parts, len(cases)):
+                    self.stopped = True
+                    break
         except KeyboardInterrupt:
             if not parts:
                 raise
@@ -268,6 +284,10 @@ class PairedEvidence:
             looked = self._look_again(part, comparison, residual, limits)
             tie = self._tie(part, comparison, looked)
             self._looked[part] = _Examined(comparison, residual, limits, looked, tie)
+    def refutes(self, parts: Sequence[Part]) -> bool:
+        """Whether some pair violates one of these properties."""
+        return any(self._examined(part).refuted for part in parts)
+
         return self._looked[part]
 
     def _unrefuted(self, part: Part) -> bool:
@@ -453,6 +473,8 @@ class PairedEvidence:
             )
         if self.bench.interrupted:
             return _undecided(result, f"interrupted after {result.checked} pairs")
+        if self.stopped:
+            return _undecided(result, STOPPED)
         if self._never_a_number(part):
             return _undecided(result, f"every {_NAMED[part]} was NaN on both sides: nothing could be compared")
         asked = self.bench.options.samples

@@ -22,7 +22,7 @@ from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.probing import linear_map
 from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.sequential import Look, combined, looks
+from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
@@ -116,7 +116,7 @@ class StartEvidence:
         bench, words, rng = self._reset, self._reset.words, self._bench.rng("swaps of starts")
         report = bench.progress("resetting")
         resets = {word: Resets(bench, word) for word in words}
-        taken: dict[Word, list[tuple[float, Look]]] = {word: [] for word in words}
+        looked = Looked(bench.level)
         tested: list[tuple[StartSample, SwapTest]] = []
         for look in looks(self.planned):
             until = math.ceil(look.share * self.planned)
@@ -125,20 +125,19 @@ class StartEvidence:
                 report(at * self.planned + until, len(words) * self.planned)
             if not look.last and not bench.in_time():
                 continue  # the last look is at what there is
-            tested = [self._looked(resets[word].sample(), look, taken[word], rng) for word in words]
-            if any(test.p_value <= self._bench.level for _, test in tested):
+            tested = [self._look(resets[word].sample(), look, looked, rng) for word in words]
+            if any(looked.refuted(word) for word in words):
                 break
         report(1, 1)
         return tested
 
-    def _looked(
-        self, sample: StartSample, look: Look, taken: list[tuple[float, Look]], rng: np.random.Generator
+    def _look(
+        self, sample: StartSample, look: Look, looked: Looked, rng: np.random.Generator
     ) -> tuple[StartSample, SwapTest]:
         """One look at one element's resets; the p-value is that of all its looks so far."""
         coordinates = reduction(self._reset.pairs.stepper.codec).coordinates
         test = _test(sample, coordinates, self._bench.level * look.weight, rng, sampled=look.last)
-        taken.append((test.p_value, look))
-        return sample, dataclasses.replace(test, p_value=combined(taken))
+        return sample, dataclasses.replace(test, p_value=looked.add(sample.word, test.p_value, look))
 
     def _handed(self) -> dict[Word, Handed]:
         if self._bench.interrupted:
@@ -160,7 +159,7 @@ class StartEvidence:
 def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]], planned: int) -> PropertyResult:
     coordinates = reduction(bench.pairs.stepper.codec).coordinates
     sample, test = min(tested, key=lambda one: one[1].p_value)
-    level = bench.budget.level(START, sample.word)
+    level = bench.judged_at(START, sample.word, test.p_value)
     checked = sum(len(one.actual) for one, _ in tested)
     region = f"{checked} independent pairs of resets"
     result = PropertyResult(

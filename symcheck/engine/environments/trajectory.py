@@ -23,13 +23,14 @@ import numpy.typing as npt
 
 from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Vector, finite
-from symcheck.engine.environments.evidence import EQUATIONS, UNITS, Workbench, shift_bound
+from symcheck.engine.environments.evidence import EQUATIONS, STOPPED, UNITS, Workbench, shift_bound
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
@@ -39,6 +40,8 @@ _MOST_COVARIATES = 200
 _MOST_FEATURES = 2000  # (coordinate, covariate) pairs
 _MOST_LEARNED = 800  # columns of the learned feature's regression
 _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
+_FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
+_LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -71,11 +74,40 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Tested:
-    """A test of one part under one element, the names of its features, and whether any swaps could have rejected."""
+    """A test of one part under one element.
+
+    Attributes:
+        test: of the features that reject most clearly.
+        described: their names.
+        live: whether any swaps could have rejected.
+        critical: of the named features, for what would have been found.
+    """
 
     test: SignFlipTest
     described: list[str]
     live: bool
+    critical: float
+
+
+@dataclass(frozen=True)
+class _Features:
+    """What is compared of one part under one element.
+
+    Attributes:
+        episodes: plain ones, then mapped ones.
+        starts: row at which each episode begins.
+        covariates: (s, a) of every transition, shape (transitions, columns).
+        scores: of what follows, shape (transitions, targets).
+        named: totals over each episode, shape (episodes, features).
+        described: names of these.
+    """
+
+    episodes: list[Transitions]
+    starts: npt.NDArray[np.intp]
+    covariates: Vector
+    scores: Vector
+    named: Vector
+    described: list[str]
 
 
 class TrajectoryEvidence:
@@ -97,8 +129,13 @@ class TrajectoryEvidence:
         self._view = reduction(bench.pairs.stepper.codec)
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
+        self._stopped = False
         for part in EQUATIONS:
             bench.budget.add(part, functools.partial(self._handed, part), planned=len(bench.words))
+
+    @functools.cached_property
+    def _looked(self) -> Looked:
+        return Looked(self.bench.level)  # known once all tests of the run are announced
 
     @functools.cached_property
     def _start(self) -> PropertyResult:
@@ -114,31 +151,57 @@ class TrajectoryEvidence:
         return min(len(group.plain) for group in self.groups.values())
 
     def _tested(self, part: Part) -> dict[Word, _Tested]:
+        groups = self.groups  # which may stop early, with the tests of its last look
         if part not in self._tests:
-            self._tests[part] = {word: self._test(part, group) for word, group in self.groups.items()}
+            self._tests[part] = {word: self._test(part, word, group, _LOOKS[-1]) for word, group in groups.items()}
         return self._tests[part]
 
     @functools.cached_property
     def groups(self) -> dict[Word, _Groups]:
-        """Episodes of every element; each episode is used once."""
-        share = max(1, self.bench.options.samples * _STEPS_PER_SAMPLE // len(self.bench.words))
+        """Episodes of every element; each episode is used once.
+
+        Playing stops at the look at which every part that is tested is clearly refuted; some part, to fail fast.
+        """
+        words = self.bench.words
+        share = max(1, self.bench.options.samples * _STEPS_PER_SAMPLE // len(words))
         report = self.bench.progress("playing episodes")
-        found = {}
-        for at, word in enumerate(self.bench.words):
-            found[word] = self._play(word, share)
-            report(at + 1, len(self.bench.words))
+        found = {word: _Groups([], []) for word in words}
+        for look in _LOOKS:
+            for at, word in enumerate(words):
+                self._play(word, found[word], look.share * share)
+                report(round(100 * (look.share * (at + 1))), 100 * len(words))
+            if not look.last and self.bench.in_time() and self._clear(found, look):
+                break
+        report(1, 1)
         return found
 
-    def _play(self, word: Word, steps: int) -> _Groups:
-        plain: list[Transitions] = []
-        mapped: list[Transitions] = []
-        taken = 0
+    def _clear(self, found: dict[Word, _Groups], look: Look) -> bool:
+        """Whether an early look refutes every part that is tested, or (to fail fast) some part."""
+        if min(len(group.plain) for group in found.values()) < _FEWEST_LOOKED_AT:
+            return False
+        fast = self.bench.options.fail_fast
+        early: dict[Part, dict[Word, _Tested]] = {}
+        refuted = False
+        for part in filter(self._needed, EQUATIONS):
+            early[part] = {word: self._test(part, word, group, look) for word, group in found.items()}
+            this = any(self._looked.refuted((part, word)) for word in found)
+            if not (this or fast):
+                return False
+            refuted = refuted or this
+        if not refuted:
+            return False
+        self._tests, self._stopped = early, True
+        return True
+
+    def _play(self, word: Word, groups: _Groups, steps: float) -> None:
+        """Play on until so many steps were taken."""
+        plain, mapped = groups.plain, groups.mapped
+        taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
         while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time():
             one, two = self._episode(None), self._episode(word)
             plain.append(one)
             mapped.append(two)
             taken += len(one.rewards) + len(two.rewards)
-        return _Groups(plain, mapped)
 
     def _episode(self, word: Word | None) -> Transitions:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
@@ -174,14 +237,21 @@ class TrajectoryEvidence:
         tests = self._tested(part)
         word = min(tests, key=lambda one: tests[one].test.p_value)
         test, described = tests[word].test, tests[word].described
-        level = self.bench.budget.level(part, word)
+        level = self.bench.judged_at(part, word, test.p_value)
         result = dataclasses.replace(result, p_value=test.p_value, detail=f"{result.detail}, at level {level:.2g}.")
+        if self._stopped:
+            said = "Playing stopped before all episodes were there, as the answer was clear."
+            result = dataclasses.replace(result, detail=f"{result.detail} {said}")
         if test.p_value <= level:
             return self._rejected(result, part, test, described, word)
-        return dataclasses.replace(result, bound=self._bound([one.test for one in tests.values()], fewest, episodes))
+        if self._stopped:
+            return _undecided(result, STOPPED)
+        return dataclasses.replace(
+            result, bound=self._bound([one.critical for one in tests.values()], fewest, episodes)
+        )
 
-    def _bound(self, tests: list[SignFlipTest], fewest: int, episodes: int) -> dict[str, object]:
-        critical = max((test.critical for test in tests if np.isfinite(test.critical)), default=-NORMAL_90)
+    def _bound(self, criticals: list[float], fewest: int, episodes: int) -> dict[str, object]:
+        critical = max((one for one in criticals if np.isfinite(one)), default=-NORMAL_90)
         return shift_bound(
             float((critical + NORMAL_90) * np.sqrt(2 / fewest)),
             episodes,
@@ -223,24 +293,35 @@ class TrajectoryEvidence:
             detail=f"{text} (p = {test.p_value:.2g}). {result.detail}",
         )
 
-    def _test(self, part: Part, group: _Groups) -> _Tested:
-        """Two tests at half the level each: named features on all pairs, and one learned feature on the second half."""
+    def _test(self, part: Part, word: Word, group: _Groups, look: Look) -> _Tested:
+        """One look: named features on all pairs, and one learned feature on the second half, at half the level each.
+
+        The p-value is that of all looks so far. Early looks draw no swaps.
+        """
+        features = self._features(part, group)
+        pairs, sampled = len(group.plain), look.last
+        level, rng = self.bench.level * look.weight / 2, self.bench.rng(f"flips {part}")
+        differences = features.named[:pairs] - features.named[pairs:]
+        named = sign_flip_test(differences, level=level, rng=rng, sampled=sampled)
+        best, described, live = named, features.described, named.live
+        if pairs >= 2 * _FEWEST_PAIRS:
+            design = self._design(features.episodes, features.covariates)
+            learned = _learned_feature(features.scores, design, features.starts, pairs)
+            other = sign_flip_test(learned, level=level, rng=rng, sampled=sampled)
+            live = live or other.live
+            if other.p_value < named.p_value and other.live:
+                best = other
+                described = [f"the law of what follows (s, a), as learned on half of the episodes ({part})"]
+        p_value = self._looked.add((part, word), min(1.0, 2 * best.p_value), look)
+        return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
+
+    def _features(self, part: Part, group: _Groups) -> _Features:
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
         covariates, names = self._covariates(episodes)
         scores, target_names = self._scores(part, episodes, covariates)
         named, described = _named_features(scores, target_names, covariates, names, starts)
-        pairs = len(group.plain)
-        level, rng = self.bench.level / 2, self.bench.rng(f"flips {part}")
-        plain = sign_flip_test(named[:pairs] - named[pairs:], level=level, rng=rng)
-        if pairs < 2 * _FEWEST_PAIRS:
-            return _Tested(_at_half_level(plain), described, plain.live)
-        learned = _learned_feature(scores, self._design(episodes, covariates), starts, pairs)
-        other = sign_flip_test(learned, level=level, rng=rng)
-        if plain.p_value <= other.p_value or not np.isfinite(other.critical):
-            return _Tested(_at_half_level(plain), described, plain.live or other.live)
-        said = f"the law of what follows (s, a), as learned on half of the episodes ({part})"
-        return _Tested(_at_half_level(other), [said], live=True)
+        return _Features(episodes, starts, covariates, scores, named, described)
 
     def _scores(self, part: Part, episodes: list[Transitions], covariates: Vector) -> tuple[Vector, list[str]]:
         """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names."""
@@ -313,11 +394,6 @@ def _learned_feature(scores: Vector, design: Vector, starts: npt.NDArray[np.intp
     weights = np.linalg.solve(gram + ridge, design[teaching].T @ (sign * scores)[teaching])
     totals = _totals((scores * (design @ weights)).sum(axis=1, keepdims=True), starts)
     return totals[half:pairs] - totals[pairs + half :]
-
-
-def _at_half_level(test: SignFlipTest) -> SignFlipTest:
-    """The better of two tests, paid for: twice its p-value."""
-    return dataclasses.replace(test, p_value=min(1.0, 2 * test.p_value))
 
 
 def _totals(features: Vector, starts: npt.NDArray[np.intp]) -> Vector:
