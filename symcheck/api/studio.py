@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -21,7 +22,7 @@ MAX_BYTES = 12_000
 _WIDTH, _SMALLEST = 240, 40
 _STEP = 8  # of brightness: invisible at this size, and it lets shaded surfaces compress
 _MODE = "rgb_array"
-_OFF_CENTRE = 0.15  # of the camera's distance; the picture ends at tan(45 deg / 2) = 0.41 of it above and below
+_OFF_CENTRE = 0.1  # of the camera's distance: a quarter of the way to the edge, which is at tan(45 deg / 2) = 0.41
 Image = npt.NDArray[np.uint8]
 
 
@@ -64,7 +65,8 @@ class Studio:
             if side.action is not None and item.name != "observation_equivariance":
                 self._step(side)
                 after.append((side.next_caption, self._photograph()))
-        return [*before, *after]
+        captions, images = zip(*before, *after, strict=True)
+        return list(zip(captions, addresses(images), strict=True))
 
     def next_observations(self, item: PropertyResult) -> list[tuple[str, Any]]:
         """What both next states show, as (caption, observation)."""
@@ -75,13 +77,13 @@ class Studio:
                 found.append((side.next_caption, to_json_value(self._step(side))))
         return found
 
-    def _photograph(self) -> str:
+    def _photograph(self) -> npt.NDArray[Any]:
         """The environment as it is, in its drawing mode, which is taken back: it may be the user's own object."""
         base: Any = self._env.unwrapped
         found = base.render_mode
         base.render_mode = _MODE
         try:
-            return address(self._env.render())
+            return _checked(self._env.render())
         finally:
             base.render_mode = found
 
@@ -146,34 +148,38 @@ def _access(base: Any) -> StateAccess:
     raise SymcheckError("the environment's state cannot be set.", where=type(base).__name__)
 
 
-def address(image: Any) -> str:
-    """A rendered image as the `data:` address of a small PNG.
+def addresses(images: Sequence[Any]) -> list[str]:
+    """Rendered images as the `data:` addresses of small PNGs, all of them shrunk alike so that they compare.
 
     Args:
-        image: what `render` returned in mode "rgb_array", shape (height, width, 3), uint8.
+        images: what `render` returned in mode "rgb_array", each of shape (height, width, 3), uint8.
 
     Returns:
-        At most `MAX_BYTES` bytes, unless even the smallest size needs more.
+        At most `MAX_BYTES` bytes each, unless even the smallest size needs more.
 
     Raises:
-        SymcheckError: it is no such image.
+        SymcheckError: one is no such image.
 
     Example:
-        >>> address(np.zeros((300, 600, 3), dtype=np.uint8))[:22]
+        >>> addresses([np.zeros((300, 600, 3), dtype=np.uint8)])[0][:22]
         'data:image/png;base64,'
     """
+    arrays = [_checked(image) for image in images]
+    width = _WIDTH
+    while True:
+        uris = [png.data_uri(png.encode_rgb(_shrunk(array, width).tolist())) for array in arrays]
+        if width <= _SMALLEST or max(map(len, uris), default=0) <= MAX_BYTES:
+            return uris
+        width = width * 3 // 4
+
+
+def _checked(image: Any) -> npt.NDArray[Any]:
     if image is None:
         raise SymcheckError(f"render() returned nothing in mode {_MODE!r}.")
     array = np.asarray(image)
     if array.ndim != 3 or array.shape[2] != 3 or min(array.shape) < 1:
         raise SymcheckError(f"render() returned shape {array.shape}, not the shape (height, width, 3) of an image.")
-    width = _WIDTH
-    while True:
-        small = _shrunk(array, width)
-        uri = png.data_uri(png.encode_rgb(small.tolist()))
-        if len(uri) <= MAX_BYTES or width <= _SMALLEST:
-            return uri
-        width = width * 3 // 4
+    return array.copy()  # some renderers fill one and the same buffer again
 
 
 def _shrunk(image: npt.NDArray[Any], width: int) -> Image:

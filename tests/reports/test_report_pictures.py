@@ -214,7 +214,26 @@ def test_nothing_is_drawn_where_nothing_failed(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("shape", [(2000, 3000, 3), (100, 5, 3), (1, 1, 3)])
 def test_every_picture_is_small(shape: tuple[int, int, int]) -> None:
     noise = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    assert len(studio.address(noise)) <= studio.MAX_BYTES
+    assert len(studio.addresses([noise])[0]) <= studio.MAX_BYTES
+
+
+def test_pictures_that_are_compared_have_one_size() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (200, 200, 3), dtype=np.uint8)
+    alone = studio.addresses([np.zeros_like(noise)])[0]
+    beside = studio.addresses([np.zeros_like(noise), noise])
+    assert size_of(beside[0]) == size_of(beside[1]) < size_of(alone)
+
+
+def test_a_renderer_that_fills_its_buffer_again_shows_both_states(mirror: sc.Symmetry) -> None:
+    class Reusing(Track):
+        def render(self) -> Any:
+            buffer[:] = super().render()
+            return buffer
+
+    buffer = np.zeros((480, 640, 3), dtype=np.uint8)
+    example = sc.verify_env(Reusing, mirror, samples=200)["transition_invariance"].counterexample
+    assert example is not None
+    assert example.pictures[0][1] != example.pictures[1][1]
 
 
 def test_a_counterexample_plots_state_image_and_both_next_states(mirror: sc.Symmetry) -> None:
