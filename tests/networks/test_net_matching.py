@@ -72,6 +72,68 @@ def test_small_differences_in_most_of_a_layer_are_rounding_and_one_large_one_amo
     assert judge(moved, weights).level == "failed"
 
 
+def summed(seed: int, terms: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights that are sums over a basis with random coefficients, in float32, forwards and backwards."""
+    rng = np.random.default_rng(seed)
+    products = rng.normal(size=(terms, 1600)).astype(np.float32) * rng.normal(size=(terms, 1)).astype(np.float32)
+    left, right = np.zeros(1600, dtype=np.float32), np.zeros(1600, dtype=np.float32)
+    for i in range(terms):
+        left, right = left + products[i], right + products[-1 - i]
+    return left.astype(np.float64).reshape(40, 40), right.astype(np.float64).reshape(40, 40)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("terms", [4, 5, 6, 10])
+def test_a_basis_summed_in_float32_in_another_order_is_rounding_and_one_wrong_weight_in_it_is_not(
+    terms: int, seed: int
+) -> None:
+    left, right = summed(seed, terms)
+    assert judge(left, right).level == "rounded"
+    for size in (1e-4, 1e-6):
+        wrong = right.copy()
+        wrong[seed, 3] += size * np.abs(right).max()
+        assert judge(left, wrong).level == "failed"
+
+
+def test_float32_sums_of_few_terms_agree_in_most_of_their_entries() -> None:
+    """What the test above rests on: by the share of entries that differ alone, such sums would be accused."""
+    for terms in (4, 5):
+        assert max(float((left != right).mean()) for left, right in (summed(seed, terms) for seed in range(4))) < 0.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.4])
+def test_float32_weights_of_which_fewer_than_half_were_changed_a_little_are_faults(share: float, seed: int) -> None:
+    moved, weights = (array.astype(np.float32).astype(np.float64) for array in changed(share, seed))
+    assert judge(moved, weights).level == "failed"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_tail_is_rounding_and_one_weight_beyond_it_is_not(seed: int) -> None:
+    """Filters of escnn are sums of different sizes: a few differences are many times the typical one, without a gap."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(80, 80))
+    scales = np.exp(1.2 * rng.normal(size=weights.shape))
+    noise = scales * rng.normal(size=weights.shape)
+    moved = weights + noise * (3.5 * ulp32(np.abs(weights).max()) / np.abs(noise).max())
+    assert np.abs(moved - weights).max() > 8.0 * np.sqrt(((moved - weights) ** 2).mean())
+    assert judge(moved, weights).level == "rounded"
+    moved[3, 4] += 20 * ulp32(np.abs(weights).max())
+    assert judge(moved, weights).level == "failed"
+
+
+def test_larger_differences_of_that_pattern_fail_and_the_pattern_is_named() -> None:
+    left, right = summed(0, 6)
+    wider = left + 8.0 * (right - left)
+    judgement = judge(left, wider)
+    assert judgement.level == "failed"
+    assert "summed from a basis in float32" in judgement.pattern
+    wrong = left.copy()
+    wrong[2, 2] += 1e-5
+    assert judge(left, wrong).pattern == ""
+    assert judge(left, left + 1e-3).pattern == ""
+
+
 def test_unrelated_rows_are_not_found() -> None:
     match = match_rows(rows(0), rows(1))
     assert match is not None

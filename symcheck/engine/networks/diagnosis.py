@@ -47,8 +47,9 @@ def causes(
     z = subject.run(inputs.apply(generator, x), exact=True)[path]
     found = list(_outputs_that_hold(claim, generator, x, y, z))
     found += list(_signs_that_hold(subject, inputs, claim, generator, x, y))
-    if proof is not None and proof.first_failure is not None and proof.first_failure.cause:
-        found.append(f"{proof.first_failure.name}: {proof.first_failure.cause}")
+    failure = None if proof is None else proof.first_failure
+    if failure is not None:
+        found += [f"{failure.name}: {what}" for what in (failure.cause, failure.pattern) if what]
     if proof is not None and proof.reason is not None and proof.reason.record is None:
         found.append(f"not followed beyond {proof.reason.where}: {proof.reason.reason}")
     return tuple(dict.fromkeys(found))

@@ -119,6 +119,7 @@ class Judgement:
         values: what that entry should be, and is.
         rows: the first rows with an entry that is more than rounded.
         columns: the first columns with one.
+        pattern: what else the differences look like where they failed, in words; "" where nothing is to be said.
     """
 
     level: Level
@@ -129,6 +130,7 @@ class Judgement:
     values: tuple[float, float]
     rows: tuple[int, ...]
     columns: tuple[int, ...]
+    pattern: str = ""
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -159,6 +161,7 @@ class LayerRecord:
         units: the first units (or channels) with an entry that is more than rounded.
         inputs: the first of its inputs (or input channels) with one.
         sizes: how many inputs and outputs (or channels) it has; (0, 0) where that does not matter.
+        pattern: what else its differences look like where they failed, in words; "" otherwise.
         images: the permutation of its distinct units (or channels) found for each generator: with it the certificate
             can be checked again without a search. Empty where none was found.
     """
@@ -180,13 +183,14 @@ class LayerRecord:
     units: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     sizes: tuple[int, int] = (0, 0)
+    pattern: str = ""
     images: tuple[SignedPermutation, ...] = ()
 
     def take(self, judgement: Judgement, units: IntArray | None = None) -> None:
         """Write a judgement of the layer's weights into the record; `units` are the units that its rows stand for."""
         self.level = judgement.level
         self.residual, self.ulps, self.relative = judgement.residual, judgement.ulps, judgement.relative
-        self.values = judgement.values
+        self.values, self.pattern = judgement.values, judgement.pattern
         self.units = tuple(row if units is None else int(units[row]) for row in judgement.rows)
 
 
