@@ -51,6 +51,25 @@ class IndexEntry:
 
 
 @dataclass(frozen=True)
+class SearchEntry:
+    """One search for symmetries found in a folder: it claims nothing, so it is counted with no verdict.
+
+    Attributes:
+        target: the environment.
+        found: the group, or how far the search says that there is none.
+        verdict: of the group found, or "undecided"; "" where nothing was found and nothing is open.
+        json_link: address of the JSON file, relative to the folder.
+        page_link: address of its page; "" where there is none.
+    """
+
+    target: str
+    found: str
+    verdict: str
+    json_link: str
+    page_link: str
+
+
+@dataclass(frozen=True)
 class FolderIndex:
     """What a folder holds.
 
@@ -58,6 +77,7 @@ class FolderIndex:
         name: the folder's name.
         entries: the runs, failed ones first.
         unreadable: (file, reason) of reports that could not be read.
+        searches: the searches for symmetries.
         other_pages: (file, title) of HTML files without a JSON report, for instance learning curves.
     """
 
@@ -65,6 +85,7 @@ class FolderIndex:
     entries: tuple[IndexEntry, ...]
     unreadable: tuple[tuple[str, str], ...] = ()
     other_pages: tuple[tuple[str, str], ...] = ()
+    searches: tuple[SearchEntry, ...] = ()
 
 
 def read_folder(folder: Path) -> FolderIndex:
@@ -77,6 +98,7 @@ def read_folder(folder: Path) -> FolderIndex:
         The index; empty where there is no report.
     """
     entries: list[IndexEntry] = []
+    searches: list[SearchEntry] = []
     unreadable: list[tuple[str, str]] = []
     paged: set[Path] = set()
     for path in sorted(folder.rglob("*.json")):
@@ -88,11 +110,13 @@ def read_folder(folder: Path) -> FolderIndex:
         page = path.with_suffix(".html")
         if reports and page.is_file():
             paged.add(page)
-        entries += [_entry(report, path, page if page in paged else None, folder) for report in reports]
+        links = (_link(path, folder), _link(page, folder) if page in paged else "")
+        searches += [_search(report, *links) for report in reports if report.get("kind") == "discovery"]
+        entries += [_entry(report, *links) for report in reports if report.get("kind") != "discovery"]
     entries.sort(key=lambda entry: _VERDICTS.index(entry.verdict))
     pages = (p for p in sorted(folder.rglob("*.html")) if p not in paged and p != folder / INDEX_NAME)
     others = tuple((p.relative_to(folder).as_posix(), _title(p)) for p in pages)
-    return FolderIndex(folder.resolve().name, tuple(entries), tuple(unreadable), others)
+    return FolderIndex(folder.resolve().name, tuple(entries), tuple(unreadable), others, tuple(searches))
 
 
 def _title(page: Path) -> str:
@@ -126,7 +150,7 @@ def _reports(path: Path) -> list[dict[str, Any]]:
     return list(reports)
 
 
-def _entry(report: dict[str, Any], path: Path, page: Path | None, folder: Path) -> IndexEntry:
+def _entry(report: dict[str, Any], json_link: str, page_link: str) -> IndexEntry:
     properties = [p for p in report.get("properties", []) if isinstance(p, dict)]
     return IndexEntry(
         target=str(report.get("target", "")),
@@ -135,9 +159,25 @@ def _entry(report: dict[str, Any], path: Path, page: Path | None, folder: Path) 
         kind=str(report.get("kind", "")),
         failing=tuple(str(p.get("name", "")) for p in properties if p.get("verdict") == "failed"),
         properties=len(properties),
-        json_link=_link(path, folder),
-        page_link="" if page is None else _link(page, folder),
+        json_link=json_link,
+        page_link=page_link,
     )
+
+
+def _search(report: dict[str, Any], json_link: str, page_link: str) -> SearchEntry:
+    group = report.get("group")
+    name, order = (group.get("name", ""), group.get("order", 1)) if isinstance(group, dict) else ("", 1)
+    verdict = str(report["verdict"])
+    if order != 1:
+        found = f"{name} (order {order})"
+    elif verdict == "undecided":
+        found = "none verified, and some candidates are undecided or untried"
+    elif report.get("route") == "table":
+        found = "none: the table was searched completely"
+    else:
+        found = "none of the forms searched holds"
+    shown = verdict if order != 1 or verdict == "undecided" else ""
+    return SearchEntry(str(report.get("target", "")), found, shown, json_link, page_link)
 
 
 def _link(path: Path, folder: Path) -> str:
@@ -162,8 +202,8 @@ def render_index(index: FolderIndex) -> str:
     counted = ", ".join(f"{count(tally[verdict])} {verdict}" for verdict in _VERDICTS if tally[verdict])
     entries = plural(len(index.entries), "run")
     sentence = f"{one_line(index.name, 80)}: {entries}, {counted}." if index.entries else "No report was found."
-    if not index.entries and index.other_pages:
-        sentence = f"{one_line(index.name, 80)}: {plural(len(index.other_pages), 'page')}."
+    if not index.entries and (pages := len(index.other_pages) + len(index.searches)):
+        sentence = f"{one_line(index.name, 80)}: {plural(pages, 'page')}."
     verdict = overall_verdict(tally) if index.entries else None
     lead = f"{plural(len(index.unreadable), 'file')} could not be read." if index.unreadable else ""
     others = [(title or name, name, "./" + quote(name)) for name, title in index.other_pages]

@@ -115,6 +115,7 @@ def _environment() -> Environment:
         one_line=one_line,
         spanned=spanned,
         breakable=breakable,
+        breaking=breaking,
         prose=prose,
         folded=folded,
     )
@@ -146,6 +147,24 @@ def breakable(text: str) -> Markup:
         Markup('<bdi>reward_<wbr>invariance</bdi>')
     """
     return Markup("<bdi>{}</bdi>").format(Markup(re.sub(r"([_./])", r"\1<wbr>", str(escape(one_line(text, 80))))))
+
+
+_LONG_WORD = re.compile(r"\S{20,}")
+_JOINT = re.compile(r"(?<=[_./:])(?=\w)")
+
+
+def breaking(text: str) -> Markup:
+    """A text whose long words, paths above all, may break after their joints rather than anywhere.
+
+    Example:
+        >>> breaking("examples/policies.py:make holds")
+        Markup('examples/<wbr>policies.<wbr>py:<wbr>make holds')
+    """
+    parts = re.split(r"(\s+)", clean(text))
+    written = (
+        Markup("<wbr>").join(_JOINT.split(part)) if _LONG_WORD.fullmatch(part) else escape(part) for part in parts
+    )
+    return Markup("").join(written)
 
 
 _NUMBER = re.compile(r"\d[\d.]*e[+-]\d+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -92,3 +93,38 @@ def test_a_page_of_learning_curves_is_listed_by_its_own_title(tmp_path: Path, cu
 def test_a_title_with_markup_stays_text(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<title>&lt;script&gt;alert(1)&lt;/script&gt;</title>")
     assert "<script>alert" not in index.render_index(index.read_folder(tmp_path))
+
+
+def _search(target: str, verdict: str, order: int, route: str = "table") -> dict[str, object]:
+    group = {"name": f"C{order}", "order": order}
+    head = {"schema": "symcheck/1", "kind": "discovery", "target": target}
+    return {**head, "verdict": verdict, "route": route, "group": group, "symmetry": None}
+
+
+def test_a_search_is_no_check_and_does_not_fail_the_folder(folder: Path) -> None:
+    before = index.read_folder(folder)
+    (folder / "search.json").write_text(json.dumps(_search("Lake-v0", "failed", 1)))
+    (folder / "search.html").write_text("<title>Lake-v0</title>")
+    found = index.read_folder(folder)
+    assert found.entries == before.entries
+    assert found.other_pages == before.other_pages
+    assert [(s.target, s.page_link, s.verdict) for s in found.searches] == [("Lake-v0", "./search.html", "")]
+
+
+@pytest.mark.parametrize(
+    ("search", "found", "verdict"),
+    [
+        (_search("A", "passed", 4, "states"), "C4 (order 4)", "passed"),
+        (_search("A", "failed", 1), "none: the table was searched completely", ""),
+        (_search("A", "failed", 1, "states"), "none of the forms searched holds", ""),
+        (_search("A", "undecided", 1, "states"), "none verified, and some candidates are undecided", "undecided"),
+    ],
+)
+def test_the_index_says_what_a_search_found_and_no_more(
+    search: dict[str, object], found: str, verdict: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(search))
+    text = index.render_index(index.read_folder(tmp_path))
+    assert found in text
+    assert re.findall(r'class="verdict is-(\w+)"', text) == ([verdict] if verdict else [])
+    assert ": 1 page.</h1>" in text
