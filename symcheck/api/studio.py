@@ -99,7 +99,8 @@ class Studio:
         camera = renderer._get_viewer(render_mode=_MODE).cam
         if self._home is None:
             self._home = np.array(camera.lookat)
-        middle = np.median(base.data.geom_xpos, axis=0)
+        moving = base.data.geom_xpos[base.model.geom_bodyid != 0]  # body 0 is the world: floor and walls
+        middle = (moving.min(axis=0) + moving.max(axis=0)) / 2
         strays = float(np.linalg.norm(middle - self._home)) > _OFF_CENTRE * float(camera.distance)
         camera.lookat[:] = middle if strays else self._home
 

@@ -7,6 +7,7 @@ import html
 import os
 import signal
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -234,6 +235,34 @@ def test_a_renderer_that_fills_its_buffer_again_shows_both_states(mirror: sc.Sym
     example = sc.verify_env(Reusing, mirror, samples=200)["transition_invariance"].counterexample
     assert example is not None
     assert example.pictures[0][1] != example.pictures[1][1]
+
+
+def test_the_camera_turns_to_a_body_that_left_the_picture_and_stays_for_its_next_state(mirror: sc.Symmetry) -> None:
+    class Far(Track):
+        """What of MuJoCo the camera needs; a body ten times as far as the track's cart."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.camera = SimpleNamespace(lookat=np.zeros(3), distance=4.0)
+            viewer = SimpleNamespace(cam=self.camera)
+            self.mujoco_renderer = SimpleNamespace(camera_id=-1, _get_viewer=lambda render_mode: viewer)
+            self.model = SimpleNamespace(geom_bodyid=np.array([0, 1]))
+
+        @property
+        def data(self) -> Any:
+            return SimpleNamespace(geom_xpos=np.array([[50.0, 0, 0], [10 * self.position[0], 0, 0]]))
+
+        def render(self) -> Any:
+            seen.append((float(self.position[0]), float(self.camera.lookat[0])))
+            return super().render()
+
+    seen: list[tuple[float, float]] = []
+    example = sc.verify_env(Far, mirror, samples=200)["transition_invariance"].counterexample
+    assert example is not None
+    (given, at), (after, at_after), (moved, at_moved), (_, at_last) = seen
+    assert abs(given) > 0.04  # a body within 0.1 of the camera's distance is left where it is
+    assert moved == -given != after
+    assert (at, at_after, at_moved, at_last) == (10 * given, 10 * given, 10 * moved, 10 * moved)
 
 
 def test_a_counterexample_plots_state_image_and_both_next_states(mirror: sc.Symmetry) -> None:
