@@ -284,11 +284,11 @@ class PairedEvidence:
             looked = self._look_again(part, comparison, residual, limits)
             tie = self._tie(part, comparison, looked)
             self._looked[part] = _Examined(comparison, residual, limits, looked, tie)
+        return self._looked[part]
+
     def refutes(self, parts: Sequence[Part]) -> bool:
         """Whether some pair violates one of these properties."""
         return any(self._examined(part).refuted for part in parts)
-
-        return self._looked[part]
 
     def _unrefuted(self, part: Part) -> bool:
         return not self._examined(part).refuted
@@ -473,10 +473,10 @@ class PairedEvidence:
             )
         if self.bench.interrupted:
             return _undecided(result, f"interrupted after {result.checked} pairs")
-        if self.stopped:
-            return _undecided(result, STOPPED)
         if self._never_a_number(part):
             return _undecided(result, f"every {_NAMED[part]} was NaN on both sides: nothing could be compared")
+        if self.stopped:
+            return _undecided(result, STOPPED)
         asked = self.bench.options.samples
         if result.checked < max(min(_FEWEST, asked), asked // 10):
             return _undecided(result, "the time budget ran out; allow more with --max-time")
