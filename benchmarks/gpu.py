@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 from reference_agents.catalog import find_network, find_task
-from reference_agents.device.loop import WARM_UP, DeviceLoop, train_on_device
+from reference_agents.device import graph
+from reference_agents.device.loop import DeviceLoop, train_on_device
 from reference_agents.settings import preset
 from reference_agents.trainer import Job, train
 
@@ -38,8 +39,8 @@ def job(task_name: str, network: str, device: str) -> Job:
 
 def speed(subject: Job, updates: int, rounds: int) -> list[float]:
     """Environment steps a second of each round."""
-    loop = DeviceLoop(subject, torch.Generator(subject.device).manual_seed(0))
-    for _ in range(WARM_UP + 2):
+    loop = DeviceLoop(subject, graph.seeded(subject.device, 0))
+    for _ in range(graph.WARM_UP + 2):
         loop.update()
     speeds = []
     for _ in range(rounds):

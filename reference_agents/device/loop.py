@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from reference_agents.device import graph
 from reference_agents.device.adam import DeviceAdam
 from reference_agents.device.environments import (
     CartPoleDevice,
@@ -32,8 +33,8 @@ from reference_agents.vectorised import tabulates
 from symcheck.errors import OptionError
 
 TASKS = ("cartpole", "gridworld")
-WARM_UP = 3  # updates before the graph is captured, as torch asks for
 MOST_EPISODE_STEPS = 1_000  # more than an episode of either task has
+STEPS_AT_ONCE = 25  # of an evaluation, before it is asked whether an episode is still running
 
 
 def runs_on_device(job: Job) -> bool:
@@ -72,8 +73,13 @@ class DeviceLoop:
         self._environment = self._make(job.settings.environments)
         self._environment.reset(self._uniforms(job.settings.environments))
         self.finite = torch.ones(len(seeds), dtype=torch.bool, device=self._device)
-        self._replay: Callable[[], None] | None = None
-        self._warm = 0
+        self._update = graph.Repeated(self._one_update, generator, self._device)
+        self._played = self._make(job.settings.evaluation_episodes)
+        self._returns = torch.zeros(
+            len(seeds), job.settings.evaluation_episodes, dtype=torch.float64, device=self._device
+        )
+        self._running = torch.ones_like(self._returns, dtype=torch.bool)
+        self._play_on = graph.Repeated(self._play_a_few_steps, generator, self._device)
 
     def _make(self, environments: int) -> DeviceEnvironment:
         runs = len(self.job.runs)
@@ -100,25 +106,8 @@ class DeviceLoop:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Collect one batch of every run and learn from it; after a few times, by replaying the graph."""
-        if self._replay is not None:
-            self._replay()
-            return
-        if self._device.type == "cuda" and self._warm >= WARM_UP:
-            self._capture()
-            self.update()
-            return
-        self._warm += 1
-        self._one_update()
-
-    def _capture(self) -> None:
-        """Record one update; nothing of it is executed, and every buffer stays where it is."""
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self._generator)
-        with torch.cuda.graph(graph):
-            self._one_update()
-        self._replay = graph.replay
+        """Collect one batch of every run and learn from it."""
+        self._update()
 
     def _one_update(self) -> None:
         # What is derived from the parameters is built anew first: in a graph nothing from before it may be read.
@@ -146,20 +135,23 @@ class DeviceLoop:
     @torch.no_grad()
     def evaluate(self) -> npt.NDArray[np.float64]:
         """Mean return of whole episodes with sampled actions, on environments of their own, shape (runs,)."""
-        episodes = self.job.settings.evaluation_episodes
-        environment = self._make(episodes)
-        environment.reset(self._uniforms(episodes))
-        self._asked.refresh()
-        returns = torch.zeros(len(self.job.runs), episodes, dtype=torch.float64, device=self._device)
-        running = torch.ones_like(returns, dtype=torch.bool)
-        for step in range(MOST_EPISODE_STEPS):
-            numbers = self._asked.forward(environment.observe())[0]
-            played = environment.step(draw(numbers, self._random(episodes)), self._uniforms(episodes))
-            returns += torch.where(running, played.reward.double(), 0.0)
-            running &= ~(played.terminated | played.truncated)
-            if step % 25 == 24 and not bool(running.any()):
+        self._played.reset(self._uniforms(self._returns.shape[1]))
+        self._returns.zero_()
+        self._running.fill_(True)
+        for _ in range(MOST_EPISODE_STEPS // STEPS_AT_ONCE):
+            self._play_on()
+            if not bool(self._running.any()):
                 break
-        return np.asarray(returns.mean(1).cpu().numpy())
+        return np.asarray(self._returns.mean(1).cpu().numpy())
+
+    def _play_a_few_steps(self) -> None:
+        self._asked.refresh()
+        episodes = self._returns.shape[1]
+        for _ in range(STEPS_AT_ONCE):
+            numbers = self._asked.forward(self._played.observe())[0]
+            step = self._played.step(draw(numbers, self._random(episodes)), self._uniforms(episodes))
+            self._returns += torch.where(self._running, step.reward.double(), 0.0)
+            self._running &= ~(step.terminated | step.truncated)
 
 
 def draw(numbers: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
@@ -188,7 +180,7 @@ def train_on_device(job: Job, *, on_progress: Callable[[Progress], None] | None 
         OptionError: for a job that is not written for a device.
     """
     with one_thread():
-        loop = DeviceLoop(job, torch.Generator(job.device).manual_seed(seed))
+        loop = DeviceLoop(job, graph.seeded(job.device, seed))
         training = Training(job, loop.network, loop.network.parameters.values.clone(), interrupted=True)
         with contextlib.suppress(KeyboardInterrupt):
             loop.decorrelate()

@@ -65,8 +65,8 @@ class ActorCritic:
         self._deviation_value, self._deviation_gradient = values.get(DEVIATION), gradients.get(DEVIATION)
         self._mask = None
         if plan.masked:
-            self._mask = torch.zeros(plan.policy.outputs, dtype=torch.bool, device=device)
-            self._mask[list(plan.masked)] = True
+            masked = [action in plan.masked for action in range(plan.policy.outputs)]
+            self._mask = torch.tensor(masked, device=device)
         self._tapes: list[Any] = []
         self._steps: list[tuple[list[Any], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]] | None = None
         self._features = torch.empty(0)
