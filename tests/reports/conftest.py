@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -450,6 +451,10 @@ def gold() -> Callable[[str, str], None]:
     """Compare text with a gold file; `WRITE_GOLD=1 pytest ...` writes the files anew, to be read before committing."""
 
     def compare(name: str, text: str) -> None:
+        if name.endswith(".html"):
+            # Style and script are files of their own, which every page carries; so are their hashes in the policy.
+            text = re.sub(r"<(style|script)>.*?</\1>", r"<\1></\1>", text, flags=re.DOTALL)
+            text = re.sub(r"sha256-[\w+/=]+", "sha256-", text)
         path = Path(__file__).parent / "gold" / name
         if os.environ.get("WRITE_GOLD") == "1":
             path.parent.mkdir(exist_ok=True)
