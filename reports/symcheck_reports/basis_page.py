@@ -19,7 +19,7 @@ from symcheck_reports.templating import PageHead, Section, document, section
 # A picture of more cells is a grey patch; the matrices themselves are one call away.
 MAX_CELLS = 2500
 MAX_PICTURES = 12
-_CELL = 10.0
+CELL = 10.0  # user units: the side of a weight's cell
 
 
 def render_basis(model: BasisModel) -> str:
@@ -103,33 +103,56 @@ def hinton(matrix: Sequence[Sequence[float]], name: str, title: str, tile: Seque
         tile: height and width of the filters that the matrix is laid out of; lines are drawn between them.
     """
     height, width = len(matrix), len(matrix[0])
+    parts, description = squares(matrix, tile)
+    return svg.figure(
+        parts,
+        name=name,
+        title=title,
+        description=description,
+        width=width * CELL,
+        height=height * CELL,
+        pixels=_scale(max(height, width)),
+    )
+
+
+def squares(matrix: Sequence[Sequence[float]], tile: Sequence[int] = ()) -> tuple[list[Markup], str]:
+    """The frame and the squares of a matrix, in cells of `CELL` user units, and what they show in a sentence.
+
+    Args:
+        matrix: numbers between -1 and 1, shape (height, width); what is not finite is drawn as 0.
+        tile: height and width of the filters that the matrix is laid out of; lines are drawn between them.
+    """
+    height, width = len(matrix), len(matrix[0])
     filled: list[str] = []
     hollow: list[str] = []
     for i, row in enumerate(matrix):
         for j, weight in enumerate(row):
             if weight and math.isfinite(weight):
                 (filled if weight > 0 else hollow).append(_square(i, j, min(abs(float(weight)), 1.0)))
-    frame = svg.element("rect", width=width * _CELL, height=height * _CELL, class_="frame")
+    frame = svg.element("rect", width=width * CELL, height=height * CELL, class_="frame")
     parts = [frame, *_lines(height, width, tile), svg.element("path", d=Markup("".join(filled)), class_="plus")]
     parts.append(svg.element("path", d=Markup("".join(hollow)), class_="minus"))
     description = f"{height} by {width}: {len(filled)} positive and {len(hollow)} negative weights, the others are 0."
-    return svg.figure(
-        parts, name=name, title=title, description=description, width=width * _CELL, height=height * _CELL, pixels=1.4
-    )
+    return parts, description
+
+
+def _scale(side: int) -> float:
+    """Pixels per user unit: cells of 24 pixels where they are few, of 14 where a matrix is large."""
+    return 2.4 if side <= 8 else 1.4
 
 
 def _lines(height: int, width: int, tile: Sequence[int]) -> list[Markup]:
     """The borders between the filters of a convolution."""
     if len(tile) != 2 or 0 in tile:
         return []
-    across = [svg.segment(0, y * _CELL, to_x=width * _CELL, class_="axis") for y in range(tile[0], height, tile[0])]
-    down = [svg.segment(x * _CELL, 0, to_y=height * _CELL, class_="axis") for x in range(tile[1], width, tile[1])]
+    across = [svg.segment(0, y * CELL, to_x=width * CELL, class_="axis") for y in range(tile[0], height, tile[0])]
+    down = [svg.segment(x * CELL, 0, to_y=height * CELL, class_="axis") for x in range(tile[1], width, tile[1])]
     return [*across, *down]
 
 
 def _square(row: int, column: int, size: float) -> str:
     """A centred square whose area grows with the weight."""
-    side = max(2.0, (_CELL - 2.5) * math.sqrt(size))
-    x, y = column * _CELL + (_CELL - side) / 2, row * _CELL + (_CELL - side) / 2
+    side = max(2.0, (CELL - 2.5) * math.sqrt(size))
+    x, y = column * CELL + (CELL - side) / 2, row * CELL + (CELL - side) / 2
     length = svg.coordinate(side)
     return f"M{svg.coordinate(x)} {svg.coordinate(y)}h{length}v{length}h-{length}z"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
 from symcheck_reports import discovery_words as words
-from symcheck_reports.basis_page import hinton
+from symcheck_reports import svg
+from symcheck_reports.basis_page import CELL, squares
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel
 from symcheck_reports.formatting import count, one_line, plural, scientific, seconds
 from symcheck_reports.homomorphism_page import homomorphism_sections
@@ -11,6 +16,8 @@ from symcheck_reports.templating import PageHead, Section, document, section
 
 SHOWN = 60  # candidates on a page; JSON has them all
 MOST_DRAWN = 64  # coordinates; beyond, the table of effects is a grey patch
+_LONGEST = 28  # characters of a coordinate's name beside its row
+_CHARACTER = 7.5  # pixels, at 13 pixels of type
 
 
 def render_discovery(model: DiscoveryModel) -> str:
@@ -101,11 +108,32 @@ def _effects(model: DiscoveryModel) -> Section | None:
     if not model.effects or len(model.names) > MOST_DRAWN:
         return None
     title = "Effect of each coordinate and action (columns) on each coordinate (rows)"
-    figure = hinton(model.effects, "effects", title)
-    columns = ", ".join(f"{place}: {name}" for place, name in enumerate(model.names))
-    return section(
-        "discovery_effects", "effects", "What pruned it: which coordinate acts on which", figure=figure, columns=columns
+    heading = "What pruned it: which coordinate acts on which"
+    figure = _labelled(model.effects, [one_line(name, _LONGEST) for name in model.names], title)
+    acting = [f"{place}: {name}" for place, name in enumerate(model.names)][len(model.effects) :]
+    return section("discovery_effects", "effects", heading, figure=figure, acting=acting)
+
+
+def _labelled(effects: Sequence[Sequence[float]], names: Sequence[str], title: str) -> Markup:
+    """The squares of a table of effects, each row named and each column numbered; in pixels."""
+    height, width = len(effects), len(effects[0])
+    cell = 24.0 if width <= 16 else 18.0
+    parts, description = squares(effects)
+    rows = [f"{name}  {place}" for place, name in enumerate(names[:height])]
+    left, top = 10 + _CHARACTER * max(map(len, rows)), 22.0
+    middle = cell / 2 + 5
+    labels = [
+        *(
+            svg.element("text", row, x=left - 8, y=top + i * cell + middle, class_="tick end")
+            for i, row in enumerate(rows)
+        ),
+        *(svg.element("text", str(j), x=left + (j + 0.5) * cell, y=top - 8, class_="tick mid") for j in range(width)),
+    ]
+    drawn = svg.element(
+        "g", *parts, transform=f"translate({svg.coordinate(left)} {svg.coordinate(top)}) scale({cell / CELL:g})"
     )
+    size = {"width": left + width * cell + 1, "height": top + height * cell + 1, "pixels": 1.0}
+    return svg.figure([drawn, *labels], name="effects", title=title, description=description, **size)
 
 
 def _again(model: DiscoveryModel) -> Section | None:

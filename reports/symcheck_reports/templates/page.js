@@ -1,4 +1,12 @@
 /* Column headings of sortable tables become buttons; everything else works without this script. */
+const numeric = (text) => {
+/* The number that a cell begins with: "1,000", "> 4,000" (just above), "2.3e+13 above", "∞"; what is missing counts as least. */
+const found = /^([<>]?) ?([-−]?)(∞|inf|Infinity|[\d,]*\.?\d+(?:e[-+]?\d+)?)/.exec(text);
+if (!found) return Number.NEGATIVE_INFINITY;
+const size = /^\D/.test(found[3]) && !found[3].startsWith(".") ? Number.MAX_VALUE : Number(found[3].replaceAll(",", ""));
+const beyond = found[1] === ">" ? 1 : found[1] === "<" ? -1 : 0;
+return (found[2] ? -size : size) * (1 + beyond * 1e-9) + beyond * 1e-9;
+};
 document.querySelectorAll("table.sortable").forEach((table) => {
 const body = table.tBodies[0];
 table.querySelectorAll("thead th").forEach((th, column) => {
@@ -12,10 +20,9 @@ const up = th.getAttribute("aria-sort") !== "ascending";
 table.querySelectorAll("th[aria-sort]").forEach((other) => other.removeAttribute("aria-sort"));
 th.setAttribute("aria-sort", up ? "ascending" : "descending");
 const key = (row) => row.cells[column].dataset.k ?? row.cells[column].textContent.trim();
-const compare = (a, b) => {
-const x = key(a), y = key(b), n = Number(x), m = Number(y);
-return (x !== "" && y !== "" && !Number.isNaN(n) && !Number.isNaN(m)) ? n - m : x.localeCompare(y);
-};
+const compare = th.classList.contains("num")
+? (a, b) => { const x = numeric(key(a)), y = numeric(key(b)); return x < y ? -1 : x > y ? 1 : 0; }
+: (a, b) => key(a).localeCompare(key(b), "en", { numeric: true });
 body.append(...[...body.rows].sort((a, b) => (up ? 1 : -1) * compare(a, b)));
 });
 });
