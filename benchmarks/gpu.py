@@ -4,9 +4,10 @@
 
 Environment steps a second of wall time, learning included and evaluation left out, medians over rounds after the graph
 was captured: 120 runs of the grid world (20 seeds, the paper's 6 learning rates) and 175 of CartPole (25 seeds, 7
-learning rates), all with the paper's settings. `--check` trains CartPole for 20,000 steps as well, on the device and by
-the program on the processor, and compares the medians of 25 seeds. With `--device cpu` the same code runs without a
-graph, which says nothing about speed.
+learning rates), all with the paper's settings; then what one evaluation of each takes, and four stacked runs of Pong
+beside four single ones (`atari.py stacking`). `--check` trains CartPole for 20,000 steps as well, on the device and by
+the program on the processor, and compares the medians of 25 seeds. Made to fit ten minutes. With `--device cpu` the
+same code runs without a graph, which says nothing about speed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import statistics
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,6 +30,7 @@ from reference_agents.settings import preset
 from reference_agents.trainer import Job, train
 
 SUBJECTS = (("gridworld", "equivariant"), ("gridworld", "cnn"), ("cartpole", "equivariant"), ("cartpole", "mlp"))
+PONG_RUNS = 4
 GOALS = {("gridworld", "equivariant"): 1_000_000, ("cartpole", "equivariant"): 1_500_000}
 
 
@@ -37,12 +42,11 @@ def job(task_name: str, network: str, device: str) -> Job:
     return Job(task, find_network(task, network), seeds, rates, preset(task_name, "paper"), device)
 
 
-def speed(subject: Job, updates: int, rounds: int) -> list[float]:
+def speed(loop: DeviceLoop, updates: int, rounds: int) -> list[float]:
     """Environment steps a second of each round."""
-    loop = DeviceLoop(subject, graph.seeded(subject.device, 0))
+    subject, speeds = loop.job, []
     for _ in range(graph.WARM_UP + 2):
         loop.update()
-    speeds = []
     for _ in range(rounds):
         _wait(subject.device)
         started = time.perf_counter()
@@ -52,6 +56,17 @@ def speed(subject: Job, updates: int, rounds: int) -> list[float]:
         steps = len(subject.runs) * updates * subject.settings.batch
         speeds.append(steps / (time.perf_counter() - started))
     return speeds
+
+
+def evaluation_seconds(loop: DeviceLoop) -> float:
+    """Seconds that one evaluation takes when everything was captured."""
+    seconds = 0.0
+    for _ in range(graph.WARM_UP + 2):
+        _wait(loop.job.device)
+        started = time.perf_counter()
+        loop.evaluate()
+        seconds = time.perf_counter() - started
+    return seconds
 
 
 def _wait(device: str) -> None:
@@ -79,6 +94,8 @@ def main() -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--updates", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--evaluations", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--pong-steps", type=int, default=4_000, help="of each run; 0 leaves Pong out")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     if given.device == "cuda" and not torch.cuda.is_available():
@@ -86,12 +103,19 @@ def main() -> None:
     torch.set_num_threads(1)
     print(torch.cuda.get_device_name() if given.device == "cuda" else "cpu")
     for task, network in SUBJECTS:
-        subject = job(task, network, given.device)
-        median = statistics.median(speed(subject, given.updates, given.rounds))
+        loop = DeviceLoop(job(task, network, given.device), graph.seeded(given.device, 0))
+        median = statistics.median(speed(loop, given.updates, given.rounds))
         goal = f"  goal {GOALS[task, network]:,}" if (task, network) in GOALS else ""
-        print(f"{task:10} {network:12} {len(subject.runs)} runs  {median:11,.0f} environment steps a second{goal}")
+        print(f"{task:10} {network:12} {len(loop.job.runs)} runs  {median:11,.0f} environment steps a second{goal}")
+        if given.evaluations:
+            print(f"{'':33} {evaluation_seconds(loop):11.2f} s an evaluation")
     if given.device == "cuda":
         print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
+    if given.pong_steps:
+        print(f"pong, {PONG_RUNS} runs; goal: stacked 2.0 x one by one", flush=True)
+        program = Path(__file__).with_name("atari.py")
+        steps = ["--runs", str(PONG_RUNS), "--steps", str(given.pong_steps), "--rounds", str(given.rounds)]
+        subprocess.run([sys.executable, program, "stacking", "--device", given.device, *steps], check=True)
     if given.check:
         check(given.device)
 
