@@ -264,9 +264,7 @@ class PairedEvidence:
     def tolerance(self) -> Tolerance:
         """Tolerances, with the run's typical conditioning measured."""
         tolerance = Tolerance(self.pairs, self.bench.noise)
-        parts: tuple[Part, ...] = ("reward", "transition")
-        for part in parts:
-            tolerance.learn(part, self.drawn, self.bench.rng(f"nudge {part}"))
+        tolerance.learn(("reward", "transition"), self.drawn, self.bench.rng("nudge"))
         return tolerance
 
     def judge(self, name: str, part: Part) -> PropertyResult:

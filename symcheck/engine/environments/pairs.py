@@ -11,11 +11,13 @@ is done elsewhere. For a pair (s, a) and an element g the comparisons are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import (
     Coordinates,
@@ -34,8 +36,10 @@ FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
 FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
 
 
-@dataclass(frozen=True)
-class Case:
+Rows = npt.NDArray[np.intp]
+
+
+class Case(NamedTuple):
     """One (s, a, g) to check, with the image of (s, a) under g."""
 
     word: Word
@@ -58,6 +62,11 @@ class Measurement:
     cases: list[Case]
     left: Steps
     right: Steps
+
+    @cached_property
+    def by_word(self) -> dict[Word, Rows]:
+        """The rows of every element."""
+        return grouped([case.word for case in self.cases])
 
 
 @dataclass(frozen=True)
@@ -113,20 +122,21 @@ class Pairs:
             SpecError: the image of some action is no action.
         """
         made: list[Case | None] = [None] * len(words)
-        for word in dict.fromkeys(words):
-            rows = [i for i, other in enumerate(words) if other == word]
+        for word, found in grouped(words).items():
+            rows = found.tolist()
             picked, chosen = [situations[i] for i in rows], [actions[i] for i in rows]
-            images = self.placement.images(word, picked)
+            distinct, places = _distinct(picked)
+            images = self.placement.images(word, distinct)
             if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
                 for i in rows:
                     made[i] = self.case(word, situations[i], actions[i])
                 continue
-            observations = np.stack([situation.obs for situation in picked])
-            moved = self.bound.action_batch(word, np.stack(chosen), observations)
+            observations = np.array([situation.obs for situation in distinct])[places]
+            moved = self.bound.action_batch(word, np.array(chosen), observations)
             self.check_actions(chosen, moved)
             cast = np.asarray(moved).astype(np.asarray(chosen[0]).dtype)
-            for i, situation, action, image, image_action in zip(rows, picked, chosen, images, cast, strict=True):
-                made[i] = Case(word, situation, action, image, image_action)
+            for i, place, action, image_action in zip(rows, places.tolist(), chosen, cast, strict=True):
+                made[i] = Case(word, situations[i], action, images[place], image_action)
         return [case for case in made if case is not None]
 
     def _check_action(self, action: Any, image: Any) -> None:
@@ -227,9 +237,11 @@ class Pairs:
         if observe is None:
             raise ValueError("observations are not known without a step")
         codec = self.stepper.codec
-        before = [observe(case.situation.state) for case in measured.cases]
-        expected = self._mapped(measured, lambda word, rows: self._images(word, before, rows))
-        actual = codec.flatten_batch([observe(case.image.state) for case in measured.cases])
+        distinct, places = _distinct([case.situation for case in measured.cases])
+        before = [observe(situation.state) for situation in distinct]
+        expected = self._mapped(measured, lambda word, rows: self._images(word, before, places[rows]))
+        distinct, places = _distinct([case.image for case in measured.cases])
+        actual = codec.flatten_batch([observe(situation.state) for situation in distinct])[places]
         return Comparison("observation", _rounding(codec.coordinates, actual), expected, actual)
 
     def _transitions(self, measured: Measurement) -> Comparison:
@@ -253,27 +265,47 @@ class Pairs:
             np.concatenate([actual, right_states], axis=1),
         )
 
-    def _images(self, word: Word, observations: Sequence[Any], rows: Vector) -> Vector:
+    def _images(self, word: Word, observations: Sequence[Any] | npt.NDArray[Any], rows: Rows) -> Vector:
         codec = self.stepper.codec
-        picked = [observations[i] for i in rows]
-        stacked: Any = np.stack([np.asarray(obs) for obs in picked]) if codec.is_array else picked
+        stacked: Any
+        if isinstance(observations, np.ndarray):
+            stacked = observations[rows]
+        elif codec.is_array:
+            stacked = np.array([np.asarray(observations[i]) for i in rows])
+        else:
+            stacked = [observations[i] for i in rows]
         return codec.flatten_batch(self.bound.observation_batch(word, stacked))
 
-    def _mapped(self, measured: Measurement, images: Any) -> Vector:
+    def _mapped(self, measured: Measurement, images: Callable[[Word, Rows], Vector]) -> Vector:
         """Apply `images(word, rows)` to the rows of every word and put the results back in order."""
-        words = [case.word for case in measured.cases]
-        parts: dict[Word, Vector] = {}
-        for word in dict.fromkeys(words):
-            rows = np.array([i for i, other in enumerate(words) if other == word])
-            parts[word] = images(word, rows)
+        parts = [(rows, images(word, rows)) for word, rows in measured.by_word.items()]
         if len(parts) == 1:
-            return next(iter(parts.values()))
-        filled = dict.fromkeys(parts, 0)
-        ordered = []
-        for word in words:
-            ordered.append(parts[word][filled[word]])
-            filled[word] += 1
-        return np.stack(ordered)
+            return parts[0][1]
+        ordered = np.empty((len(measured.cases), *parts[0][1].shape[1:]))
+        for rows, part in parts:
+            ordered[rows] = part
+        return ordered
+
+
+def grouped(words: Sequence[Word]) -> dict[Word, Rows]:
+    """The places of every word, words in the order of their first place.
+
+    Example:
+        >>> {word: places.tolist() for word, places in grouped([(0,), (1,), (0,)]).items()}
+        {(0,): [0, 2], (1,): [1]}
+    """
+    places: dict[Word, list[int]] = {}
+    for i, word in enumerate(words):
+        places.setdefault(word, []).append(i)
+    return {word: np.array(found, dtype=np.intp) for word, found in places.items()}
+
+
+def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Rows]:
+    """The objects among situations that are drawn with replacement, and which of them each one is."""
+    known: dict[int, int] = {}
+    places = [known.setdefault(id(situation), len(known)) for situation in situations]
+    first = dict(zip(reversed(places), reversed(situations), strict=True))
+    return [first[k] for k in range(len(known))], np.array(places, dtype=np.intp)
 
 
 def outside(situation: Situation, codec: SpaceCodec) -> str:
@@ -312,8 +344,10 @@ def _joined_steps(parts: list[Steps]) -> Steps:
     """Several stacks of steps as one."""
     states = [part.states for part in parts]
     readable = [state for state in states if state is not None]
+    seen = [part.observations for part in parts]
+    whole = all(isinstance(some, np.ndarray) and some.dtype == seen[0].dtype for some in seen)  # type: ignore[union-attr]
     return Steps(
-        [obs for part in parts for obs in part.observations],
+        np.concatenate(seen) if whole else [obs for some in seen for obs in some],
         np.concatenate([part.flat for part in parts]),
         np.concatenate([part.rewards for part in parts]),
         np.concatenate([part.terminated for part in parts]),

@@ -13,8 +13,8 @@ Observations are rounded to their dtype before L is applied: what the agent sees
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,7 @@ Kind = Literal["observation", "inverse", "map"]
 _LOOKS = 5  # steps on which "the observation is the state" is looked at before it is believed
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(NamedTuple):
     """A state to set and the observation it shows.
 
     Attributes:
@@ -133,24 +132,33 @@ class Placement:
         return Situation(self._state_showing(obs), obs, "image")
 
     def images(self, word: Word, situations: Sequence[Situation]) -> list[Situation] | None:
-        """Images of many situations at once, where states are arrays and the maps are data; None elsewhere."""
+        """Images of many situations at once, where they are arrays and the maps are data; None elsewhere."""
         first = situations[0]
+        if self._by_observation and isinstance(first.obs, np.ndarray):
+            seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
+            return [Situation(self._state_showing(obs), obs, "image") for obs in seen]
         whole = self._double or (
             self.kind == "map" and self._bound.is_data("state") and self._bound.is_data("observation")
         )
         if not whole or not isinstance(first.obs, np.ndarray) or not isinstance(first.state, np.ndarray):
             return None
-        states = np.stack([situation.state for situation in situations])
+        states = np.array([situation.state for situation in situations])
         if self._double:
             moved = self._bound.observation_batch(word, states)
             seen = moved.astype(first.obs.dtype)
         else:
             moved = self._bound.state_batch(word, states)
-            seen = self._bound.observation_batch(word, np.stack([situation.obs for situation in situations]))
+            seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
         return [
             Situation(carried_over(state, one.state), obs, "image")
             for one, state, obs in zip(situations, moved, seen, strict=True)
         ]
+
+    @property
+    def _by_observation(self) -> bool:
+        """Whether images are the states that show images of observations, and the map is data."""
+        moved = self.kind == "map" or self._bound.has_state or self._double
+        return not moved and self._bound.is_data("observation")
 
     def image_batch(
         self, word: Word, states: Vector, observations: Any, showing: Callable[[Any], Vector] | None
@@ -193,9 +201,9 @@ class Placement:
         """
         if self._double or self.kind == "map" or self._bound.has_state:
             state = _in_form(_neighbour(situation.state, pattern, up, units), self._form)
-            return None if state is None else replace(situation, state=carried_over(state, situation.state))
+            return None if state is None else situation._replace(state=carried_over(state, situation.state))
         obs = _neighbour(situation.obs, pattern, up, units)
-        return None if obs is None else replace(situation, obs=obs, state=self._state_showing(obs))
+        return None if obs is None else situation._replace(obs=obs, state=self._state_showing(obs))
 
     def _state_showing(self, obs: Any) -> Any:
         if self.access.get is None:

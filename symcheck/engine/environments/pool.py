@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -26,8 +26,7 @@ _ROLLOUT_SHARE = 0.25  # of the samples asked for; rollouts, exploration and box
 _FEWEST, _MOST = 200, 4000  # steps per source, whatever the samples
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(NamedTuple):
     """One step of a rollout: where it started, what was done, what followed."""
 
     situation: Situation

@@ -10,19 +10,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from symcheck.engine.environments.coordinates import SpaceCodec, Vector
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import TargetError
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What one step returned.
 
     Attributes:
@@ -47,14 +47,14 @@ class Steps:
     """Many steps, stacked along the first axis.
 
     Attributes:
-        observations: next observations, a list.
+        observations: next observations: a list, or one array where they are arrays of one shape and dtype.
         flat: shape (n, dim).
         rewards: shape (n,).
         terminated: shape (n,), bool.
         states: shape (n, dim) or None.
     """
 
-    observations: list[Any]
+    observations: Sequence[Any] | npt.NDArray[Any]
     flat: Vector
     rewards: Vector
     terminated: npt.NDArray[np.bool_]
@@ -115,6 +115,7 @@ class Stepper:
         self.steps = 0
         self.reset_first = False
         self.at = 0
+        self._ahead: tuple[Any, list[Any]] = (None, [])
         self._clocks = _clocks(env)
         freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
@@ -265,7 +266,7 @@ class Stepper:
         played = Played([self.reset()], [], [], [])
         while len(played.steps) < longest and (not played.steps or proceed()):
             played.states.append(self.read_raw() if read else None)
-            action = self.env.action_space.sample()
+            action = self._drawn()
             step = self.step(action)
             played.actions.append(action)
             played.steps.append(step)
@@ -274,46 +275,65 @@ class Stepper:
                 break
         return played
 
+    def _drawn(self) -> Any:
+        """An action of the uniform policy; some are drawn ahead, which is several times faster."""
+        space = self.env.action_space
+        drawn_for, held = self._ahead
+        if drawn_for is not space or not held:
+            held = uniform_actions(space, _AHEAD)[::-1]
+            self._ahead = (space, held)
+        return held.pop()
+
     def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
         """`outcome` for many states and actions, in about half the time; `at` is the one under way."""
         access = self.access
         if access is None or not self.codec.is_array:
             return stacked([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
-        base, step, put, get, shape = self.base, self.env.step, access.set, access.get, self.codec.space.shape
+        base, step, put, shape, clocks = self.base, self.env.step, access.set, self.codec.space.shape, self._clocks
+        get, label, before = access.get if self.keeps_states else None, self.label, self.steps
         observations: list[Any] = []
         rewards: list[float] = []
         ends: list[bool] = []
-        inner: list[Vector | None] = []
-        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
-            self.at = i
-            if self.reset_first:
-                self.reset()
-            for clock in self._clocks:
-                clock._elapsed_steps = 0
-            try:
-                put(base, copied(state))
-            except STOPPED as error:
-                raise self._refused_state(state, error) from error
-            self.steps += 1
-            try:
-                returned = step(action if type(action) in _IMMUTABLE else copied(action))
-            except STOPPED as error:
-                raise self._refused_action(action, error) from error
-            obs, reward, terminated, _, _ = self._five(returned)
-            if type(obs) is not np.ndarray or obs.shape != shape:
-                self._flat(obs)  # refuses what does not fit
-            observations.append(copied(obs))
-            rewards.append(_number(reward, self.label))
-            ends.append(bool(terminated))
-            if get is not None:
-                inner.append(numeric(get(base)))
-        readable = [state for state in inner if state is not None]
+        inner: list[Any] = []
+        i = 0
+        try:
+            for i, state in enumerate(_rows(states)):
+                if self.reset_first:
+                    self.reset()
+                for clock in clocks:
+                    clock._elapsed_steps = 0
+                try:
+                    put(base, state)
+                except STOPPED as error:
+                    raise self._refused_state(states[i], error) from error
+                action = actions[i]
+                try:
+                    returned = step(action if type(action) in _IMMUTABLE else copied(action))
+                except STOPPED as error:
+                    self.steps = before + i + 1
+                    raise self._refused_action(action, error) from error
+                if type(returned) is not tuple or len(returned) != 5:
+                    self._five(returned)
+                obs, reward, ended, _, _ = returned
+                if type(obs) is np.ndarray and obs.shape == shape:
+                    observations.append(obs.copy())
+                else:
+                    self._flat(obs)  # refuses what does not fit
+                    observations.append(copied(obs))
+                rewards.append(reward if type(reward) is float else _number(reward, label))
+                ends.append(bool(ended))
+                if get is not None:
+                    inside = get(base)
+                    inner.append(inside.copy() if type(inside) is np.ndarray else copied(inside))
+        finally:
+            self.at, self.steps = i, before + i + 1
+        seen = _together(observations)
         return Steps(
-            observations,
-            self.codec.flatten_batch(observations),
+            seen,
+            self.codec.flatten_batch(seen),
             np.array(rewards, dtype=np.float64),
             np.array(ends, dtype=np.bool_),
-            np.array(readable) if readable and len(readable) == len(observations) else None,
+            _numeric_batch(inner) if get is not None else None,
         )
 
     def _outcome_at(self, i: int, state: Any, action: Any) -> Step:
@@ -321,9 +341,51 @@ class Stepper:
         return self.outcome(state, action)
 
 
+def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
+    """Actions as `space.sample()` gives them one after the other.
+
+    Args:
+        space: the action space; its own generator draws.
+        count: how many.
+
+    Returns:
+        A list of `count` actions; 1 where the space has to be asked each time.
+    """
+    if type(space) is spaces.Discrete:
+        return list(space.start + space.np_random.integers(space.n, size=count).astype(space.dtype))
+    if type(space) is spaces.Box and space.dtype.kind == "f" and space.is_bounded():
+        uniform = space.np_random.uniform(space.low, space.high, size=(count, *space.shape))
+        return list(uniform.astype(space.dtype))
+    return [space.sample()]
+
+
+_AHEAD = 256  # actions
 STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested
 _SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
 _IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
+
+
+def _rows(states: Sequence[Any]) -> Sequence[Any]:
+    """Copies of states, which the environment may keep and change; plain arrays are copied in one go."""
+    together = _together(list(states))
+    rows = isinstance(together, np.ndarray) and together.ndim > 1
+    return list(together) if rows else [copied(state) for state in states]
+
+
+def _together(values: list[Any]) -> Any:
+    """Values as one array (a copy) where they are plain arrays of one shape and dtype, else the list."""
+    if set(map(type, values)) != {np.ndarray} or len({value.dtype for value in values}) > 1:
+        return values
+    return np.array(values) if len({value.shape for value in values}) == 1 else values
+
+
+def _numeric_batch(states: list[Any]) -> Vector | None:
+    """`numeric` of every state, stacked; None where some state is not made of numbers."""
+    together = _together(states)
+    if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
+        return together.astype(np.float64).reshape(len(states), -1)
+    vectors = [vector for vector in map(numeric, states) if vector is not None]
+    return np.array(vectors) if vectors and len(vectors) == len(states) else None
 
 
 def stacked(steps: Sequence[Step]) -> Steps:

@@ -17,7 +17,6 @@ by rounding, and is not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -68,15 +67,18 @@ class Tolerance:
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
-    def learn(self, part: Part, measured: Measurement, rng: np.random.Generator) -> None:
-        """Measure how far a nudge typically moves the outcome of these cases."""
+    def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
+        """Measure how far a nudge typically moves the outcome of these cases, for several properties at once."""
         rows = rng.permutation(len(measured.cases))[:_NUDGED_CASES]
         cases = [measured.cases[i] for i in rows]
-        moved = self.nudges(part, cases, rng, sizes=(1,))
-        if moved is not None and len(moved):
+        plain = self._pairs.measure(cases)
+        neighbours = self._neighbours(cases, rng, (1,))
+        if neighbours is None or not cases:
+            return
+        for part in parts:
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
-            typical = np.quantile(finite(moved), _TYPICAL_QUANTILE, axis=0)
-            self._typical[part] = typical
+            moved = finite(self._moved(part, plain, neighbours))
+            self._typical[part] = np.quantile(moved, _TYPICAL_QUANTILE, axis=0)
 
     def nudges(
         self, part: Part, cases: Sequence[Case], rng: np.random.Generator, *, sizes: Sequence[int] = _NUDGES
@@ -94,29 +96,42 @@ class Tolerance:
         Returns:
             Shape (len(cases), dim), or None where states are not made of floats.
         """
-        plain = self._pairs.comparison(part, self._pairs.measure(cases))
-        largest = np.zeros_like(plain.expected)
+        neighbours = self._neighbours(cases, rng, sizes)
+        return None if neighbours is None else self._moved(part, self._pairs.measure(cases), neighbours)
+
+    def _neighbours(
+        self, cases: Sequence[Case], rng: np.random.Generator, sizes: Sequence[int]
+    ) -> list[tuple[int, Measurement]] | None:
+        """The cases stepped from states nearby, with how many units in the last place they were moved."""
+        found = []
         for units in sizes:
             pattern = int(rng.integers(2**31))
             for up in (True, False):
                 moved = self._nudged(cases, pattern, up, units)
                 if moved is None:
                     return None
-                other = self._pairs.comparison(part, moved)
-                sides = (
-                    plain.coordinates.residual(plain.expected, other.expected),
-                    plain.coordinates.residual(plain.actual, other.actual),
-                )
-                scaled = np.maximum(*sides) / np.where(plain.coordinates.epsilon > 0, units, 1)
-                largest = np.maximum(largest, scaled)
-        return np.maximum(largest, self._of_narrow_actions(plain, cases)) if part == "reward" else largest
+                found.append((units, moved))
+        return found
+
+    def _moved(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
+        """How far either side moved at most, per unit in the last place, shape (n, dim)."""
+        here = self._pairs.comparison(part, plain)
+        largest = np.zeros_like(here.expected)
+        for units, moved in neighbours:
+            there = self._pairs.comparison(part, moved)
+            sides = (
+                here.coordinates.residual(here.expected, there.expected),
+                here.coordinates.residual(here.actual, there.actual),
+            )
+            largest = np.maximum(largest, np.maximum(*sides) / np.where(here.coordinates.epsilon > 0, units, 1))
+        return np.maximum(largest, self._of_narrow_actions(here, plain.cases)) if part == "reward" else largest
 
     def _of_narrow_actions(self, plain: Comparison, cases: Sequence[Case]) -> Vector | float:
         """What rounding to the actions' own dtype does: a cost sum(a^2) in float32 depends on the order of the sum."""
         if not all(isinstance(case.action, np.ndarray) and case.action.dtype == np.float32 for case in cases):
             return 0.0
         wide = [
-            replace(c, action=c.action.astype(float), image_action=np.asarray(c.image_action, float)) for c in cases
+            c._replace(action=c.action.astype(float), image_action=np.asarray(c.image_action, float)) for c in cases
         ]
         try:
             other = self._pairs.comparison("reward", self._pairs.measure(wide))
