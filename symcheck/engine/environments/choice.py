@@ -24,6 +24,7 @@ from symcheck.engine.environments.paired import BY_HAND, PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Placement
 from symcheck.engine.environments.pool import Pool, gather
+from symcheck.engine.environments.reaching import reaching_in_law
 from symcheck.engine.environments.replay_access import replayed
 from symcheck.engine.environments.screen import applicable
 from symcheck.engine.environments.slots import SlotStepper
@@ -200,6 +201,8 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     if control.behaviour == "leaky":
         return Chosen(bench, NoEvidence(control.text), control.text, start)
     if method == "distribution" or (method == "auto" and control.behaviour == "stochastic"):
+        if control.behaviour == "stochastic" and not control.caution:
+            control = replace(control, caution=reaching_in_law(bench, rng))
         return _distribution(bench, control, start)
     return _paired(bench, control, start)
 

@@ -43,11 +43,16 @@ def polynomial(covariates: Vector) -> Vector:
 
 
 def fitted(design: Vector, targets: Vector) -> Vector:
-    """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless."""
+    """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless.
+
+    The targets' means are taken out first: of what never changes nothing is left that the ridge could bend.
+    """
     gram = design.T @ design
     ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
-    weights = np.linalg.solve(gram + ridge, design.T @ finite(targets))
-    return np.asarray(design @ weights, dtype=np.float64)
+    numbers = finite(targets)
+    means = numbers.mean(axis=0)
+    weights = np.linalg.solve(gram + ridge, design.T @ (numbers - means))
+    return np.asarray(design @ weights + means, dtype=np.float64)
 
 
 def told_apart(columns: Vector, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Vector, list[str]]:
