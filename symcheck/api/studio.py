@@ -61,8 +61,9 @@ class Studio:
         for side in self._sides(item):
             self._put(side.place)
             self._aim()
-            before.append((side.caption, self._photograph()))
+            before.append((side.caption + self._refresh(), self._photograph()))
             if side.action is not None and item.name != "observation_equivariance":
+                self._put(side.place)
                 self._step(side)
                 after.append((side.next_caption, self._photograph()))
         captions, images = zip(*before, *after, strict=True)
@@ -76,6 +77,19 @@ class Studio:
                 self._put(side.place)
                 found.append((side.next_caption, to_json_value(self._step(side))))
         return found
+
+    def _refresh(self) -> str:
+        """Let an Atari console draw: its screen is of the frame before, whatever its memory was set to since.
+
+        Returns:
+            What to add to the caption.
+        """
+        base: Any = self._env.unwrapped
+        console: Any = getattr(base, "ale", None) or getattr(base, "machine", None)
+        if not callable(getattr(console, "act", None)):
+            return ""
+        console.act(0)  # no button
+        return ", one frame later"
 
     def _photograph(self) -> npt.NDArray[Any]:
         """The environment as it is, in its drawing mode, which is taken back: it may be the user's own object."""

@@ -17,7 +17,7 @@ import pytest
 
 import symcheck as sc
 from symcheck.api import pictures, studio
-from symcheck.api.report import DrawableCounterexample
+from symcheck.api.report import DrawableCounterexample, Report
 from symcheck.errors import SymcheckError
 
 
@@ -86,9 +86,14 @@ class Mute(Track):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def mirror() -> sc.Symmetry:
     return sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[-1]], action=[[1, 0]])
+
+
+@pytest.fixture(scope="module")
+def drawn(mirror: sc.Symmetry) -> Report:
+    return sc.verify_env(Track, mirror, samples=200)
 
 
 def size_of(uri: str) -> tuple[int, int]:
@@ -98,8 +103,8 @@ def size_of(uri: str) -> tuple[int, int]:
     return int(width), int(height)
 
 
-def test_state_image_and_both_next_states_are_drawn_by_the_environment(mirror: sc.Symmetry) -> None:
-    example = sc.verify_env(Track, mirror, samples=200)["transition_invariance"].counterexample
+def test_state_image_and_both_next_states_are_drawn_by_the_environment(drawn: Report) -> None:
+    example = drawn["transition_invariance"].counterexample
     assert example is not None
     assert [caption for caption, _ in example.pictures] == [
         "s, given",
@@ -111,8 +116,8 @@ def test_state_image_and_both_next_states_are_drawn_by_the_environment(mirror: s
     assert all(size_of(uri) == (213, 160) for _, uri in example.pictures)
 
 
-def test_the_pictures_are_on_the_page_and_not_in_the_json(mirror: sc.Symmetry) -> None:
-    report = sc.verify_env(Track, mirror, samples=200)
+def test_the_pictures_are_on_the_page_and_not_in_the_json(drawn: Report) -> None:
+    report = drawn
     assert report.to_html().count('alt="g s, moved by g, drawn by the environment"') == 1
     assert "data:image" not in report.to_json()
     assert "pictures" not in report.to_json()
@@ -131,9 +136,9 @@ def test_the_pictures_are_on_the_page_and_not_in_the_json(mirror: sc.Symmetry) -
     ],
 )
 def test_an_environment_that_cannot_draw_fails_with_numbers_and_says_why(
-    env: type[Track], reason: str, mirror: sc.Symmetry
+    env: type[Track], reason: str, mirror: sc.Symmetry, drawn: Report
 ) -> None:
-    drawn, plain = sc.verify_env(Track, mirror, samples=200), sc.verify_env(env, mirror, samples=200)
+    plain = sc.verify_env(env, mirror, samples=200)
     assert [p.verdict for p in plain.properties] == [p.verdict for p in drawn.properties]
     example = plain["transition_invariance"].counterexample
     assert example is not None
@@ -150,12 +155,12 @@ def test_one_state_that_cannot_be_drawn_leaves_the_pictures_of_the_others(mirror
             return found, float(action), False, False, info
 
         def render(self) -> Any:
-            drawn.append(1)
-            if len(drawn) == 1:
+            tries.append(1)
+            if len(tries) == 1:
                 raise RuntimeError("too far")
             return super().render()
 
-    drawn: list[int] = []
+    tries: list[int] = []
     report = sc.verify_env(Far, mirror, samples=200)
     first, second = (report[name].counterexample for name in ("reward_invariance", "transition_invariance"))
     assert first is not None
@@ -237,6 +242,46 @@ def test_a_renderer_that_fills_its_buffer_again_shows_both_states(mirror: sc.Sym
     assert example.pictures[0][1] != example.pictures[1][1]
 
 
+def test_the_screen_of_a_console_is_drawn_after_its_memory_was_set(mirror: sc.Symmetry) -> None:
+    class Console(Track):
+        """Its screen is that of the last frame, whatever was set since; a frame without a button drifts, too."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.ale = self
+            self.screen = 0.0
+
+        def act(self, button: int) -> None:
+            assert button == 0
+            self.position = self.position + 0.01
+            self.screen = float(self.position[0])
+
+        def step(self, action: np.int64) -> tuple[npt.NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+            found = super().step(action)
+            self.screen = float(self.position[0])
+            return found
+
+        def render(self) -> Any:
+            shown.append(self.screen)
+            return super().render()
+
+    shown: list[float] = []
+    example = sc.verify_env(Console, mirror, samples=200)["transition_invariance"].counterexample
+    assert example is not None
+    assert [caption for caption, _ in example.pictures][:2] == [
+        "s, given, one frame later",
+        "g s, moved by g, one frame later",
+    ]
+    given, drift = float(example.observation[0]), [-0.25, 0.75]
+    expected = [
+        given + 0.01,
+        given + drift[int(example.action)],
+        -given + 0.01,
+        -given + drift[int(example.image_action)],
+    ]
+    assert shown == pytest.approx(expected)
+
+
 def test_the_camera_turns_to_a_body_that_left_the_picture_and_stays_for_its_next_state(mirror: sc.Symmetry) -> None:
     class Far(Track):
         """What of MuJoCo the camera needs; a body ten times as far as the track's cart."""
@@ -265,8 +310,8 @@ def test_the_camera_turns_to_a_body_that_left_the_picture_and_stays_for_its_next
     assert (at, at_after, at_moved, at_last) == (10 * given, 10 * given, 10 * moved, 10 * moved)
 
 
-def test_a_counterexample_plots_state_image_and_both_next_states(mirror: sc.Symmetry) -> None:
-    example = sc.verify_env(Track, mirror, samples=200)["transition_invariance"].counterexample
+def test_a_counterexample_plots_state_image_and_both_next_states(drawn: Report) -> None:
+    example = drawn["transition_invariance"].counterexample
     assert isinstance(example, DrawableCounterexample)
     page = example.plot()
     assert page.html.count("<img ") == 4
