@@ -258,8 +258,13 @@ def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: 
     for generator in range(len(inputs.motions)):
         recorder = Recorder(wanted)
         x = torch.from_numpy(np.ascontiguousarray(inputs.apply(generator, example)))
-        with torch.enable_grad(), float64_default(), recorder:
-            net(x)
+        try:
+            with torch.enable_grad(), float64_default(), recorder:
+                net(x)
+        except Exception as error:  # its own code, on an input that it was not traced on
+            return Opaque(
+                f"a second run raised {type(error).__name__}: {' '.join(str(error).split())[:200]}", "forward"
+            )
         for call in sorted(wanted):
             logged, numbers = tracer.log[call], recorder.numbers.get(call)
             if (

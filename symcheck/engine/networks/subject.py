@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.artefacts import artefact_of, runtime_problem, without_runtime
+from symcheck.engine.networks.compiled import compiled, compiled_alike, is_compiled, uncompiled
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, ProductCounter, copied, float64_default, in_float64
 from symcheck.engine.networks.values import FloatArray
@@ -24,6 +25,8 @@ from symcheck.errors import OptionError, TargetError
 
 WRAPPED = "structured_input."
 """What the wrappers of `structured` and `adapters` put before the names of the modules that they wrap."""
+COMPILED = "_orig_mod."
+"""What `torch.compile` puts before the names of the modules of a network."""
 CHUNK = 2_000_000
 """Input entries in one forward pass: keeps the intermediate values of an image network below a few hundred MB."""
 
@@ -43,7 +46,8 @@ class Subject:
         training: whether it is judged in train mode, in which a batch of one input is run twice over: its own
             statistics need at least two.
         artefact: what runs it as deployed, where that is no floating-point torch; else "".
-        runtime_problem: why an ONNX file is run by its translation, where it is; else "".
+        runtime_problem: why an ONNX file is run by its translation, or a compiled network without its compiler, where
+            it is; else "".
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
         not_judged: path and dtype of the outputs of the last pass that are no real numbers.
 
@@ -62,7 +66,6 @@ class Subject:
         device: str = "cpu",
         noise_seed: int | None = None,
     ) -> None:
-        net = getattr(net, "_orig_mod", net)  # what torch.compile wrapped
         training = mode == "train"
         self.shape = shape
         self.noise_seed = noise_seed
@@ -73,18 +76,38 @@ class Subject:
         self.not_judged: dict[str, str] = {}
         self._has_run = False
         cast = None if dtype is None else self.dtype
-        self.deployed = copied(net, device=self.device, dtype=cast).train(training)
+        self._compiled = is_compiled(net)
+        self.deployed = compiled_alike(net, copied(net, device=self.device, dtype=cast).train(training))
         if dtype is not None or self.device.type != "cpu":  # asked for otherwise than a file's own runtime runs it
             without_runtime(self.deployed)
         self.artefact, self.runtime_problem = artefact_of(self.deployed), runtime_problem(self.deployed)
+        if self._compiled:
+            self._run_compiled_if_possible()
         self.one_by_one = self._takes_only_one()
         self.exact = self._float64_copy(net, training)
 
+    def _run_compiled_if_possible(self) -> None:
+        """Run the deployed copy compiled if that works here, else its own Python code, and say so."""
+        x = np.zeros((2, *self.shape))
+        self._compiled = False
+        try:
+            self._called(x, False)
+        except Exception:  # whatever its own code raises on this batch is shown where it is run for a purpose
+            return
+        self._compiled = True
+        try:
+            self._called(x, False)
+        except Exception as error:  # no C++ compiler, or code that cannot be compiled
+            self._compiled = False
+            text = (str(error).strip().splitlines() or [""])[0][:120]
+            self.runtime_problem = f"Run without torch.compile, which raised {type(error).__name__}: {text}".rstrip(".")
+
     @property
     def deployed_as(self) -> str:
-        """The deployed precision in words: its dtype, and what runs it where that is no floating-point torch."""
+        """The deployed precision in words: its dtype, and what runs it where that is not torch's own functions."""
         dtype = str(self.dtype).removeprefix("torch.")
-        return {"": dtype, "int8": "int8"}.get(self.artefact, f"{dtype}, {self.artefact}")
+        ran = self.artefact or ("torch.compile" if self._compiled else "")
+        return {"": dtype, "int8": "int8"}.get(ran, f"{dtype}, {ran}")
 
     def _takes_only_one(self) -> bool:
         """Whether batches of one input run and batches of two do not, as in graphs exported for one input."""
@@ -101,7 +124,7 @@ class Subject:
     def _float64_copy(self, net: nn.Module, training: bool) -> nn.Module:
         """A copy that runs in float64, without gradients of parameters; the deployed one where none does."""
         try:
-            exact = in_float64(net).train(training)
+            exact = in_float64(getattr(net, "_orig_mod", net)).train(training)
             for parameter in exact.parameters():
                 parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
             with torch.no_grad():
@@ -113,9 +136,9 @@ class Subject:
 
     def name(self, module: str) -> str:
         """A module's name in the network as it was given: what this package wrapped around it does not show."""
-        while module.startswith(WRAPPED):
-            module = module.removeprefix(WRAPPED)
-        return "" if module == WRAPPED.rstrip(".") else module
+        while module.startswith((WRAPPED, COMPILED)):
+            module = module.removeprefix(WRAPPED).removeprefix(COMPILED)
+        return "" if module in (WRAPPED.rstrip("."), COMPILED.rstrip(".")) else module
 
     def modules(self, *, exact: bool) -> dict[str, nn.Module]:
         """Every module by its name in the network as it was given."""
@@ -148,8 +171,10 @@ class Subject:
     def products(self) -> int:
         """Multiplications in the linear layers and convolutions that one input passes through."""
         counter = ProductCounter()
+        found, self._compiled = self._compiled, False  # compiled code does not say what it multiplies
         with counter:
             self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
+        self._compiled = found
         return counter.products if self.one_by_one else counter.products // 2
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -192,7 +217,12 @@ class Subject:
         dtype, device = (torch.float64, torch.device("cpu")) if exact else (self.dtype, self.device)
         x = torch.from_numpy(np.ascontiguousarray(inputs, dtype=np.float64)).to(dtype=dtype, device=device)
         with torch.no_grad():
-            return _in_float64(net, x) if exact else net(x)
+            if exact:
+                return _in_float64(net, x)
+            if not self._compiled:
+                return net(x)
+            with compiled():
+                return net(x)
 
     def _one_refused(
         self, inputs: npt.NDArray[Any], exact: bool, error: Exception
@@ -265,11 +295,15 @@ def _device(name: str) -> torch.device:
 
 @contextmanager
 def random_state_kept() -> Iterator[None]:
-    """Whatever is drawn inside, the random generators of torch, NumPy and Python are put back."""
+    """Whatever is drawn inside, the random generators of torch, NumPy and Python are put back.
+
+    Compiled networks run their own code inside; only a deployed copy does not.
+    """
     found = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (the user's global state)
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     try:
-        yield
+        with uncompiled():
+            yield
     finally:
         torch.set_rng_state(found[0])
         np.random.set_state(found[1])  # noqa: NPY002

@@ -1,0 +1,66 @@
+"""Networks with parts under `torch.compile`: compiled as deployed, and never where they are followed or in float64.
+
+Compiled code cannot be watched one torch function at a time, and compiling it again for float64 would take long and
+show nothing about the weights. So a run takes the network's own Python code everywhere but in its deployed copy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+_DECORATED = "_torchdynamo_orig_callable"
+
+
+def is_compiled(net: nn.Module) -> bool:
+    """Whether some part of a network runs under `torch.compile`: a module, a module in place, or a forward method.
+
+    Example:
+        >>> is_compiled(nn.Linear(2, 2))
+        False
+    """
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled in this process
+        return False
+    return any(
+        hasattr(module, "_orig_mod") or _in_place(module) or hasattr(type(module).forward, _DECORATED)
+        for module in net.modules()
+    )
+
+
+def compiled_alike(net: nn.Module, copy: nn.Module) -> nn.Module:
+    """The copy, with what was compiled in place compiled in place: copying leaves that out."""
+    for own, other in zip(net.modules(), copy.modules(), strict=False):
+        if _in_place(own) and not _in_place(other):
+            other.compile()
+    return copy
+
+
+def _in_place(module: nn.Module) -> bool:
+    return getattr(module, "_compiled_call_impl", None) is not None
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Inside, compiled networks run their own Python code."""
+    with _stance("force_eager"):
+        yield
+
+
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Inside, compiled networks run compiled although the code around is in `uncompiled`."""
+    with _stance("default"):
+        yield
+
+
+@contextmanager
+def _stance(stance: str) -> Iterator[None]:
+    if "torch._dynamo" not in sys.modules:  # loading it takes seconds, and there is nothing to be said to it
+        yield
+        return
+    with torch.compiler.set_stance(stance):
+        yield
