@@ -78,7 +78,7 @@ class Settings:
     def __post_init__(self) -> None:
         problems = list(_problems(self))
         if problems:
-            raise OptionError(f"expected {'; '.join(problems)}.", where="settings", remedy="Correct these settings.")
+            raise OptionError(f"expected {'; '.join(problems)}.", where="--set")
 
     @property
     def batch(self) -> int:

@@ -48,10 +48,16 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
         return _with_symmetry(_task_of(name, claimed[0].name), symmetry)
     if "-v" not in name:
         raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
+    raise OptionError(f"the atlas claims no symmetry of {name!r}.", where="--env", remedy=_instead_of(name))
+
+
+def _instead_of(environment_id: str) -> str:
+    """What to train in place of an id without a claimed symmetry: the task of the same game, or what there is."""
+    game = environment_id.rpartition("/")[2].partition("-v")[0].lower()
+    if game in TASKS:
+        return f"The task {game!r} plays it: reference-agents train {game}."
     with_symmetry = sorted({id_ for entry in atlas.entries() if entry.claim for id_ in entry.environments})
-    raise OptionError(
-        f"the atlas claims no symmetry of {name!r}.", where="--env", remedy=suggestion(name, [*with_symmetry, *TASKS])
-    )
+    return suggestion(environment_id, [*with_symmetry, *TASKS])
 
 
 def _with_symmetry(task: Task, symmetry: str | None) -> Task:

@@ -92,13 +92,12 @@ def build_job(request: Request) -> Job:
     if seeds < 1:
         raise OptionError(f"expected a number of seeds of 1 or more, got {seeds}.", where="--seeds")
     named = {
-        "--steps": request.steps,
-        "--evaluation-every": request.evaluation_every,
-        "--evaluation-episodes": request.evaluation_episodes,
+        "--steps": ("steps", request.steps),
+        "--evaluation-every": ("steps between evaluations", request.evaluation_every),
+        "--evaluation-episodes": ("episodes of an evaluation", request.evaluation_episodes),
     }
-    for option, number in named.items():
+    for option, (what, number) in named.items():
         if number is not None and number < 1:
-            what = option.removeprefix("--").replace("-", " ")
             raise OptionError(f"expected a number of {what} of 1 or more, got {number}.", where=option)
     settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(**changes(request))
     if network.basis == "user" and (settings.bias_gain or settings.input_scale != 1.0):
