@@ -18,11 +18,11 @@ import symcheck.engine.networks.rules_blocks
 import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine
-from symcheck.engine.networks.matching import judge
+from symcheck.engine.networks.matching import judge, match_rows
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import float64_default
-from symcheck.engine.networks.rules_linear import moved_rows, name_inputs, own_rows
+from symcheck.engine.networks.rules_linear import flattened_before, moved_rows, name_inputs, own_rows
 from symcheck.engine.networks.tracing import Recorder, Tracer, as_array, module_names
 from symcheck.engine.networks.values import (
     Dense,
@@ -216,10 +216,21 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
         name_inputs(pending, worst)
         row, column = worst.place
         record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
-        record.cause = "" if worst.level != "failed" else f"{claim.path} does not move as its {claim.role} claim says"
+        record.cause = ""
+        if worst.level == "failed":
+            record.cause = f"{claim.path} does not move as its {claim.role} claim says{_untied(pending, len(claim.motions))}"
         record.representation = record.representation or f"{claim.role} representation"
     record.bound = drift if interval is not None else None
     return record.bound
+
+
+def _untied(pending: Pending, generators: int) -> str:
+    """That a head reads flattened images, where its weights are not tied along orbits in any order of its outputs."""
+    rows = own_rows(pending)
+    moved = [moved_rows(pending, generator)[0] for generator in range(generators)]
+    matches = [match_rows(one, rows) for one in moved]
+    tied = all(match is not None and match.close.all() for match in matches)
+    return "" if tied else flattened_before(pending)
 
 
 def _moved_by_claim(motion: Motion, rows: FloatArray) -> tuple[FloatArray, float]:

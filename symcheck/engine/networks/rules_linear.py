@@ -166,12 +166,18 @@ def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: b
     record.place = f"unit {units[row]}, {what}"
     if not matched:
         record.cause = "its units are not permuted by the symmetry: no order of rows of [W L, b] gives [W, b]"
-        if isinstance(pending.parent, Tracked) and pending.parent.flattened:
-            shape = "x".join(map(str, pending.parent.flattened))
-            record.cause += (
-                f"; images ({shape}) are flattened right before it, while the action still moves positions and "
-                "the group axis: pool them first, or tie its weights along orbits"
-            )
+        record.cause += flattened_before(pending)
+
+
+def flattened_before(pending: Pending) -> str:
+    """That the layer reads images flattened while the action still moves them, as the end of a sentence; else ""."""
+    if not isinstance(pending.parent, Tracked) or not pending.parent.flattened:
+        return ""
+    shape = "x".join(map(str, pending.parent.flattened))
+    return (
+        f"; images ({shape}) are flattened right before it, while the action still moves positions and "
+        "the group axis: pool them first, or tie its weights along orbits"
+    )
 
 
 def name_inputs(pending: Pending, judgement: Judgement) -> None:

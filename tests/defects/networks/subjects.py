@@ -371,6 +371,27 @@ def flattened_too_early() -> nn.Module:
     return net
 
 
+class FlattenedHead(nn.Module):
+    """Images flattened into the head itself; ordinary, or tied along orbits with its actions in the other direction."""
+
+    def __init__(self, *, tied: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = GridNet(3, 1).conv1
+        self.head = nn.Linear(16 * 19 * 19, 5)
+        if not tied:
+            return
+        with torch.no_grad():
+            image = self.head.weight[1].reshape(4, 4, 19, 19)
+            turned = [torch.rot90(torch.roll(image, k, 1), k, (2, 3)).reshape(-1) for k in range(4)]
+            self.head.weight[1:] = torch.stack([turned[0], *turned[:0:-1]])
+            self.head.weight[0] = torch.stack(turned).mean(0)
+            self.head.bias[1:] = 0.1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.conv(x)).flatten(1))
+
+
 class PositionalEmbedding(nn.Module):
     def __init__(self) -> None:
         super().__init__()
