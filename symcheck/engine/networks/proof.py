@@ -218,7 +218,8 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
         record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
         record.cause = ""
         if worst.level == "failed":
-            record.cause = f"{claim.path} does not move as its {claim.role} claim says{_untied(pending, len(claim.motions))}"
+            hint = _untied(pending, len(claim.motions))
+            record.cause = f"{claim.path} does not move as its {claim.role} claim says{hint}"
         record.representation = record.representation or f"{claim.role} representation"
     record.bound = drift if interval is not None else None
     return record.bound
