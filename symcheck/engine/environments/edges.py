@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pairs
-from symcheck.engine.environments.placement import Word
+from symcheck.engine.environments.placement import Situation, Word
 from symcheck.engine.environments.probing import linear_map
 from symcheck.symmetry.entries import AffineEntry, IdentityEntry
 
@@ -50,7 +50,7 @@ def threshold_cases(
     states = np.array([case.situation.state for case in measured.cases], dtype=np.float64)
     low, high = states.min(axis=0), states.max(axis=0)
     reach = _BEYOND * (high - low)
-    cases: list[Case] = []
+    found: list[tuple[Case, Situation]] = []
     for j in rng.permutation(states.shape[1])[:_MOST_COORDINATES]:
         inside = [measured.cases[int(row)] for row in rng.choice(going, size=_TRIES)]
         upward = rng.random(_TRIES) < 0.5
@@ -58,10 +58,11 @@ def threshold_cases(
         for case, state in _bisected(pairs, inside, int(j), goals):
             situation = None if pairs.placement.access.ended(state) else pairs.placement.at(state, "edge")
             if situation is not None:
-                cases.append(pairs.case(case.word, situation, case.action))
+                found.append((case, situation))
         if not in_time():
             break
-    return cases
+    cases, situations = [case for case, _ in found], [situation for _, situation in found]
+    return pairs.cases([case.word for case in cases], situations, [case.action for case in cases])
 
 
 def hidden(pairs: Pairs, state: Any) -> str:
@@ -72,35 +73,27 @@ def hidden(pairs: Pairs, state: Any) -> str:
 
 def _bisected(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:
     """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases."""
+    states = np.array([case.situation.state for case in inside], dtype=np.float64)
+    actions = [case.action for case in inside]
 
-    def ends(cases: list[Case], values: Vector) -> npt.NDArray[np.bool_]:
-        states = [
-            _with(np.array(c.situation.state, dtype=np.float64), j, v) for c, v in zip(cases, values, strict=True)
-        ]
-        return pairs.stepper.outcomes(states, [case.action for case in cases]).terminated
+    def ends(rows: npt.NDArray[np.intp], values: Vector) -> npt.NDArray[np.bool_]:
+        changed = states[rows]
+        changed[:, j] = values
+        return pairs.stepper.outcomes(list(changed), [actions[row] for row in rows]).terminated
 
-    found = np.flatnonzero(ends(inside, goals))[:_SEARCHES]
-    if not len(found):
-        return []
-    cases = [inside[i] for i in found]
-    low, high = np.array([float(case.situation.state[j]) for case in cases]), goals[found]
+    found = np.flatnonzero(ends(np.arange(len(inside)), goals))[:_SEARCHES]
+    low, high = states[found, j], goals[found]
     for _ in range(_HALVINGS):
         middle = low + (high - low) / 2
-        if ((middle == low) | (middle == high)).all():
+        between = np.flatnonzero((middle != low) & (middle != high))
+        if not len(between):
             break
-        over = ends(cases, middle)
-        low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return [
-        (case, _with(np.array(case.situation.state, dtype=np.float64), j, float(value)))
-        for case, *both in zip(cases, low, high, strict=True)
-        for value in both
-    ]
-
-
-def _with(state: Vector, j: int, value: float) -> Vector:
-    changed = state.copy()
-    changed[j] = value
-    return changed
+        over = ends(found[between], middle[between])
+        low[between] = np.where(over, low[between], middle[between])
+        high[between] = np.where(over, middle[between], high[between])
+    at = np.repeat(states[found], 2, axis=0)
+    at[:, j] = np.stack([low, high], axis=1).reshape(-1)
+    return [(inside[row], state) for row, state in zip(np.repeat(found, 2), at, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ class PairedEvidence:
         """Pairs that were stepped, each counted once."""
         return int((~self._from_screen).sum()) + (0 if self.screened is None else self.screened.checked)
 
-    @property
+    @functools.cached_property
     def region(self) -> str:
         """Where the pairs were drawn, in words."""
         return self.bench.pool.region() if self.screened is None else self.screened.region
@@ -400,9 +400,15 @@ class PairedEvidence:
         cases = [self.measured.cases[row] for row in rows]
         if tie is not None:
             return cases[0]
-        start = simplest(self.pairs, cases)
-        small = minimise(self.pairs, start, lambda case: self.violates(part, case))
+        visible = [case for case in cases if self.violates(part, case, visibly=True)]
+        seen = bool(visible)  # what the agent sees is shown before what it does not
+        start = simplest(self.pairs, visible or cases)
+        small = minimise(self.pairs, start, lambda case: self.violates(part, case, visibly=seen))
         return small if self.violates(part, small, carefully=True) else start
+
+    def _visible(self, part: Part) -> slice:
+        """The columns that the agent sees: all but those of next internal states."""
+        return slice(self.pairs.stepper.codec.coordinates.dim if part == "transition" else None)
 
     def _second_opinion(self, result: PropertyResult, part: Part) -> PropertyResult:
         """Where setting a state loses some of it, whole episodes may still refute the claim; they cannot save it."""
@@ -412,13 +418,14 @@ class PairedEvidence:
             return _with(other, causes=causes)
         return _undecided(result, self.bench.caution)
 
-    def violates(self, part: Part, case: Case, *, carefully: bool = False) -> bool:
+    def violates(self, part: Part, case: Case, *, carefully: bool = False, visibly: bool = False) -> bool:
         """Whether one case violates a property beyond its tolerance.
 
         Args:
             part: the property.
             case: the case; both sides are stepped.
             carefully: also compare with what a nudge does there.
+            visibly: count only what the agent sees.
 
         Returns:
             Whether some residual exceeds its tolerance.
@@ -426,14 +433,19 @@ class PairedEvidence:
         comparison = self.pairs.comparison(part, self.pairs.measure([case]))
         moved = self.tolerance.nudges(part, [case], self.bench.rng("careful")) if carefully else None
         limits = self.tolerance.of(comparison, 0.0 if moved is None else moved)
-        return bool((~(comparison.residual() <= limits)).any())
+        over = ~(comparison.residual() <= limits)
+        return bool((over[:, self._visible(part)] if visibly else over).any())
 
     def counterexample(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
         """One case as the report shows it, and its measurement."""
         seen = self.pairs.measure([case])
         comparison = self.pairs.comparison(part, seen)
         residual, limits = comparison.residual(), self.tolerance.of(comparison)
-        _, column = _worst(residual, limits)
+        visible = self._visible(part)
+        if (~(residual <= limits))[:, visible].any():
+            _, column = _worst(residual[:, visible], limits[:, visible])
+        else:
+            _, column = _worst(residual, limits)
         dim = self.pairs.stepper.codec.coordinates.dim
         half = slice(None) if part != "transition" else slice(0, dim) if column < dim else slice(dim, None)
         expected, actual = comparison.expected[0, half], comparison.actual[0, half]

@@ -294,6 +294,8 @@ def grouped(words: Sequence[Word]) -> dict[Word, Rows]:
         >>> {word: places.tolist() for word, places in grouped([(0,), (1,), (0,)]).items()}
         {(0,): [0, 2], (1,): [1]}
     """
+    if len(words) and words.count(words[0]) == len(words):  # as under a group of one generator
+        return {words[0]: np.arange(len(words))}
     places: dict[Word, list[int]] = {}
     for i, word in enumerate(words):
         places.setdefault(word, []).append(i)

@@ -208,6 +208,9 @@ class Stepper:
         Raises:
             TargetError: the environment raised, or returned what Gymnasium does not allow.
         """
+        return self._step(action, keep=self.keeps_states)
+
+    def _step(self, action: Any, *, keep: bool) -> Step:
         self.steps += 1
         try:
             returned = self.env.step(copied(action))
@@ -215,8 +218,14 @@ class Stepper:
             raise self._refused_action(action, error) from error
         obs, reward, terminated, truncated, _ = self._five(returned)
         flat = self._flat(obs)
-        state = self.read() if self.keeps_states else None
-        return Step(copied(obs), flat, _number(reward, self.label), bool(terminated), bool(truncated), state)
+        return Step(
+            copied(obs),
+            flat,
+            _number(reward, self.label),
+            bool(terminated),
+            bool(truncated),
+            self.read() if keep else None,
+        )
 
     def _flat(self, obs: Any, source: str = "step()") -> Vector:
         try:
@@ -267,7 +276,7 @@ class Stepper:
         while len(played.steps) < longest and (not played.steps or proceed()):
             played.states.append(self.read_raw() if read else None)
             action = self._drawn()
-            step = self.step(action)
+            step = self._step(action, keep=False)
             played.actions.append(action)
             played.steps.append(step)
             played.seen.append(step.obs)
