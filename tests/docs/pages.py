@@ -28,6 +28,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>file|not run): (?P<text>.*?) -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S
 )
 _DURATION = re.compile(r"\b\d[\d.,]* ?(?:ms|s|min)\b")
+_NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]\d+)?")
 ELISION = "[...]"
 
 
@@ -156,8 +157,28 @@ def run_page(page: Path, folder: Path) -> list[str]:
     return wrong
 
 
+def renewed(shown: list[str], printed: list[str]) -> list[str]:
+    """What a page shows of an output, as it is printed now: between elisions, the lines most like those shown."""
+
+    def unlike(line: str, other: str) -> bool:
+        return _NUMBER.sub("#", line) != _NUMBER.sub("#", other)
+
+    if ELISION not in shown:
+        return printed
+    found: list[str] = []
+    start = 0
+    for number, part in enumerate("\n".join(["", *shown]).split(f"\n{ELISION}")):
+        lines = part.split("\n")[1:]
+        places = range(start, len(printed) - len(lines) + 1)
+        at = min(places, key=lambda place: sum(map(unlike, lines, printed[place:])), default=start)
+        found += [ELISION] if number else []
+        found += printed[at : at + len(lines)]
+        start = at + len(lines)
+    return found
+
+
 def refreshed(page: Path, folder: Path) -> str:
-    """The page with the present output of every command that shows one (elided ones stay as they are)."""
+    """The page with the present output of every command that shows one."""
     text = page.read_text()
     for block in blocks(text):
         if block.file is not None:
@@ -167,8 +188,9 @@ def refreshed(page: Path, folder: Path) -> str:
             body = block.body
             for command in commands(block.body):
                 _, output = typed(command.words, folder)
-                if command.shown and ELISION not in command.shown:
-                    body = body.replace("\n".join(command.shown) + "\n", output, 1)
+                if command.shown:
+                    now = renewed(command.shown, output.splitlines())
+                    body = body.replace("\n".join(command.shown) + "\n", "\n".join(now) + "\n", 1)
             text = text.replace(block.body, body, 1)
     return text
 

@@ -46,3 +46,16 @@ def test_a_page_that_shows_what_is_not_printed_is_found(tmp_path):
 )
 def test_output_is_compared_line_by_line(shown, printed, first_wrong):
     assert pages.agrees(shown, printed) == first_wrong
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "now"),
+    [
+        (["a 1"], ["a 2", "b"], ["a 2", "b"]),
+        (["[...]", "b 1", "c 1", "[...]"], ["a", "b", "b 2.5", "c 3", "d"], ["[...]", "b 2.5", "c 3", "[...]"]),
+        (["a 1", "[...]", "d 1e-05"], ["a 2", "b", "d 3"], ["a 2", "[...]", "d 3"]),
+        (["[...]"], ["a"], ["[...]"]),
+    ],
+)
+def test_what_a_page_elides_stays_elided_when_its_numbers_are_renewed(shown, printed, now):
+    assert pages.renewed(shown, printed) == now
