@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,13 +37,15 @@ class GapView:
     """How much value an approximate symmetry can cost.
 
     Attributes:
-        name: the property that states it.
-        value: the bound, as text.
-        parts: (name, text) of what it is computed from, and of the confidence it holds with.
+        names: the properties that state it, all with the same figures.
+        value: the gap, as text.
+        is_exact: whether the values are known; else the gap is an estimate from what was seen.
+        parts: (name, text) of what it is computed from.
     """
 
-    name: str
+    names: tuple[str, ...]
     value: str
+    is_exact: bool
     parts: tuple[tuple[str, str], ...]
 
 
@@ -80,27 +83,32 @@ def coordinates(result: PropertyResult) -> list[dict[str, Any]]:
 _GAP_NAMES = {
     "epsilon_reward": "largest reward difference",
     "epsilon_transition": "largest transition difference",
+    "transition_distance": "measured as",
     "discount": "discount",
-    "confidence": "confidence",
     "region": "region",
 }
+_GAP_SAID_OTHERWISE = frozenset(("kind", "value", "estimate", "confidence", "exceeding_fraction"))
 
 
 def gaps(run: RunResult) -> tuple[GapView, ...]:
-    """Bounds on the value lost by acting as if an approximate symmetry were exact; empty where none is stated."""
-    return tuple(
-        GapView(p.name, _size(p.bound["value"]), _parts(p.bound))
-        for p in run.properties
-        if p.bound is not None and p.bound.get("kind") == "value_gap" and p.bound.get("value") is not None
-    )
+    """What an approximate symmetry can cost in value; empty where none is stated, the same figures stated once."""
+    found: dict[GapView, list[str]] = {}
+    for p in run.properties:
+        if p.bound is not None and p.bound.get("kind") == "value_gap" and p.bound.get("value") is not None:
+            view = GapView((), _size(p.bound["value"]), p.bound.get("estimate") == "exact", _parts(p.bound))
+            found.setdefault(view, []).append(p.name)
+    return tuple(dataclasses.replace(view, names=tuple(names)) for view, names in found.items())
 
 
 def _parts(bound: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    listed = ((key, value) for key, value in bound.items() if key not in ("kind", "value") and value is not None)
-    return tuple(
-        (_GAP_NAMES.get(key, key.replace("_", " ")), percent(value) if key == "confidence" else _size(value))
-        for key, value in listed
-    )
+    listed = ((key, value) for key, value in bound.items() if key not in _GAP_SAID_OTHERWISE and value is not None)
+    named = [(_GAP_NAMES.get(key, key.replace("_", " ")), _size(value)) for key, value in listed]
+    fraction, confidence = bound.get("exceeding_fraction"), bound.get("confidence")
+    if isinstance(fraction, int | float) and isinstance(confidence, int | float):
+        named.append(
+            ("larger differences", f"in at most {percent(fraction)} of such pairs ({percent(confidence)} confidence)")
+        )
+    return tuple(named)
 
 
 def _size(value: Any) -> str:

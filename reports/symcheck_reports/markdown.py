@@ -86,7 +86,7 @@ def _row(result: PropertyResult) -> str:
         f"`{_code(result.name, 60)}`",
         _WORDS_OF_VERDICT[result.verdict] + (" (approximate)" if words.is_approximate(result) else ""),
         escaped("; ".join(filter(None, (words.evidence(result), words.bound_sentence(result.bound))))),
-        scientific(result.max_residual),
+        scientific(words.largest_residual(result)),
         scientific(result.tolerance),
     )
     return "| " + " | ".join(cells) + " |"

@@ -33,6 +33,8 @@ MIN_PICTURE_SIDE = 5
 _SPELLED_OUT = 12
 # How the engine marks outcomes that are laws: lists of (value, probability).
 _LAW = "(value, probability)"
+# Probabilities are sums of a few numbers below 1: what differs by a few of their last digits (1e-16) does not differ.
+_ROUNDING = 1e-15
 # The only kind of address that a picture may have.
 _PICTURE = "data:image/png;base64,"
 # What the entries of an outcome belong to, where the engine does not name them.
@@ -147,7 +149,6 @@ class PropertyView:
         unit: norm, unit and place of the residual.
         detail: on what evidence, over which region, where the tolerance comes from.
         location: the layer's name, "" for environments.
-        p_value: as text, "" where none applies.
         anchor: id of its counterexample; "" without one.
         residuals: (name, residual, tolerance) of the property and then of each coordinate.
     """
@@ -165,7 +166,6 @@ class PropertyView:
     unit: str
     detail: str
     location: str
-    p_value: str
     anchor: str
     causes: tuple[str, ...] = ()
     residuals: tuple[tuple[str, float | None, float | None], ...] = ()
@@ -304,12 +304,11 @@ def _property_view(result: PropertyResult, anchor: str, detail: str) -> Property
         evidence=words.evidence(result),
         bound=words.bound_sentence(result.bound, with_region=False),
         region=_region(result),
-        residual=scientific(result.max_residual),
+        residual=scientific(words.largest_residual(result)),
         tolerance=scientific(result.tolerance),
         unit=result.unit,
         detail=detail,
         location=result.location or "",
-        p_value="" if result.p_value is None else scientific(result.p_value),
         anchor=anchor,
         causes=tuple(words.coded(cause) for cause in result.causes),
         residuals=_residuals(result),
@@ -428,13 +427,14 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
     if _LAW in example.where:
         return [_law_table(example)]
     expected = list(leaves(to_json_value(example.expected)))
+    alone = example.where if [place for place, _ in expected] == [""] else ""
     actual = dict(leaves(to_json_value(example.actual)))
     names = _coordinate_names(result, len(expected))
     rows, sizes = [], []
     for index, (place, wanted) in enumerate(expected):
         found = actual.get(place)
         difference = _difference(wanted, found)
-        name = names[index] or f"{_OUTCOMES.get(result.name, '')}{place}" or "value"
+        name = names[index] or alone or f"{_OUTCOMES.get(result.name, '')}{place}" or "value"
         rows.append((name, number(wanted, 8), number(found, 8), scientific(difference)))
         sizes.append(_size(difference, wanted != found))
     order = sorted(range(len(rows)), key=lambda i: -sizes[i])[:MAX_TABLE_ROWS]
@@ -444,7 +444,7 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
     marked = frozenset(named or (place for place, i in enumerate(order) if sizes[i] == worst and worst > 0))
     columns = ("entry", "expected", "measured", "difference")
     table = NumberTable(
-        "What the claim asks for, and what was measured",
+        "What the claim asks for, and what was measured" + (", on average" if result.p_value is not None else ""),
         columns,
         tuple(rows[i] for i in order),
         marked,
@@ -463,12 +463,11 @@ def _law_table(example: Counterexample) -> NumberTable:
             v,
             number(sides[0].get(v, 0.0), 8),
             number(sides[1].get(v, 0.0), 8),
-            scientific(gap if abs(gap) > 1e-15 else 0.0),
+            scientific(gap if abs(gap) > _ROUNDING else 0.0),
         )
         for v, gap in zip(values, gaps, strict=True)
     )
-    worst = max((abs(gap) for gap in gaps), default=0.0)
-    marked = frozenset(i for i, gap in enumerate(gaps) if worst > 0 and abs(gap) > 0.999 * worst)
+    marked = frozenset(i for i, gap in enumerate(gaps) if abs(gap) > _ROUNDING)
     caption = f"The {example.where.split(',')[0]}: probabilities"
     columns = ("value", "expected", "measured", "difference")
     return NumberTable(caption, columns, rows[:MAX_TABLE_ROWS], marked, max(0, len(rows) - MAX_TABLE_ROWS))

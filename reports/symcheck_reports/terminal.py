@@ -98,11 +98,9 @@ def _header(run: RunResult) -> Text:
 def property_lines(result: PropertyResult, width: int = 0) -> list[Text]:
     """The line of a property that holds or is undecided: verdict, name, evidence, residual, bound."""
     parts = [words.evidence(result)]
-    if result.max_residual is not None:
+    if (largest := words.largest_residual(result)) is not None:
         against = f" (tolerance {scientific(result.tolerance)})" if result.tolerance is not None else ""
-        parts.append(f"largest residual {scientific(result.max_residual)}{against}")
-    elif result.p_value is not None:
-        parts.append(f"p = {scientific(result.p_value)}")
+        parts.append(f"largest residual {scientific(largest)}{against}")
     if bound := words.bound_sentence(result.bound, with_region=False):
         parts.append(bound)
     name = one_line(result.name, 60).ljust(width)

@@ -164,12 +164,40 @@ def is_approximate(result: PropertyResult) -> bool:
 
 
 def evidence(result: PropertyResult) -> str:
-    """On how much evidence a verdict stands, for instance "20,000 paired checks, no violation"."""
+    """On how much evidence a verdict stands, and what it showed.
+
+    Args:
+        result: any property.
+
+    Returns:
+        For instance "20,000 paired checks, no violation"; of a statistical test whether it rejects, with its p-value.
+
+    Example:
+        >>> evidence(PropertyResult("initial_invariance", "failed", "distribution", 63, violations=1, p_value=0.0022))
+        '63 distribution checks, symmetry rejected (p = 0.0022)'
+    """
     if result.checked == 0:
         return "nothing checked" if result.verdict != "proved" else f"{one_line(result.method, 40)}"
-    checks = plural(result.checked, _noun(result))
-    found = plural(result.violations, "violation") if result.violations else "no violation"
-    return f"{checks}, {found}"
+    return f"{plural(result.checked, _noun(result))}, {_found(result)}"
+
+
+def _found(result: PropertyResult) -> str:
+    if result.p_value is not None:
+        word = "rejected" if result.violations else "not rejected"
+        return f"symmetry {word} (p = {number(result.p_value, 2)})"
+    return plural(result.violations, "violation") if result.violations else "no violation"
+
+
+def largest_residual(result: PropertyResult) -> float | None:
+    """The largest residual, where a reader can compare it with something.
+
+    Args:
+        result: any property.
+
+    Returns:
+        None for a statistical test without a tolerance: its statistic says nothing beside its p-value.
+    """
+    return None if result.p_value is not None and result.tolerance is None else result.max_residual
 
 
 def _noun(result: PropertyResult) -> str:
@@ -178,7 +206,7 @@ def _noun(result: PropertyResult) -> str:
         return "relation"
     if result.method == "certificate" and result.name in _LAYERS:
         return "layer"
-    return f"{one_line(result.method, 40)} check"
+    return f"{'sampled' if result.method == 'samples' else one_line(result.method, 40)} check"
 
 
 def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
@@ -194,18 +222,50 @@ def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) ->
     """
     if not bound or bound.get("value") is None:
         return ""
-    value, kind = bound["value"], str(bound.get("kind", "effect"))
-    if kind == "violation_fraction" and isinstance(value, int | float):
-        lead = f"at most {percent(float(value))} of such checks could violate it"
-    else:
-        size = scientific(float(value)) if isinstance(value, int | float) else one_line(str(value), 80)
-        lead = f"{one_line(kind, 80).replace('_', ' ')} at most {size}"
-    notes = []
-    if isinstance(bound.get("confidence"), int | float):
-        notes.append(f"{percent(float(bound['confidence']))} confidence")
+    kind = str(bound.get("kind", "effect"))
+    lead, notes = _BOUNDS.get(kind, _other_bound)(bound)
     if with_region and bound.get("region"):
         notes.append(f"region: {one_line(str(bound['region']), 300)}")
     return f"{lead} ({'; '.join(notes)})" if notes else lead
+
+
+def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    value = bound["value"]
+    if not isinstance(value, int | float):
+        return _other_bound(bound)
+    return f"at most {percent(float(value))} of such checks could violate it", _confidence(bound)
+
+
+def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    """The shift that the test finds with this power: smaller ones may be there."""
+    power = bound.get("confidence")
+    said = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
+    unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
+    return f"a mean shift of {_sized(bound['value'])}{unit} would be found{said}", []
+
+
+def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    size = _sized(bound["value"], 3)
+    if bound.get("estimate") == "exact":
+        return f"optimal values differ by at most {size}", []
+    return f"optimal values differ by about {size}", ["an estimate from the largest differences seen"]
+
+
+def _other_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    kind = one_line(str(bound.get("kind", "effect")), 80).replace("_", " ")
+    return f"{kind} at most {_sized(bound['value'])}", _confidence(bound)
+
+
+def _sized(value: Any, digits: int = 2) -> str:
+    return number(float(value), digits) if isinstance(value, int | float) else one_line(str(value), 80)
+
+
+def _confidence(bound: dict[str, Any]) -> list[str]:
+    confidence = bound.get("confidence")
+    return [f"{percent(float(confidence))} confidence"] if isinstance(confidence, int | float) else []
+
+
+_BOUNDS = {"violation_fraction": _fraction_bound, "mean_shift": _shift_bound, "value_gap": _gap_bound}
 
 
 def residual_sentence(result: PropertyResult) -> str:
@@ -213,7 +273,7 @@ def residual_sentence(result: PropertyResult) -> str:
     example = result.counterexample
     size = example.residual if example is not None else result.max_residual
     if size is None:
-        return f"p = {scientific(result.p_value)}" if result.p_value is not None else ""
+        return ""
     place = f" in {one_line(example.where, 120)}" if example is not None and example.where else ""
     unit = f" ({one_line(result.unit, 120)})" if result.unit else ""
     against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""

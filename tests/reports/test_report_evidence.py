@@ -73,8 +73,36 @@ def test_the_verb_agrees_with_the_number_of_flips(flips: int, verb: str) -> None
 def test_an_approximate_symmetry_says_what_it_can_cost(approximate_run: RunResult) -> None:
     page = html.render_run(approximate_run)
     assert "What the approximation can cost</h2>" in page
-    assert "<strong>at most 0.84</strong>" in page
+    assert "<strong>about 0.84</strong>" in page
+    assert "This is an estimate, not a bound" in page
     assert "<dt>discount</dt><dd><bdi>0.99</bdi></dd>" in page
+
+
+def _costing(run: RunResult, **changes: dict[str, object]) -> str:
+    """The page of a run whose properties cost that much, each like the last one of the run."""
+    *rest, last = run.properties
+    assert last.bound is not None
+    costly = [dataclasses.replace(last, name=name, bound={**last.bound, **more}) for name, more in changes.items()]
+    return html.render_run(dataclasses.replace(run, properties=(*rest, *costly)))
+
+
+def test_an_exact_gap_is_a_bound_and_says_that_all_values_are_known(approximate_run: RunResult) -> None:
+    page = _costing(approximate_run, transition_invariance={"estimate": "exact", "confidence": None})
+    assert "<strong>at most 0.84</strong>" in page
+    assert "All values were computed" in page
+    assert "an estimate" not in page
+
+
+def test_an_estimated_gap_says_how_many_pairs_may_differ_more(approximate_run: RunResult) -> None:
+    page = _costing(approximate_run, transition_invariance={"exceeding_fraction": 0.015})
+    assert "<dt>larger differences</dt><dd><bdi>in at most 1.5% of such pairs (99% confidence)</bdi></dd>" in page
+
+
+def test_equal_costs_are_said_once_and_others_apart(approximate_run: RunResult) -> None:
+    both: dict[str, dict[str, object]] = {"transition_invariance": {}, "reward_invariance": {}}
+    assert _costing(approximate_run, **both).count("<dt>value gap</dt>") == 1
+    both["reward_invariance"] = {"value": 0.9}
+    assert _costing(approximate_run, **both).count("<dt>value gap</dt>") == 2
 
 
 def test_an_accepted_violation_is_not_headed_as_a_failure(approximate_run: RunResult) -> None:
@@ -99,15 +127,15 @@ def test_a_picture_that_is_no_picture_is_left_out(approximate_run: RunResult) ->
 
 def test_laws_are_compared_value_by_value() -> None:
     example = Counterexample(
-        "g", 0, None, 0, [[0, 2 / 3], [1, 1 / 3]], [[0, 1 / 3], [1, 1 / 3], [4, 1 / 3]], 1 / 3,
+        "g", 0, None, 0, [[0, 3 / 4], [1, 1 / 4]], [[0, 1 / 4], [1, 1 / 4], [4, 3 / 8], [5, 1 / 8]], 1 / 2,
         "law of the next state, as (value, probability)", image_observation=0, image_action=1,
     )  # fmt: skip
     failed = PropertyResult("transition_invariance", "failed", "exact", 44, 44, counterexample=example)
     run = RunResult("env", "Lake-v1", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
     table = run_view(run).counterexamples[0].tables[-1]
-    assert [row[0] for row in table.rows] == ["0", "1", "4"]
-    assert [row[3] for row in table.rows] == ["-3.3e-01", "0", "3.3e-01"]
-    assert table.marked == {0, 2}
+    assert [row[0] for row in table.rows] == ["0", "1", "4", "5"]
+    assert [row[3] for row in table.rows] == ["-5.0e-01", "0", "3.8e-01", "1.2e-01"]
+    assert table.marked == {0, 2, 3}
 
 
 def test_a_layer_that_cannot_be_followed_is_no_fault_of_a_network_that_passes(failing_network: RunResult) -> None:
@@ -153,3 +181,16 @@ def test_pictures_go_before_the_page_grows_beyond_its_budget(approximate_run: Ru
     assert "Pictures are left out to keep this page small" in many
     assert many.count("<h3>transition_invariance fails</h3>") == 8
     assert len(many.encode()) <= html.BUDGET_BYTES
+
+
+def test_a_single_number_is_called_by_the_coordinate_it_is_of() -> None:
+    example = Counterexample("g", None, None, None, 0.1, 0.4, 0.3, "observation[2]")
+    failed = PropertyResult(
+        "initial_invariance", "failed", "distribution", 63, 1, 4.8, counterexample=example, p_value=0.002
+    )
+    run = RunResult("env", "Cart-v1", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
+    view = run_view(run)
+    table = view.counterexamples[0].tables[-1]
+    assert table.caption == "What the claim asks for, and what was measured, on average"
+    assert [row[0] for row in table.rows] == ["observation[2]"]
+    assert (view.properties[0].residual, view.properties[0].tolerance) == ("–", "–")  # a statistic beside its p-value

@@ -83,7 +83,16 @@ def test_the_summary_counts_the_worst_first(several_runs: list[RunResult]) -> No
         ({"kind": "tv", "value": None}, ""),
         (
             {"kind": "sup_cdf_distance", "value": 0.05, "confidence": 0.9},
-            "sup cdf distance at most 5.0e-02 (90% confidence)",
+            "sup cdf distance at most 0.05 (90% confidence)",
+        ),
+        (
+            {"kind": "mean_shift", "value": 0.13, "unit": "standard deviations", "confidence": 0.9},
+            "a mean shift of 0.13 standard deviations would be found with 90% power",
+        ),
+        ({"kind": "value_gap", "value": 3.0, "estimate": "exact"}, "optimal values differ by at most 3"),
+        (
+            {"kind": "value_gap", "value": 325.7, "estimate": "from samples", "confidence": 0.99},
+            "optimal values differ by about 326 (an estimate from the largest differences seen)",
         ),
         ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of such checks could violate it"),
         ({"kind": "output_residual", "value": "Infinity"}, "output residual at most Infinity"),
@@ -101,7 +110,8 @@ def test_the_region_can_be_said_once_for_all() -> None:
 
 def test_a_statistical_failure_reports_its_p_value() -> None:
     result = PropertyResult("initial_invariance", "failed", "distribution", 2000, p_value=1.2e-6)
-    assert words.residual_sentence(result) == "p = 1.2e-06"
+    assert words.residual_sentence(result) == ""
+    assert "(p = 1.2e-06)" in words.evidence(result)
 
 
 def test_a_failure_block_has_place_claim_size_and_cause(failing_run: RunResult) -> None:
