@@ -117,7 +117,9 @@ def _read_options(kind: type[Any], command: RunCommand) -> Any:
     values: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         text = command.options.get(field.name.replace("_", "-"))
-        if text is not None:
+        if text is not None and isinstance(field.default, bool):
+            values[field.name] = True  # a flag has no text
+        elif text is not None:
             convert = float if field.name in _REAL else int if field.name in ("samples", "seed") else str
             values[field.name] = convert(text)
     return kind(**values)

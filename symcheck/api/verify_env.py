@@ -18,7 +18,7 @@ from symcheck.engine.env_runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import DEFAULT_SAMPLES, EnvOptions, Method
 from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment
-from symcheck.errors import SpecError
+from symcheck.errors import OptionError, SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -84,6 +84,12 @@ def verify_env(
         fail_fast=fail_fast,
     )
     accepted = as_baseline(baseline)
+    if fail_fast and accepted is not None:
+        raise OptionError(
+            "what a baseline accepts is known only when all properties were checked.",
+            where="--fail-fast with --baseline",
+            remedy="Leave one of them out.",
+        )
     target = resolve_environment(env, env_kwargs=env_kwargs)
     named = _symmetries(target, symmetry)
     results = []

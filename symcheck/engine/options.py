@@ -76,6 +76,8 @@ class EnvOptions:
                 where="--accept-gap",
                 remedy="Leave it out to accept none.",
             )
+        if not isinstance(self.fail_fast, bool):
+            raise OptionError(f"expected true or false, got {self.fail_fast!r}.", where="--fail-fast")
         if self.fail_fast and self.accept_gap is not None:
             raise OptionError(
                 "what a broken symmetry costs is known only when all properties were checked.",

@@ -42,6 +42,8 @@ _MOST_LEARNED = 800  # columns of the learned feature's regression
 _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
+_OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
+_EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -324,12 +326,22 @@ class TrajectoryEvidence:
         return _Features(episodes, starts, covariates, scores, named, described)
 
     def _scores(self, part: Part, episodes: list[Transitions], covariates: Vector) -> tuple[Vector, list[str]]:
-        """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names."""
+        """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names.
+
+        Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be
+        ranked by nothing but the fit, which differs wherever the two groups visit different states.
+        """
         targets, names = self._targets(part, episodes)
-        residual = targets - fitted(polynomial(covariates), targets)
+        design = polynomial(covariates)
         # 1e-9 of the values' scale: rounding of the fit is no difference.
         tie = 1e-9 * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
-        return normal_scores(np.where(np.isfinite(targets), residual, targets), tie), names
+        residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
+        repeating = _repeating(targets)
+        scores = normal_scores(np.where(repeating, targets, residual), tie)
+        explained = fitted(design, scores[:, repeating])
+        rest = scores[:, repeating] - explained
+        scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
+        return scores, names
 
     def _design(self, episodes: list[Transitions], covariates: Vector) -> Vector:
         """Covariates and their products with the actions: what follows depends on both together."""
@@ -363,6 +375,12 @@ class TrajectoryEvidence:
         varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
         return following[:, kept], [names[j] for j in kept]
+
+
+def _repeating(targets: Vector) -> npt.NDArray[np.bool_]:
+    """Which columns hold one value so often that its rank among the others says little, shape (targets,)."""
+    often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
+    return np.asarray(often) > _OFTEN * len(targets)
 
 
 def _named_features(
