@@ -29,6 +29,8 @@ _VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
 
 # Packages register their ids when they are imported: which to import for an id, and the extra that installs it.
 _PACKAGES = {"ALE/": ("ale_py", None), "MiniGrid-": ("minigrid", "minigrid"), "BabyAI-": ("minigrid", "minigrid")}
+# Gymnasium's own, which need a package: the extra that installs it.
+_EXTRA_OF = {"gymnasium.envs.box2d": "box2d", "gymnasium.envs.mujoco": "mujoco"}
 _OLD_ATARI = re.compile(r"^\w+(?:NoFrameskip|Deterministic)?-v[04]$")
 
 
@@ -121,6 +123,9 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
     except (gym.error.NameNotFound, gym.error.VersionNotFound, gym.error.NamespaceNotFound) as error:
         raise _unknown_id(env_id, where) from error
     except gym.error.DependencyNotInstalled as error:
+        for package, extra in _EXTRA_OF.items():
+            if package in str(gym.spec(env_id).entry_point):
+                raise MissingExtraError(extra, needed_for=env_id) from error
         raise TargetError(f"{env_id} needs a package that is not installed: {error}", where=where) from error
     except Exception as error:
         raise _build_failure(env_id, error, where) from error

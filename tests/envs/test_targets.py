@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 from symcheck.envs.targets import resolve_environment
-from symcheck.errors import TargetError
+from symcheck.errors import MissingExtraError, TargetError
 
 
 def make_pole() -> gym.Env[Any, Any]:
@@ -69,3 +69,15 @@ def test_keyword_arguments_reach_the_environment() -> None:
 def test_what_cannot_be_an_environment_is_named(given: Any, kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(TargetError, match=message):
         resolve_environment(given, env_kwargs=kwargs)
+
+
+@pytest.mark.parametrize(("env_id", "extra"), [("Ant-v5", "mujoco"), ("LunarLander-v3", "box2d")])
+def test_gymnasiums_own_environments_name_the_extra_that_they_need(
+    monkeypatch: pytest.MonkeyPatch, env_id: str, extra: str
+) -> None:
+    def not_installed(*_: Any, **__: Any) -> None:
+        raise gym.error.DependencyNotInstalled("run `pip install swig`")
+
+    monkeypatch.setattr(gym, "make", not_installed)
+    with pytest.raises(MissingExtraError, match=rf"{env_id} needs .*pip install 'symcheck\[{extra}\]'"):
+        resolve_environment(env_id)
