@@ -24,6 +24,7 @@ from symcheck_reports.evidence import (
     without_precision,
 )
 from symcheck_reports.formatting import leaves, number, one_line, scientific, shape_of
+from symcheck_reports.units import labelled
 
 # A table of more rows is not read; the entries that differ most come first, and JSON has all of them.
 MAX_TABLE_ROWS = 64
@@ -268,7 +269,7 @@ def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) 
         sentence=words.verdict_sentence(run),
         claims=tuple((part, tuple(texts)) for part, texts in run.claim.items() if texts),
         properties=tuple(_property_view(run.properties[i], anchors.get(i, ""), own[i]) for i in shown),
-        counterexamples=tuple(_counterexample_view(run.properties[i], anchors[i], own[i]) for i in anchors),
+        counterexamples=tuple(_counterexample_view(run.target, run.properties[i], anchors[i], own[i]) for i in anchors),
         layers=tuple(_layer_view(layer) for layer in run.layers),
         left_out=len(run.properties) - len(shown),
         method_reason=run.method_reason,
@@ -354,7 +355,7 @@ def _layer_notes(layer: dict[str, Any]) -> tuple[str, ...]:
     return tuple(note for note in (*notes, f"from {source}" if ":" in source else "") if note)
 
 
-def _counterexample_view(result: PropertyResult, anchor: str, detail: str) -> CounterexampleView:
+def _counterexample_view(target: str, result: PropertyResult, anchor: str, detail: str) -> CounterexampleView:
     example = result.counterexample
     if example is None:
         raise ValueError(f"expected a property with a counterexample, got {result.name!r} without one")
@@ -369,11 +370,11 @@ def _counterexample_view(result: PropertyResult, anchor: str, detail: str) -> Co
         equation=said.equation,
         meaning=said.meaning,
         place=_place(result, bool(renders) or bool(pictures), symbol),
-        residual=words.residual_sentence(result),
-        tables=tuple(table for table in tables if table.rows),
+        residual=words.residual_sentence(result, place=labelled(target, example.where)),
+        tables=tuple(_labelled(target, table) for table in tables if table.rows),
         pictures=() if renders else pictures,
         renders=renders,
-        undrawn="" if renders or pictures else example.undrawn,
+        undrawn="" if renders or pictures else _undrawn(result, example),
         next_observations=tuple((c, to_json_value(v)) for c, v in example.pictures if not isinstance(v, str)),
         verdict=result.verdict,
         observation=to_json_value(example.observation),
@@ -387,6 +388,18 @@ def _counterexample_view(result: PropertyResult, anchor: str, detail: str) -> Co
         detail=detail,
         evidence=words.evidence(result),
     )
+
+
+def _labelled(target: str, table: NumberTable) -> NumberTable:
+    """The same table, its rows with what the environment's coordinates are called."""
+    rows = tuple((labelled(target, name), *cells) for name, *cells in table.rows)
+    return dataclasses.replace(table, rows=rows)
+
+
+def _undrawn(result: PropertyResult, example: Counterexample) -> str:
+    if example.observation is None and result.p_value is not None:
+        return "two distributions were compared, and no single step is at fault."
+    return example.undrawn
 
 
 def _place(result: PropertyResult, is_drawn: bool, symbol: str) -> str:

@@ -268,16 +268,22 @@ def _confidence(bound: dict[str, Any]) -> list[str]:
 _BOUNDS = {"violation_fraction": _fraction_bound, "mean_shift": _shift_bound, "value_gap": _gap_bound}
 
 
-def residual_sentence(result: PropertyResult) -> str:
-    """Residual, place, unit and tolerance, for instance "3.1e-02 in theta (max norm), tolerance 1.0e-06"."""
+def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
+    """Residual, place, unit and tolerance, for instance "3.1e-02 in theta (max norm), tolerance 1.0e-06".
+
+    Args:
+        result: any property.
+        place: what to call the place; "" takes the counterexample's own word.
+    """
     example = result.counterexample
     size = example.residual if example is not None else result.max_residual
     if size is None:
         return ""
-    place = f" in {one_line(example.where, 120)}" if example is not None and example.where else ""
+    named = place or ("" if example is None else example.where)
+    where = f" in {one_line(named, 120)}" if named else ""
     unit = f" ({one_line(result.unit, 120)})" if result.unit else ""
     against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
-    return f"{scientific(size)}{place}{unit}{against}"
+    return f"{scientific(size)}{where}{unit}{against}"
 
 
 def facts(run: RunResult) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ def test_the_verb_agrees_with_the_number_of_flips(flips: int, verb: str) -> None
 
 def test_an_approximate_symmetry_says_what_it_can_cost(approximate_run: RunResult) -> None:
     page = html.render_run(approximate_run)
-    assert "What the approximation can cost</h2>" in page
+    assert "What the violations can cost</h2>" in page
     assert "<strong>about 0.84</strong>" in page
     assert "This is an estimate, not a bound" in page
     assert "<dt>discount</dt><dd><bdi>0.99</bdi></dd>" in page
@@ -194,3 +194,28 @@ def test_a_single_number_is_called_by_the_coordinate_it_is_of() -> None:
     assert table.caption == "What the claim asks for, and what was measured, on average"
     assert [row[0] for row in table.rows] == ["observation[2]"]
     assert (view.properties[0].residual, view.properties[0].tolerance) == ("–", "–")  # a statistic beside its p-value
+
+
+def test_a_region_that_the_evidence_names_is_not_named_again() -> None:
+    region = "200 states: 3 where episodes start, 197 from rollouts"
+    bound = {"kind": "violation_fraction", "value": 0.01, "confidence": 0.99, "region": region}
+    detail = f"300 pairs drawn from {region}."
+    axioms = PropertyResult("group_axioms", "passed", "samples", 400, bound=bound, detail="Relations hold.")
+    held = [
+        PropertyResult(name, "passed", "paired", 300, bound=bound, detail=detail)
+        for name in ("reward_invariance", "termination_invariance")
+    ]
+    run = RunResult("env", "Mine-v0", "flip", {"name": "C2", "order": 2}, (axioms, *held), 0.01, 0)
+    page = html.render_run(run)
+    assert page.count(region) == 1
+    assert "400 sampled checks" in page
+    assert f"Region tested: <bdi>{region}</bdi>" in html.render_run(dataclasses.replace(run, properties=(axioms,)))
+
+
+def test_where_distributions_were_compared_the_page_says_why_no_step_is_drawn() -> None:
+    example = Counterexample("g", None, None, None, 0.1, 0.4, 0.3, "state[1]")
+    failed = PropertyResult(
+        "transition_invariance", "failed", "distribution", 300, 1, 0.3, counterexample=example, p_value=0.002
+    )
+    run = RunResult("env", "Mine-v0", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
+    assert "No picture: <bdi>two distributions were compared, and no single step is at fault." in html.render_run(run)

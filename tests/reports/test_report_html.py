@@ -169,7 +169,7 @@ def test_the_claim_is_written_with_this_environments_own_maps(passing_run: RunRe
 def test_a_counterexample_is_shown_in_full(failing_run: RunResult) -> None:
     text = Page(html.render_run(failing_run)).text
     for part in (
-        "s[1] 0.5 -0.5",
+        "s[1] (x speed, m/s) 0.5 -0.5",
         "a 1 0",
         "theta 0.031 0 -3.1e-02",
         "theta and theta_dot carry different signs",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import gymnasium as gym
 import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict
-from symcheck_reports import words
+from symcheck_reports import html, units, words
 
 
 def _run(*properties: PropertyResult, kind: str = "env", **changes: object) -> RunResult:
@@ -166,3 +167,18 @@ def test_a_state_that_the_observation_shows_already_is_not_repeated(
     example = Counterexample("g", observation, state, None, None, None, 1.0, "x")
     failure = PropertyResult("transition_invariance", "failed", "paired", 1, 1, counterexample=example)
     assert ("state = " in words.place_sentence(failure)) == is_said
+
+
+def test_the_coordinates_of_a_known_environment_have_names_and_units_on_its_page(failing_run: RunResult) -> None:
+    known, unknown = (html.render_run(dataclasses.replace(failing_run, target=t)) for t in ("CartPole-v1", "Mine-v1"))
+    assert "<bdi>s[2] (theta, rad)</bdi>" in known
+    assert "theta, rad" not in unknown
+    assert "<bdi>s[2]</bdi>" in unknown
+
+
+@pytest.mark.parametrize("known", ["CartPole-v1", "MountainCar-v0", "Pendulum-v1", "Acrobot-v1"])
+def test_a_known_environment_has_a_name_for_each_coordinate_and_no_other(known: str) -> None:
+    size = gym.make(known).observation_space.shape
+    assert size is not None
+    assert all(units.label(known, f"observation[{i}]") for i in range(size[0]))
+    assert units.label(known, f"observation[{size[0]}]") == ""

@@ -8,6 +8,8 @@ from symcheck_reports.templating import Section, section
 
 def build(run: RunView) -> Section | None:
     """The section; with no property it says that nothing was checked."""
-    regions = list(dict.fromkeys(p.region for p in run.properties if p.region))
-    shared = regions[0] if len(regions) == 1 else ""
-    return section("properties", f"{run.anchor}-properties", "What was found", run=run, shared_region=shared)
+    said = [text for _, text in run.shared]
+    found = dict.fromkeys(p.region for p in run.properties if p.region)
+    regions = [region for region in found if not any(region in text for text in said)]
+    title = "What was found"
+    return section("properties", f"{run.anchor}-properties", title, run=run, regions=regions)

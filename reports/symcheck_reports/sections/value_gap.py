@@ -1,4 +1,4 @@
-"""What an approximate symmetry can cost: a bound on the value lost by acting as if it were exact."""
+"""What violations can cost: how far the optimal values of a step and its image lie apart."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ def build(run: RunView) -> Section | None:
     """The section, or None where no property states such a bound."""
     if not run.gaps:
         return None
-    return section("value_gap", f"{run.anchor}-gap", "What the approximation can cost", gaps=run.gaps)
+    return section("value_gap", f"{run.anchor}-gap", "What the violations can cost", gaps=run.gaps)
