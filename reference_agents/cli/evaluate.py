@@ -21,6 +21,7 @@ from reference_agents.record import Record, load
 from reference_agents.tasks import resolve_task
 from reference_agents.vectorised import distribution_of, environment_class
 from symcheck.errors import OptionError, TargetError
+from symcheck_reports.formatting import plural
 
 
 def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video: Path | None = None) -> int:
@@ -49,7 +50,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
     table, means = _play_all(record, task, folder, episodes=episodes, greedy=greedy, seed=seed)
     console.print(table)
     how = "the likeliest action" if greedy else "actions sampled from the policy"
-    console.print(f"{episodes} episodes of {record.environment} for each network, {how}", highlight=False)
+    console.print(f"{plural(episodes, 'episode')} of {record.environment} for each network, {how}", highlight=False)
     if video is not None:
         if not means:
             raise TargetError(f"expected a trained network to film, but every run of {str(folder)!r} diverged.")
@@ -71,9 +72,9 @@ def _play_all(
         policy = _policy(load_network(folder, learning_rate=run.learning_rate, seed=run.seed))
         distribution, make = distribution_of(task), environment_class(task)
         returns = play(policy, distribution, make, [seed], episodes=episodes, index=0, greedy=greedy)[0]
-        error = returns.std(ddof=1) / np.sqrt(episodes) if episodes > 1 else np.nan
-        numbers = (returns.mean(), error, returns.min(), returns.max())
-        table.add_row(f"{run.learning_rate:g}", str(run.seed), *(f"{number:.2f}" for number in numbers))
+        error = f"{returns.std(ddof=1) / np.sqrt(episodes):.2f}" if episodes > 1 else ""
+        mean, *extremes = (f"{number:.2f}" for number in (returns.mean(), returns.min(), returns.max()))
+        table.add_row(f"{run.learning_rate:g}", str(run.seed), mean, error, *extremes)
         means[run.learning_rate, run.seed] = float(returns.mean())
     return table, means
 

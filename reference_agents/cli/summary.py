@@ -13,6 +13,7 @@ from rich.table import Table
 
 from reference_agents.record import Record, RunRecord, Verification
 from reference_agents.verification import DIVERGED, FEATURES, NOT_CLAIMED
+from symcheck_reports.formatting import plural
 
 MOST_ROWS = 40
 _UNVERIFIED = {NOT_CLAIMED: "no claim", DIVERGED: "diverged"}
@@ -28,8 +29,9 @@ def summarise(record: Record, folder: Path, console: Console) -> None:
     seconds = record.training_seconds
     steps = sum(curve.env_steps[-1] for curve in record.curves if curve.env_steps)
     speed = f", {steps / seconds:,.0f} environment steps a second" if seconds else ""
+    runs = plural(len(record.runs), "run")
     console.print(
-        f"{len(record.runs)} runs, {seconds:.1f} s training{speed}, {record.evaluation_seconds:.1f} s evaluating",
+        f"{runs}, {seconds:.1f} s training{speed}, {record.evaluation_seconds:.1f} s evaluating",
         highlight=False,
         soft_wrap=True,
     )
@@ -93,7 +95,7 @@ def _median_sentence(record: Record, rate: float, threshold: float) -> str:
     curves = [curve for curve in record.curves if curve.learning_rate == rate]
     returns = np.nan_to_num(np.array([curve.returns for curve in curves]), nan=-math.inf)
     above = np.median(returns, axis=0) >= threshold
-    at = f"learning rate {rate:g}: the median of {len(curves)} seeds"
+    at = f"learning rate {rate:g}: the median of {plural(len(curves), 'seed')}"
     if not above.any():
         return f"{at} does not reach {threshold:g}"
     return f"{at} reaches {threshold:g} after {curves[0].env_steps[int(np.argmax(above))]:,} steps"

@@ -309,6 +309,12 @@ def test_evaluating_a_run_plays_every_network_and_is_reproducible(runs: Path) ->
     assert _run("evaluate", runs / "cartpole-mlp", "--episodes", "3", "--greedy")[1] != output
 
 
+def test_one_episode_has_no_standard_error(runs: Path) -> None:
+    output = _run("evaluate", runs / "cartpole-mlp", "--episodes", "1")[1]
+    assert "1 episode of CartPole-v1" in output
+    assert "nan" not in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["--episodes", "0"], "--episodes: expected a number of episodes"), (["--seed", "-1"], "--seed: expected a seed")],
