@@ -5,10 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from browser_tab import BROWSER, Browser
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
 from symcheck_reports import png
@@ -462,3 +469,48 @@ def gold() -> Callable[[str, str], None]:
         assert path.read_text(encoding="utf-8") == text, f"{name} changed; look at it, then run with WRITE_GOLD=1"
 
     return compare
+
+
+NPM = shutil.which("npm")
+AXE_VERSION = "4.14.1"
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of every command, by name."""
+    from written_pages import write_pages
+
+    return write_pages(tmp_path_factory.mktemp("reports"))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if BROWSER is None:
+        pytest.fail("no page was opened: chromium is not installed; install it, or name it in SYMCHECK_BROWSER.")
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def desktop(browser: Browser) -> Browser:
+    browser.size(1280, 900)
+    browser.media()
+    return browser
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core; a run that cannot get it fails and says what to do."""
+    given = os.environ.get("SYMCHECK_AXE")
+    if given is not None:
+        return Path(given).read_text(encoding="utf-8")
+    remedy = "install npm, or name a copy of axe.min.js in SYMCHECK_AXE"
+    if NPM is None:
+        pytest.fail(f"accessibility was not checked: axe-core comes from npm, which is not installed; {remedy}.")
+    folder = tmp_path_factory.mktemp("axe")
+    command = [NPM, "install", f"axe-core@{AXE_VERSION}", "--no-audit", "--no-fund", "--prefix", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        pytest.fail(f"accessibility was not checked: npm could not fetch axe-core: {done.stderr[-400:]}; {remedy}.")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
