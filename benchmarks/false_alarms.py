@@ -165,8 +165,7 @@ def alarms(runs: int, samples: int, processes: int, names: Sequence[str]) -> Non
     """Print the share of runs of correct environments in which a property failed."""
     print(f"{'correct environment':42}{'options':>13}{'runs':>7}{'accused':>9}{'95% lower bound':>17}{'s':>6}")
     total = count = 0
-    context = multiprocessing.get_context("fork")
-    with context.Pool(processes) as pool:
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
         for name in names:
             for fast in (False, True) if name in FAST else (False,):
                 started = time.monotonic()
@@ -227,21 +226,29 @@ def _run(row: Promise, size: float, seed: int) -> RunResult:
     return run_env(lambda: row.make(size), claim, options=EnvOptions(**options), target=row.name, command="")
 
 
-def promises(runs: int) -> None:
+def _found(case: tuple[int, float, int]) -> bool:
+    index, size, seed = case
+    row = PROMISES[index]
+    return any(
+        one.name == f"{row.part}_invariance" and one.verdict == "failed" for one in _run(row, size, seed).properties
+    )
+
+
+def promises(runs: int, processes: int, names: Sequence[str]) -> None:
     """Print how often the shift that a pass promises to find is found."""
     print(f"{'promise of':30}{'shift, in sd':>14}{'found':>10}")
-    for row in PROMISES:
-        shifts = []
-        for seed in range(5):
-            result = next(p for p in _run(row, 0.0, seed).properties if p.name == f"{row.part}_invariance")
-            if result.bound is not None and result.bound["kind"] == "mean_shift":
-                shifts.append(float(result.bound["value"]))
-        size = float(np.median(shifts))
-        found = 0
-        for seed in range(1000, 1000 + runs):
-            result = next(p for p in _run(row, size, seed).properties if p.name == f"{row.part}_invariance")
-            found += result.verdict == "failed"
-        print(f"{row.name:30}{size:14.3f}{found:6}/{runs}", flush=True)
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        for index, row in enumerate(PROMISES):
+            if row.name not in names:
+                continue
+            shifts = []
+            for seed in range(5):
+                result = next(p for p in _run(row, 0.0, seed).properties if p.name == f"{row.part}_invariance")
+                if result.bound is not None and result.bound["kind"] == "mean_shift":
+                    shifts.append(float(result.bound["value"]))
+            size = float(np.median(shifts))
+            found = sum(pool.map(_found, [(index, size, 1000 + seed) for seed in range(runs)], chunksize=5))
+            print(f"{row.name:30}{size:14.3f}{found:6}/{runs}", flush=True)
 
 
 def cost(runs: int, pairs: int = 2500, level: float = 0.005) -> None:
@@ -329,11 +336,12 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000, help="of each run of `alarms`")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--subjects", nargs="+", default=list(CORRECT), help="of `alarms`")
+    parser.add_argument("--rows", nargs="+", default=[row.name for row in PROMISES], help="of `promise`")
     arguments = parser.parse_args()
     if arguments.what == "alarms":
         alarms(arguments.runs, arguments.samples, arguments.processes, arguments.subjects)
     elif arguments.what == "promise":
-        promises(arguments.runs)
+        promises(arguments.runs, arguments.processes, arguments.rows)
     elif arguments.what == "cost":
         cost(arguments.runs)
     else:
