@@ -24,7 +24,9 @@ Alpha = Annotated[float, typer.Option(help="Probability of a false alarm over th
 Seed = Annotated[int, typer.Option(help="The same seed gives the same verdict.", rich_help_panel=_BUDGET)]
 FailFast = Annotated[
     bool,
-    typer.Option("--fail-fast", help="Stop at the first property that fails; the rest is undecided."),
+    typer.Option(
+        "--fail-fast", help="Stop at the first property that fails; the rest is undecided.", rich_help_panel=_BUDGET
+    ),
 ]
 AcceptGap = Annotated[
     float | None,
