@@ -6,12 +6,11 @@ and only a correction under which all equations hold is proposed. Then follows w
 
 from __future__ import annotations
 
-import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -209,9 +208,8 @@ def _holds(evidence: PairedEvidence, altered: AlteredSymmetry, cases: list[Case]
 
 def altered_pairs(pairs: Pairs, altered: AlteredSymmetry) -> Pairs:
     """The same environment under an altered symmetry."""
-    placement = copy.copy(pairs.placement)
-    placement._bound = altered  # type: ignore[assignment]
-    return Pairs(pairs.stepper, placement, altered)  # type: ignore[arg-type]
+    bound = cast(BoundSymmetry, altered)
+    return Pairs(pairs.stepper, pairs.placement.under(bound), bound)
 
 
 def _alterations(pairs: Pairs, case: Case) -> Iterator[tuple[str, AlteredSymmetry]]:

@@ -210,7 +210,9 @@ def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
         pooled = np.concatenate([comparison.expected, comparison.actual])
         varying = [j for j in columns if np.ptp(finite(pooled[:, j])) > 0]
         columns = varying[:: max(1, -(-len(varying) // _WIDEST))] or [0]
-    elif bench.pairs.placement.kind == "observation":
+    elif (within := bench.pairs.placement.inner) is not None and (
+        bench.pairs.placement.kind == "observation" or within.shown is not None
+    ):
         inner = []  # the same numbers again, with more digits
     picked = restricted(comparison, [*inner, *columns])
     coordinates, (expected, actual) = picked.coordinates.unrolled([picked.expected, picked.actual])

@@ -26,6 +26,7 @@ from symcheck.engine.environments.coordinates import (
     scalar_coordinate,
     vector_coordinates,
 )
+from symcheck.engine.environments.inner import Inner
 from symcheck.engine.environments.placement import Placement, Situation, Word
 from symcheck.engine.environments.stepper import Stepper, Steps, shown
 from symcheck.errors import SpecError, TargetError
@@ -250,19 +251,34 @@ class Pairs:
         actual = measured.right.flat
         coordinates = _rounding(codec.coordinates, actual)
         left_states, right_states = measured.left.states, measured.right.states
-        if not self.placement.exact_state or left_states is None or right_states is None:
+        inner = self.placement.inner
+        if inner is None or left_states is None or right_states is None:
             return Comparison("transition", coordinates, expected, actual)
-        states = self._mapped(measured, lambda word, rows: self.placement.state_images(word, left_states[rows]))
-        name = "observation" if self.placement.kind == "observation" else "state"
-        inner = vector_coordinates(name, states.shape[1], epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
-        if name == "observation" and inner.dim == coordinates.dim:
-            inner = replace(inner, names=coordinates.names)  # which may carry the names of blocks
-        inner = _rounding(inner, right_states)
+        states = self._mapped(measured, lambda word, rows: inner.expected(word, left_states[rows], expected[rows]))
+        reached = inner.picked(right_states)
+        within = _rounding(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
         return Comparison(
             "transition",
-            coordinates.joined(inner),
+            coordinates.joined(within),
             np.concatenate([expected, states], axis=1),
-            np.concatenate([actual, right_states], axis=1),
+            np.concatenate([actual, reached], axis=1),
+        )
+
+    def _inner_coordinates(self, inner: Inner, dim: int, observed: Coordinates) -> Coordinates:
+        """The coordinates of what is compared of internal states; those that an observation shows bear its names."""
+        name = "observation" if self.placement.kind == "observation" else "state"
+        whole = vector_coordinates(name, dim, epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
+        if inner.columns is None or inner.shown is None:
+            # The names of the observation may be those of blocks.
+            return replace(whole, names=observed.names) if name == "observation" and dim == observed.dim else whole
+        picked = inner.columns
+        return replace(
+            whole,
+            names=tuple(observed.names[j] for j in inner.shown),
+            epsilon=whole.epsilon[picked],
+            period=whole.period[picked],
+            low=whole.low[picked],
+            high=whole.high[picked],
         )
 
     def _images(self, word: Word, observations: Sequence[Any] | npt.NDArray[Any], rows: Rows) -> Vector:

@@ -12,14 +12,17 @@ Observations are rounded to their dtype before L is applied: what the agent sees
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments.coordinates import Vector
+from symcheck.engine.environments.inner import Inner, SignedMap, shown_digits, signed_map
 from symcheck.engine.environments.stepper import Stepper, copied, numeric
 from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
@@ -27,6 +30,7 @@ from symcheck.symmetry.bound import BoundSymmetry
 
 Word = tuple[int, ...]
 Kind = Literal["observation", "inverse", "map"]
+_NEAR = 1e-5  # relative, between the image that a callable rounded to float32 and the same image in float64
 _LOOKS = 5  # steps on which "the observation is the state" is looked at before it is believed
 
 
@@ -55,21 +59,87 @@ class Placement:
     Attributes:
         kind: which of the three ways is used; None where there is none.
         why_not: where kind is None, what is missing, in words.
-        exact_state: whether internal next states can be compared in float64 as well.
+        inner: how internal next states are compared in float64 as well; None where they are not.
     """
 
     def __init__(self, stepper: Stepper, bound: BoundSymmetry, rng: np.random.Generator) -> None:
         self._bound = bound
         self._stepper = stepper
-        self._access, shows_state = _inspected(stepper, rng)
+        self._access, shows_state, visited = _inspected(stepper, rng)
         self.kind, self.why_not = _choose(self._access, bound, shows_state)
         readable = self._access is not None and self._access.get is not None
         self._form = stepper.read_raw() if readable else None
-        known = self._access is not None and self._access.get is not None
-        self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
-        self.exact_state = self._double or (self.kind == "map" and known and bound.is_data("state"))
-        if not stepper.batched and (self.kind is None or (self.kind == "map" and not self.exact_state)):
+        self._visited = visited
+        self._settle()
+        if not stepper.batched and (self.kind is None or (self.kind == "map" and self.inner is None)):
             stepper.keeps_states = False  # next states that are never compared are not read either
+
+    def _settle(self) -> None:
+        """Decide how internal states are mapped and compared."""
+        bound, known = self._bound, self._access is not None and self._access.get is not None
+        self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
+        self._sharp: list[SignedMap] = []  # of the generators, where states are mapped by them
+        self.inner = self._compared(self._visited) if known else None
+
+    def under(self, bound: BoundSymmetry) -> Placement:
+        """The same environment under another symmetry of its kind."""
+        other = copy.copy(self)
+        other._bound = bound
+        other._settle()
+        return other
+
+    def _compared(self, visited: Sequence[tuple[Vector, Any]]) -> Inner | None:
+        """How next internal states are compared; see `symcheck.engine.environments.inner`."""
+        bound, kind = self._bound, self.kind
+        if self._double:
+            return Inner(bound.observation_batch)
+        if kind == "map" and bound.is_data("state"):
+            return Inner(bound.state_batch)
+        if kind is None or not visited or self._access is None or (kind == "observation" and bound.has_state):
+            return None
+        states = [state for state, _ in visited]
+        columns, shown = None, None
+        if kind != "inverse":
+            flats = np.stack([self._stepper.codec.flatten(obs) for _, obs in visited])
+            columns, shown = shown_digits(np.stack(states), flats, self._stepper.codec.coordinates.epsilon)
+        elif self._access.observe is None or not bound.is_data("observation"):
+            return None
+        if columns is not None and not len(columns):
+            return None
+        turning = self._access.angles if kind == "inverse" else ()
+        letters = range(len(bound.symmetry.group.generators))
+        found = [signed_map(partial(self._said, (i,)), states[0], states, turning) for i in letters]
+        self._sharp = [one for one in found if one is not None] if all(found) else []
+        self._double = kind == "observation" and bool(self._sharp)
+        picked = slice(None) if columns is None else columns
+        return Inner(lambda word, many: self._sharpened(word, many)[:, picked], columns, shown) if self._sharp else None
+
+    def _said(self, word: Word, state: Vector) -> Vector:
+        """The image of a state vector as the symmetry says it, which may be rounded to float32."""
+        held = _in_form(state, self._form)
+        if self.kind == "map":
+            image = self._bound.state(word, held)
+        elif self.kind == "observation":
+            image = self._bound.observation(word, state.reshape(np.shape(self._stepper.first_obs)))
+        else:
+            access = self.access
+            if access.observe is None or access.from_observation is None:
+                raise ValueError("what states show is not known")
+            image = access.from_observation(self._bound.observation(word, access.observe(held)))
+        return np.asarray(image, dtype=np.float64).reshape(-1)
+
+    def _sharpened(self, word: Word, states: Vector) -> Vector:
+        """Images of states, shape (..., dim), by the signed permutations of the generators."""
+        for letter in reversed(word):
+            states = self._sharp[letter].apply(states)
+        return states
+
+    def _without_rounding(self, word: Word, said: Any, state: Any) -> Any:
+        """The image of a state that a callable gave, without its rounding; as it is where it is another image."""
+        exact = self._sharpened(word, np.asarray(state, dtype=np.float64).reshape(-1))
+        rounded = np.asarray(said, dtype=np.float64).reshape(-1)
+        near = np.abs(rounded - exact) <= _NEAR * (1 + np.abs(exact))
+        return _in_form(np.where(near, exact, rounded), self._form)
 
     @property
     def access(self) -> StateAccess:
@@ -124,7 +194,12 @@ class Placement:
         if self.kind == "map" or self._bound.has_state:
             obs = self._bound.observation(word, situation.obs)
             state = _in_form(self._bound.state(word, situation.state), self._form)
+            if self._sharp:
+                state = self._without_rounding(word, state, situation.state)
             return Situation(carried_over(state, situation.state), obs, "image")
+        if self._double and self._sharp:
+            obs = self._bound.observation(word, situation.obs)
+            return Situation(self._without_rounding(word, obs, situation.state), obs, "image")
         if self._double:
             state = _in_form(self._bound.observation(word, situation.state), self._form)
             return Situation(state, _as_like(state, situation.obs), "image")
@@ -137,7 +212,7 @@ class Placement:
         if self._by_observation and isinstance(first.obs, np.ndarray):
             seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
             return [Situation(self._state_showing(obs), obs, "image") for obs in seen]
-        whole = self._double or (
+        whole = (self._double and not self._sharp) or (
             self.kind == "map" and self._bound.is_data("state") and self._bound.is_data("observation")
         )
         if not whole or not isinstance(first.obs, np.ndarray) or not isinstance(first.state, np.ndarray):
@@ -182,11 +257,6 @@ class Placement:
         seen = self._bound.observation_batch(word, observations)
         return (seen.astype(np.float64) if showing is None else showing(seen)), seen
 
-    def state_images(self, word: Word, states: Vector) -> Vector:
-        """L_g on internal next states, shape (n, dim), in float64; only where `exact_state`."""
-        batch = self._bound.observation_batch if self._double else self._bound.state_batch
-        return np.asarray(batch(word, states), dtype=np.float64)
-
     def nudged(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
         """The situation moved by some units in the last place in every coordinate.
 
@@ -199,7 +269,7 @@ class Placement:
         Returns:
             A neighbour in the precision in which images are made; None where states are not made of floats.
         """
-        if self._double or self.kind == "map" or self._bound.has_state:
+        if self._double or self.kind == "map" or self._bound.has_state or self._sharp:
             state = _in_form(_neighbour(situation.state, pattern, up, units), self._form)
             return None if state is None else situation._replace(state=carried_over(state, situation.state))
         obs = _neighbour(situation.obs, pattern, up, units)
@@ -213,25 +283,31 @@ class Placement:
         return self.access.from_observation(obs)
 
 
-def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess | None, bool]:
-    """The access without what wrappers hide, and whether the observation is seen to be the state."""
+def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess | None, bool, list[tuple[Vector, Any]]]:
+    """The access without what wrappers hide, whether the observation is seen to be the state, and where that was seen.
+
+    What was seen are states as vectors with what they show; nothing where states are not numbers.
+    """
     access = stepper.access
     if access is None or access.get is None:
-        return access, access is not None
+        return access, access is not None, []
     as_claimed, same = True, True
+    visited: list[tuple[Vector, Any]] = []
     obs = stepper.reset()
     for _ in range(_LOOKS):
         state, flat = access.get(stepper.base), stepper.codec.flatten(obs)
         if access.observe is not None:
             as_claimed &= _shows(stepper, access.observe(state), obs, flat)
         vector = numeric(state)
+        visited += [] if vector is None else [(vector, obs)]
         rounded = None if vector is None else _as_like(vector, obs)
         same &= rounded is not None and np.array_equal(np.ravel(rounded).astype(float), flat, equal_nan=True)
         step = stepper.step(stepper.env.action_space.sample())
         obs = stepper.reset() if step.terminated or step.truncated else step.obs
     if not as_claimed:
         access = replace(access, observe=None, from_observation=None, observation_is_state=False, box=False)
-    return access, same and isinstance(stepper.first_obs, np.ndarray)
+    whole = len(visited) == _LOOKS and len({vector.size for vector, _ in visited}) == 1
+    return access, same and isinstance(stepper.first_obs, np.ndarray), visited if whole else []
 
 
 def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Vector) -> bool:

@@ -242,9 +242,10 @@ class Screen:
             return claimed, seen
         expected = np.asarray(self._bench.pairs.bound.observation_batch(batch.word, left.observations))
         sides = [expected.reshape(n, -1), right.observations.reshape(n, -1)]
-        if self._placement.exact_state:
-            inner = [self._placement.state_images(batch.word, left.states), right.states]
-            sides = [np.concatenate(pair, axis=1) for pair in zip(sides, inner, strict=True)]
+        inner = self._placement.inner
+        if inner is not None:
+            within = [inner.expected(batch.word, left.states, sides[0]), inner.picked(right.states)]
+            sides = [np.concatenate(pair, axis=1) for pair in zip(sides, within, strict=True)]
         return sides[0].astype(np.float64, copy=False), sides[1].astype(np.float64, copy=False)
 
     def _sorted_out(self, tallies: dict[Part, Tally], batch: _Batch, rng: np.random.Generator) -> list[Case]:
