@@ -31,7 +31,7 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
         method="certificate" if proved else "sampled",
         checked=measured.pairs,
         violations=_violations(context),
-        max_residual=measured.relative if measured.nonfinite is None else float("nan"),
+        max_residual=measured.relative if measured.nan is None else float("nan"),
         tolerance=decision.tolerance,
         unit=UNIT,
         bound=_bound(context),
@@ -46,7 +46,7 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
 def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
     """The residual at both precisions, the deployed network's own noise, and how many decisions flip."""
     measured, deployed = context.measured, context.measured.deployed
-    if measured.nonfinite is not None:
+    if measured.nan is not None:
         return ()
     tolerance = context.decision.tolerance
     rows: list[dict[str, Any]] = [
@@ -121,7 +121,7 @@ def _detail(context: NetContext) -> str:
     sentences = [decision.why[0].upper() + decision.why[1:] + "."]
     if context.silent_fault:
         sentences.append(f"{context.silent_fault[0].upper()}{context.silent_fault[1:]}.")
-    if measured.nonfinite is None:
+    if measured.nan is None:
         sentences.append(
             f"Largest residual {measured.relative:.1e} of the output's scale over {measured.pairs} pairs, on "
             f"{'the network as deployed' if context.subject.coarse else 'a float64 copy'} ({context.region})."

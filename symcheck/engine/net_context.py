@@ -149,7 +149,7 @@ class NetContext:
     def _fault_is_silent(self, found: Measured) -> bool:
         """Whether a weight is wrong although no output shows it so far."""
         failure = None if self.proof is None else self.proof.first_failure
-        return failure is not None and is_wrong_weight(failure) and found.nonfinite is None and found.relative <= EXACT
+        return failure is not None and is_wrong_weight(failure) and found.nan is None and found.relative <= EXACT
 
     def _samples(self) -> int:
         """As asked; else 10,000 pairs, fewer for large inputs and networks, whose passes cost more."""
@@ -164,7 +164,7 @@ class NetContext:
 
     def _worth_climbing(self, found: Measured) -> bool:
         proved = self.proof is not None and self.proof.level == "exact"
-        return not proved and found.nonfinite is None and found.relative <= 1e-5  # beyond it, it has failed already
+        return not proved and found.nan is None and found.relative <= 1e-5  # beyond it, it has failed already
 
     @cached_property
     def decision(self) -> Decision:
@@ -179,9 +179,9 @@ class NetContext:
             not_judged=self.subject.not_judged,
         )
         if decision.verdict == "failed" and decision.location is None:
-            x = self.measured.nonfinite
+            x = self.measured.nan
             location = None if x is None else first_nonfinite_module(self.subject, x)
-            decision = replace(decision, location=location or self.measured.nonfinite_path)
+            decision = replace(decision, location=location or self.measured.nan_path)
         return decision
 
     def _excused(self) -> list[str]:
@@ -205,10 +205,13 @@ class NetContext:
             return (self.silent_fault,)
         if self.decision.verdict != "failed" or worst is None:
             return ()
-        if self.measured.nonfinite is not None:
+        if self.measured.nan is not None:
             return ("the network divides by zero, or takes a root or logarithm outside its domain, on this input",)
         rng = np.random.default_rng((self.options.seed, 3))
-        return causes(self.subject, self.inputs, self.outputs, self.proof, worst.path, worst.generator, rng)
+        one_sided = bool(np.isinf(worst.residual))
+        return causes(
+            self.subject, self.inputs, self.outputs, self.proof, worst.path, worst.generator, rng, one_sided=one_sided
+        )
 
     @property
     def silent_fault(self) -> str:

@@ -71,7 +71,7 @@ def test_without_any_proof_the_output_is_the_location() -> None:
 
 
 def test_nan_fails_whatever_the_weights_say() -> None:
-    found = measured(0.0, nonfinite=np.zeros(2), nonfinite_path="output")
+    found = measured(0.0, nan=np.zeros(2), nan_path="output")
     assert decide(proof("exact"), found, strict=False).verdict == "failed"
 
 

@@ -24,10 +24,10 @@ is then the same fault and no rounding."""
 def counterexample_of(context: NetContext) -> Counterexample | None:
     """The worst input of a failed run, shrunk."""
     measured = context.measured
-    if measured.nonfinite is not None:
-        generator = measured.nonfinite_generator
-        x = shrink(measured.nonfinite, lambda batch: _nonfinite(context, batch, generator))
-        return described(context, x, generator, measured.nonfinite_path)
+    if measured.nan is not None:
+        generator = measured.nan_generator
+        x = shrink(measured.nan, lambda batch: _is_nan(context, batch, generator))
+        return described(context, x, generator, measured.nan_path)
     worst = measured.worst
     if worst is None:
         return None
@@ -37,7 +37,10 @@ def counterexample_of(context: NetContext) -> Counterexample | None:
     def fails(batch: FloatArray) -> npt.NDArray[np.bool_]:
         y, z = sides(context, claim, worst.generator, batch)
         gap = difference(y, z).max(axis=1, initial=0.0)
-        scale = np.maximum(np.abs(y).max(axis=1, initial=0.0), np.abs(z).max(axis=1, initial=0.0))
+        if np.isinf(threshold):  # infinite on one side only
+            return np.asarray(np.isinf(gap))
+        finite = [np.where(np.isfinite(side), np.abs(side), 0.0).max(axis=1, initial=0.0) for side in (y, z)]
+        scale = np.maximum(*finite)
         # a small output among large ones carries their rounding: never compare with less than 1 % of the family's scale
         return np.asarray(gap > threshold * np.maximum(scale, KEEP * worst.scale))
 
@@ -54,13 +57,13 @@ def sides(
     return claim.apply(generator, before, x), after
 
 
-def _nonfinite(context: NetContext, batch: FloatArray, generator: int) -> npt.NDArray[np.bool_]:
+def _is_nan(context: NetContext, batch: FloatArray, generator: int) -> npt.NDArray[np.bool_]:
     moved = context.inputs.apply(generator, batch)
     bad = np.zeros(len(batch), dtype=bool)
     for exact in (True, False):
         for inputs in (batch, moved):
             for values in context.subject.run(inputs, exact=exact).values():
-                bad |= ~np.isfinite(values).all(axis=1)
+                bad |= np.isnan(values).any(axis=1)
     return bad
 
 
@@ -75,10 +78,9 @@ def described(context: NetContext, x: FloatArray, generator: int, path: str) -> 
     """
     claim = next(one for one in context.outputs if one.path == path)
     expected, actual = (side[0] for side in sides(context, claim, generator, x[None]))
-    if np.isfinite(expected).all() and np.isfinite(actual).all():
-        place, residual = int(np.argmax(difference(expected, actual))), float(difference(expected, actual).max())
-    else:
-        place, residual = int(np.argmax(~(np.isfinite(expected) & np.isfinite(actual)))), float("nan")
+    nan = np.isnan(expected) | np.isnan(actual)
+    gap = difference(expected, actual)
+    place, residual = (int(np.argmax(nan)), float("nan")) if nan.any() else (int(np.argmax(gap)), float(gap.max()))
     return Counterexample(
         group_element=context.element(generator),
         observation=x.tolist(),

@@ -16,6 +16,9 @@ HOLDS = 1e-5
 """Residual over output scale at which an alternative counts as holding: the published level for outputs."""
 INPUTS = 16
 LARGEST_SIGN_SEARCH = 64
+ONE_SIDED = (
+    "an output is infinite on one side only: a mask of actions that does not move along with the action, or an overflow"
+)
 
 
 def causes(
@@ -26,6 +29,8 @@ def causes(
     path: str,
     generator: int,
     rng: np.random.Generator,
+    *,
+    one_sided: bool = False,
 ) -> tuple[str, ...]:
     """Likely causes, most likely first.
 
@@ -37,15 +42,17 @@ def causes(
         path: the output that failed.
         generator: the generator under which it failed.
         rng: the source of randomness.
+        one_sided: whether an output was infinite on one side of the claim only.
 
     Returns:
         Sentences; alternatives that hold on all inputs tried come before what the first failing layer says.
     """
     claim = next(one for one in outputs if one.path == path)
+    found = [ONE_SIDED] if one_sided else []
     x = rng.normal(size=(INPUTS, *inputs.shape)) if len(inputs.shape) == 1 else rng.random((INPUTS, *inputs.shape))
     y = subject.run(x, exact=True)[path]
     z = subject.run(inputs.apply(generator, x), exact=True)[path]
-    found = list(_outputs_that_hold(claim, generator, x, y, z))
+    found += _outputs_that_hold(claim, generator, x, y, z)
     found += list(_signs_that_hold(subject, inputs, claim, generator, x, y))
     failure = None if proof is None else proof.first_failure
     if failure is not None:
@@ -113,7 +120,7 @@ def _permutation_that_holds(y: FloatArray, z: FloatArray) -> list[int] | None:
     if size > 64:
         return None
     scale = output_scale(y, z)
-    fits = np.abs(y[:, :, None] - z[:, None, :]).max(axis=0) <= HOLDS * scale
+    fits = difference(y[:, :, None], z[:, None, :]).max(axis=0) <= HOLDS * scale
     if not (fits.sum(axis=0) == 1).all() or not (fits.sum(axis=1) == 1).all():
         return None
     return [int(p) for p in fits.argmax(axis=1)]

@@ -87,8 +87,8 @@ class Measured:
         violations: those beyond 1e-5 of the output scale.
         relative: largest residual over output scale, float64 copy.
         worst: where it was; None if nothing was tested.
-        nonfinite: an input on which some output is NaN, or infinite on one side only, else None.
-        nonfinite_path: which output, and in which copy.
+        nan: an input on which some output is NaN, else None.
+        nan_path: which output.
         spreads: per output.
         deployed: the deployed network's own figures.
         scales: per output, its scale in the first family.
@@ -100,9 +100,9 @@ class Measured:
     violations: int = 0
     relative: float = 0.0
     worst: Worst | None = None
-    nonfinite: FloatArray | None = None
-    nonfinite_path: str = ""
-    nonfinite_generator: int = 0
+    nan: FloatArray | None = None
+    nan_path: str = ""
+    nan_generator: int = 0
     spreads: dict[str, Spread] = field(default_factory=dict)
     scales: dict[str, float] = field(default_factory=dict)
     deployed: Deployed = field(default_factory=Deployed)
@@ -173,10 +173,10 @@ def _measure_block(
             y, z = before[True][claim.path], after[True][claim.path]
             wanted = claim.apply(generator, y, x)
             _spread(result, claim.path, y)
-            bad = _not_finite(wanted, z) | _not_finite(before[False][claim.path], before[False][claim.path])
-            if bad.any() and result.nonfinite is None:
-                result.nonfinite = x[int(np.argmax(bad))].copy()
-                result.nonfinite_path, result.nonfinite_generator = claim.path, generator
+            bad = _is_nan(wanted, z, before[False][claim.path])
+            if bad.any() and result.nan is None:
+                result.nan = x[int(np.argmax(bad))].copy()
+                result.nan_path, result.nan_generator = claim.path, generator
             relative = _residual(result, claim, family, generator, wanted, z)
             violating |= relative > 1e-5  # the published level above which an output has failed
             scale = _scale(result, claim.path, family, output_scale(y, z))
@@ -194,8 +194,9 @@ def difference(left: FloatArray, right: FloatArray) -> FloatArray:
     return gap
 
 
-def _not_finite(left: FloatArray, right: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    return np.asarray((np.isnan(left) | np.isnan(right) | (np.isinf(left) & (left != right))).any(axis=1))
+def _is_nan(*sides: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Rows in which some side is no number; an infinity on one side only is a residual as any other."""
+    return np.asarray(np.any([np.isnan(side).any(axis=1) for side in sides], axis=0))
 
 
 def _spread(result: Measured, path: str, y: FloatArray) -> None:

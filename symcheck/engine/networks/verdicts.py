@@ -104,10 +104,8 @@ def _of_structure(
     proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str], coarse: bool, artefact: str
 ) -> Decision:
     """The verdict on the float64 copy, or on the network as deployed where there is none."""
-    if measured.nonfinite is not None:
-        return Decision(
-            "failed", ROUNDED, False, None, None, f"{measured.nonfinite_path} is NaN or infinite on an input"
-        )
+    if measured.nan is not None:
+        return Decision("failed", ROUNDED, False, None, None, f"{measured.nan_path} is NaN on an input")
     if proof is not None and _wrong_weight(proof) and measured.relative > EXACT:
         return _failed(proof, measured, EXACT, "a layer does not carry the action, and the output shows it")
     if coarse and ROUNDED < measured.relative <= FAR:
