@@ -25,9 +25,9 @@ def is_compiled(net: nn.Module) -> bool:
     """
     if "torch._dynamo" not in sys.modules:  # nothing was compiled in this process
         return False
+    own = (module for module in net.modules() if not isinstance(module, torch.jit.ScriptModule))
     return any(
-        hasattr(module, "_orig_mod") or _in_place(module) or hasattr(type(module).forward, _DECORATED)
-        for module in net.modules()
+        hasattr(module, "_orig_mod") or _in_place(module) or hasattr(type(module).forward, _DECORATED) for module in own
     )
 
 
@@ -40,7 +40,7 @@ def compiled_alike(net: nn.Module, copy: nn.Module) -> nn.Module:
 
 
 def _in_place(module: nn.Module) -> bool:
-    return getattr(module, "_compiled_call_impl", None) is not None
+    return not isinstance(module, torch.jit.ScriptModule) and getattr(module, "_compiled_call_impl", None) is not None
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class Subject:
         not_judged: path and dtype of the outputs of the last pass that are no real numbers.
 
     Raises:
-        TargetError: the network cannot be copied.
+        TargetError: the network cannot be copied, or has lazy modules that never ran.
         OptionError: the device does not exist.
     """
 
@@ -66,6 +66,7 @@ class Subject:
         device: str = "cpu",
         noise_seed: int | None = None,
     ) -> None:
+        _refuse_uninitialised(net)
         training = mode == "train"
         self.shape = shape
         self.noise_seed = noise_seed
@@ -253,6 +254,17 @@ class Subject:
             f"the network raised {type(error).__name__}: {text} on {len(inputs)} inputs of shape {self.shape}.",
             where="network",
             remedy="Its forward takes a batch (n, *shape); give the shape of one input with --input-shape.",
+        )
+
+
+def _refuse_uninitialised(net: nn.Module) -> None:
+    """Lazy modules draw their weights at the first pass: every copy would be another network."""
+    lazy = [name for name, tensor in (*net.named_parameters(), *net.named_buffers()) if nn.parameter.is_lazy(tensor)]
+    if lazy:
+        raise TargetError(
+            f"expected a network with weights, got uninitialised ones: {', '.join(lazy)}.",
+            where=type(net).__name__,
+            remedy="Run it once on an input of the right shape in the factory, or load its checkpoint.",
         )
 
 
