@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import symcheck.engine.networks.compositions_sums
 import symcheck.engine.networks.rules_attention
 import symcheck.engine.networks.rules_blocks
 import symcheck.engine.networks.rules_resampling

@@ -43,6 +43,10 @@ _HIDDEN = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 _OUTERMOST = str(Path(__file__).with_name("proof.py"))
 
 
+PARAMETRISED = ".parametrizations."
+"""What torch puts between the name of a layer and that of the module that makes its weight: faults are the layer's."""
+
+
 class NotUnderstoodError(Exception):
     """A rule cannot follow this call; carries the reason and, where something failed, its record."""
 
@@ -85,7 +89,7 @@ class Call:
     def owner(self, *parameters: Any) -> str:
         """The layer's name: the module that holds the parameter, or that runs, else the parameter, else the line."""
         names = [self.tracer.owners[id(p)] for p in parameters if id(p) in self.tracer.owners]
-        if any(names) or (names and not self.tracer.own and not self.module):
+        if any(names) or (names and self.tracer.is_leaf and not self.module):
             return next((name for name in names if name), "")
         own = next((self.tracer.own[id(p)] for p in parameters if id(p) in self.tracer.own), "")
         return self.module or own or f"{self.name} at {self.source}"
@@ -145,10 +149,10 @@ class Tracer(Float64Mode):
         for name, module in net.named_modules():
             for tensor in tree_flatten({k: v for k, v in vars(module).items() if k != "_modules"})[0]:
                 if isinstance(tensor, torch.Tensor):
-                    self.owners.setdefault(id(tensor), names(name))
+                    self.owners.setdefault(id(tensor), names(name.partition(PARAMETRISED)[0]))
                     self._known[id(tensor)] = (tensor, None)
-        leaf = next(net.children(), None) is None  # then its own name, which is empty, names the layer
-        self.own = {} if leaf else {id(tensor): key for key, tensor in net.named_parameters(recurse=False)}
+        self.is_leaf = next(net.children(), None) is None  # then its own name, which is empty, names the layer
+        self.own = {} if self.is_leaf else _own_tensors(net, names)
 
     def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
         """Say what is known of a tensor; None: a constant."""
@@ -241,17 +245,36 @@ class Tracer(Float64Mode):
         """What is computed from a layer's parameters alone is that layer's weight too."""
         if isinstance(result, torch.Tensor) and inputs and all(value is None for value in values):
             owner = next((self.owners[id(tensor)] for tensor in inputs if self.owners.get(id(tensor))), "")
+            own = next((self.own[id(tensor)] for tensor in inputs if id(tensor) in self.own), "")
             if owner:
                 self.owners.setdefault(id(result), owner)
+            elif own:
+                self.own.setdefault(id(result), own)
+                self._known.setdefault(id(result), (result, None))  # kept alive, as its identity names it
 
     def _forget_aliases(self, changed: list[torch.Tensor], result: Any, name: str) -> None:
         for tensor in changed:
             storage = tensor.untyped_storage().data_ptr()
             for key, (other, value) in list(self._known.items()):
                 if other is not result and other.untyped_storage().data_ptr() == storage:
-                    where = self.stack[-1] if self.stack else "forward"
+                    where = (self.stack[-1] if self.stack else "") or "forward"
                     reason = f"{name} changes in place a tensor that is used elsewhere"
                     self._known[key] = (other, value if isinstance(value, Opaque) else Opaque(reason, where))
+
+
+def _own_tensors(net: nn.Module, names: Callable[[str], str]) -> dict[int, str]:
+    """What the network itself holds beside its layers: the attribute by which each tensor is called."""
+    own: dict[int, str] = {}
+    for name, module in net.named_modules():
+        if names(name):
+            continue
+        held = {
+            **dict(module.named_parameters(recurse=False)),
+            **dict(module.named_buffers(recurse=False)),
+            **vars(module),
+        }
+        own.update({id(tensor): key for key, tensor in held.items() if isinstance(tensor, torch.Tensor)})
+    return own
 
 
 class Recorder(Float64Mode):

@@ -1,0 +1,59 @@
+"""Sums of products that are linear layers: einsum with a fixed factor, adjacency matrices, messages added up by index.
+
+A factor that the batch axis does not lead is taken for the weights. Written as a linear layer over the axes that it
+sums, it is judged as any other. What is not of this form returns None, and is left to the rules of its own name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from symcheck.engine.networks.compositions import composition
+
+
+@composition("einsum")
+def einsum(equation: Any, *operands: Any) -> torch.Tensor | None:
+    """Two factors, one of them fixed: "bi,oi->bo" is a linear layer; so is "bnd,dhk->bnhk" over blocks of axes."""
+    factors = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+    if not isinstance(equation, str) or "." in equation or "->" not in equation or len(factors) != 2:
+        return None
+    given, made = equation.replace(" ", "").split("->")
+    names = given.split(",")
+    data = next((k for k in (0, 1) if made and made[0] in names[k]), None)
+    if data is None or any(len(set(name)) != len(name) for name in (*names, made)):
+        return None
+    x, of_x, weight, of_weight = factors[data], names[data], factors[1 - data], names[1 - data]
+    summed = [axis for axis in of_weight if axis not in made]
+    new = [axis for axis in of_weight if axis in made]
+    kept = [axis for axis in of_x if axis in made]
+    if not summed or any(axis in of_x for axis in new) or sorted([*kept, *summed]) != sorted(of_x):
+        return None  # an axis that both keep, or one that is summed alone
+    rows = weight.permute([of_weight.index(axis) for axis in (*new, *summed)])
+    sizes = [int(n) for n in rows.shape[: len(new)]]
+    flat = x.permute([of_x.index(axis) for axis in (*kept, *summed)]).flatten(len(kept))
+    result = F.linear(flat, rows.reshape(-1, flat.shape[-1]))
+    result = torch.unflatten(result, -1, sizes) if new else result.squeeze(-1)
+    order = [*kept, *new]
+    return result.permute([order.index(axis) for axis in made])
+
+
+@composition("matmul", "__matmul__")
+def matmul(left: Any, right: Any) -> torch.Tensor | None:
+    """A matrix times every one of a batch: a linear layer over the axis before the last."""
+    if not isinstance(left, torch.Tensor) or left.dim() != 2 or right.dim() < 3:
+        return None
+    made: torch.Tensor = F.linear(right.transpose(-1, -2), left).transpose(-1, -2)
+    return made
+
+
+@composition("index_add")
+def index_add(base: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> torch.Tensor | None:
+    """What is added at indices, as a matrix of zeros and ones over that axis."""
+    if not isinstance(dim, int) or alpha != 1 or index.dim() != 1:
+        return None
+    places = torch.arange(base.shape[dim], device=index.device)[:, None] == index
+    added: torch.Tensor = F.linear(source.movedim(dim, -1), places.to(source.dtype)).movedim(-1, dim)
+    return added.add(base)
