@@ -93,6 +93,7 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
         versions=first.versions,
         duration_s=sum(record.training_seconds + record.evaluation_seconds for record in records),
         notes=_notes(records, networks),
+        trained=sum(len(record.runs) for record in records),
     )
 
 
@@ -175,9 +176,13 @@ def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
     """Every setting; where records differ, what each has."""
     shown = {"preset": " / ".join(dict.fromkeys(record.preset for record in records))}
     for key in records[0].settings:
-        values = dict.fromkeys(str(record.settings.get(key)) for record in records)
+        values = dict.fromkeys(_setting(record.settings.get(key)) for record in records)
         shown[key.replace("_", " ")] = " / ".join(values)
     return shown
+
+
+def _setting(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _step_ratios(networks: Sequence[NetworkCurves], threshold: float | None) -> list[str]:

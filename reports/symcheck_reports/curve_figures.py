@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from symcheck_reports import svg
 from symcheck_reports.curve_statistics import QuantileCurve
-from symcheck_reports.formatting import count, number, one_line
+from symcheck_reports.formatting import count, number, one_line, plural
 
 # More points than pixels are not seen; every k-th is drawn, the last one always.
 MAX_POINTS = 240
@@ -133,7 +133,7 @@ def runs(
         parts,
         name=name,
         title=f"All runs of {one_line(drawn.name, 80)}",
-        description=f"{len(returns)} runs as thin lines, their median as a thick one.",
+        description=f"{plural(len(returns), 'run')} as thin lines, the median as a thick one.",
         width=frame.width,
         height=frame.height,
     )

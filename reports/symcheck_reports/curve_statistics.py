@@ -23,6 +23,8 @@ from symcheck_reports.curve_model import NetworkCurves, SeedCurve
 # Percentile-bootstrap resamples; at 2,000 the Monte-Carlo error of a 95% bound is well below the spread of 25 runs.
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+# Of fewer runs no interval is given: resampling one run gives a width of 0, and resampling two hardly more.
+LEAST_RUNS = 3
 _SEED = 0
 _Statistic = Callable[[NDArray[np.float64]], Any]
 
@@ -50,8 +52,8 @@ class Estimate:
 
     Attributes:
         value: the estimate; infinite where more runs than allowed never got there.
-        low: lower end of the interval.
-        high: upper end.
+        low: lower end of the interval; NaN where there are too few runs for one.
+        high: upper end, likewise.
     """
 
     value: float
@@ -184,8 +186,10 @@ def probability_of_improvement(scores: NDArray[np.float64], others: NDArray[np.f
         >>> probability_of_improvement(np.array([2.0, 3.0]), np.array([1.0, 3.0])).value
         0.625
     """
-    rng = np.random.default_rng(_SEED)
     wins = (scores[:, None] > others[None, :]) + 0.5 * (scores[:, None] == others[None, :])
+    if min(wins.shape) < LEAST_RUNS:
+        return Estimate(float(wins.mean()), math.nan, math.nan)
+    rng = np.random.default_rng(_SEED)
     rows = rng.integers(len(scores), size=(RESAMPLES, len(scores)))
     columns = rng.integers(len(others), size=(RESAMPLES, len(others)))
     sampled = np.array([wins[np.ix_(row, column)].mean() for row, column in zip(rows, columns, strict=True)])
@@ -208,6 +212,8 @@ def final_return(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
 def _bootstrap(values: NDArray[np.float64], statistic: _Statistic) -> Estimate:
     if not len(values):
         return Estimate(math.nan, math.nan, math.nan)
+    if len(values) < LEAST_RUNS:
+        return Estimate(float(statistic(values)), math.nan, math.nan)
     rng = np.random.default_rng(_SEED)
     samples = values[rng.integers(len(values), size=(RESAMPLES, len(values)))]
     low, high = _interval(np.asarray(statistic(samples), dtype=np.float64))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_figures import Drawn, style
 from symcheck_reports.curve_model import CurveModel, NetworkCurves
-from symcheck_reports.formatting import count, number
+from symcheck_reports.formatting import count, number, plural
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,11 @@ def steps_text(steps: float, last_step: int) -> str:
 
 
 def estimate_text(estimate: statistics.Estimate, digits: int = 4) -> str:
-    """An estimate with its interval, for instance "480 (455 to 497)"."""
+    """An estimate with its interval, where it has one, for instance "480 (455 to 497)"."""
     if math.isnan(estimate.value):
         return "–"
+    if math.isnan(estimate.low):
+        return number(estimate.value, digits)
     return f"{number(estimate.value, digits)} ({number(estimate.low, digits)} to {number(estimate.high, digits)})"
 
 
@@ -113,7 +115,7 @@ def verdict_on_task(view: CurveView) -> str:
     runs = sum(len(n.network.curves) for n in networks)
     if model.threshold is None:
         names = len(networks)
-        return f"{model.task}: learning curves of {count(names)} network{'s' * (names != 1)}, {count(runs)} runs."
+        return f"{model.task}: learning curves of {plural(names, 'network')}, {plural(runs, 'run')}."
     threshold = number(model.threshold)
     ranked = sorted((n for n in networks if math.isfinite(n.drawn.reached)), key=lambda n: n.drawn.reached)
     if not ranked:

@@ -47,13 +47,14 @@ def _lead(view: CurveView) -> str:
 
 def _facts(view: CurveView) -> list[tuple[str, str]]:
     model = view.model
-    runs = sum(len(network.curves) for network in model.networks)
+    shown = sum(len(network.curves) for network in model.networks)
+    runs = count(shown) if model.trained in (None, shown) else f"{count(shown)} shown of {count(model.trained)} trained"
     facts = [
         ("task", model.task),
         ("networks", ", ".join(dict.fromkeys(network.name for network in model.networks))),
-        ("runs", count(runs)),
+        ("runs", runs),
         ("env steps per run", count(view.last_step)),
     ]
     if model.duration_s is not None:
-        facts.append(("wall time", seconds(model.duration_s)))
+        facts.append(("wall time", f"{seconds(model.duration_s)} of training and evaluating"))
     return facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_the_probability_of_improvement_is_the_mann_whitney_statistic(ours: list
     estimate = statistics.probability_of_improvement(np.array(ours), np.array(others))
     wins = sum((a > b) + 0.5 * (a == b) for a in ours for b in others) / (len(ours) * len(others))
     assert estimate.value == pytest.approx(wins, abs=1e-12)  # a mean of at most 64 halves
-    assert estimate.low <= estimate.value <= estimate.high
+    assert estimate.low <= estimate.value <= estimate.high or min(len(ours), len(others)) < statistics.LEAST_RUNS
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
@@ -180,3 +181,24 @@ def test_a_curve_begins_where_every_run_was_measured() -> None:
     both = dataclasses.replace(late, curves=[*late.curves, SeedCurve(1, [10, 20, 30], [1.0, 3.0, 5.0])])
     assert statistics.quantile_curve(both, 0.0).env_steps.tolist() == [20, 30]
     assert statistics.mean_return(late, 0.0).tolist() == [6.0]  # its first value stands for what came before
+
+
+def test_runs_that_only_chose_a_learning_rate_are_counted_apart(curve_model: CurveModel) -> None:
+    page = render_curves(dataclasses.replace(curve_model, trained=875))
+    assert "10 shown of 875 trained" in page
+    assert "shown of" not in render_curves(dataclasses.replace(curve_model, trained=10))
+    assert page.count("1 min 15 s of training and evaluating") == 2
+
+
+def test_one_run_has_a_value_and_no_interval(curve_model: CurveModel) -> None:
+    lone = [dataclasses.replace(n, curves=n.curves[:1], failed_runs=()) for n in curve_model.networks]
+    page = render_curves(dataclasses.replace(curve_model, networks=lone))
+    assert "1 run, learning rate 0.001" in page
+    assert "1 runs" not in page
+    assert re.search(r">500</?", page)
+    assert not re.search(
+        r"\(\d[\d.]* to \d[\d.]*\)", page.split("side by side</h2>")[1].split("<table")[1].split("</table>")[0]
+    )
+    assert math.isnan(statistics.interquartile_mean(np.array([1.0, 2.0])).low)
+    assert statistics.interquartile_mean(np.array([1.0, 2.0, 3.0])).low == 1.0
+    assert math.isnan(statistics.probability_of_improvement(np.ones(3), np.ones(2)).low)

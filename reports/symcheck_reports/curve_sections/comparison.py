@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_view import CurveView, NetworkView, estimate_text, steps_text
-from symcheck_reports.formatting import count, number
+from symcheck_reports.formatting import count, number, plural
 from symcheck_reports.templating import Section, section
 
 
@@ -47,6 +47,7 @@ def build(view: CurveView) -> Section | None:
         reference=reference.network.name,
         last=count(view.last_step),
         resamples=count(statistics.RESAMPLES),
+        least=statistics.LEAST_RUNS,
         rule=view.model.choice_rule,
     )
 
@@ -54,14 +55,14 @@ def build(view: CurveView) -> Section | None:
 def _row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
     network, last = view.network, page.last_step
     improvement = "–"
-    if view is not reference and len(view.scores) and len(reference.scores):
+    if view is not reference and min(len(view.scores), len(reference.scores)) >= statistics.LEAST_RUNS:
         improvement = estimate_text(statistics.probability_of_improvement(reference.scores, view.scores), 2)
     steps = view.steps
     return Row(
         name=network.name,
         rate=f"{network.learning_rate:g}",
         parameters="" if network.parameters is None else count(network.parameters),
-        runs=str(len(network.curves)),
+        runs=plural(len(network.curves), "run"),
         median_curve=steps_text(view.drawn.reached, last),
         steps="–" if steps is None else steps_text(steps.value, last),
         steps_key=math.inf if steps is None else steps.value,

@@ -22,7 +22,7 @@ def build(view: CurveView) -> Section | None:
             curve_figures.legend_mark(n.drawn.style),
             n.network.name,
             f"{n.network.learning_rate:g}",
-            len(n.network.curves),
+            plural(len(n.network.curves), "run"),
         )
         for n in networks
     ]
