@@ -86,8 +86,11 @@ def _kept(
     one, two = (int(seed) for seed in rng.integers(0, 2**30, size=2))
     after = [_seeded(stepper, states, actions, range(len(states)), seed) for seed in (one, two)]
     stepper.reset(seed=int(rng.integers(0, 2**30)))
-    if not _agreement(stepper, *after)[0]:
+    apart = _agreement(stepper, *after)[0]
+    if not apart:
         return None
+    if _unseeded(stepper, states, actions, after[0], one, apart, rng):
+        return _leaky(stepper)
     return Control(
         "stochastic",
         "identity control: the same (s, a) gave the same s' until the next reset, and then another one: something is "
@@ -137,16 +140,9 @@ def _not_repeating(
             "symmetry is possible",
         )
     forward = _seeded(stepper, states, actions, range(len(states)), one)
-    rounds = max(1, -(-_EXPECTED // apart))  # what differs now and then is looked for as long as it takes
-    orders = (rng.permutation(len(states)) for _ in range(rounds))
-    if any(_agreement(stepper, forward, _seeded(stepper, states, actions, order, one))[0] for order in orders):
-        return Control(
-            "leaky",
-            "identity control failed: the same (s, a) gave different s', also with the same seed. Hidden state "
-            "survives reset / set_state, or there is randomness that no seed reaches; no statement about the symmetry "
-            f"is possible{_claimed(stepper)}",
-        )
-    others = [_seeded(stepper, states, actions, range(len(states)), two + 1000 * k) for k in range(rounds)]
+    if _unseeded(stepper, states, actions, forward, one, apart, rng):
+        return _leaky(stepper)
+    others = [_seeded(stepper, states, actions, range(len(states)), two + 1000 * k) for k in range(_rounds(apart))]
     # What follows must draw its own noise, not that of the control, and other noise for another seed of the run.
     stepper.reset(seed=int(rng.integers(0, 2**30)))
     if not any(_agreement(stepper, forward, other)[0] for other in others):
@@ -164,6 +160,34 @@ def _not_repeating(
         "identity control: the same (s, a) gave different s', and the same with the same seed: the dynamics are random",
         reset_first=True,  # whatever an episode remembers is drawn anew, so that pairs are independent
         repeating=frozenset.intersection(*(_repeating(forward, other) for other in others)),
+    )
+
+
+def _rounds(apart: int) -> int:
+    """How often repetitions are repeated: what differs now and then is looked for as long as it takes."""
+    return max(1, -(-_EXPECTED // apart))
+
+
+def _unseeded(
+    stepper: Stepper,
+    states: list[Any],
+    actions: list[Any],
+    known: list[Step],
+    seed: int,
+    apart: int,
+    rng: np.random.Generator,
+) -> bool:
+    """Whether steps differ from those known of the same seed, in an environment where `apart` of them usually do."""
+    orders = (rng.permutation(len(states)) for _ in range(_rounds(apart)))
+    return any(_agreement(stepper, known, _seeded(stepper, states, actions, order, seed))[0] for order in orders)
+
+
+def _leaky(stepper: Stepper) -> Control:
+    return Control(
+        "leaky",
+        "identity control failed: the same (s, a) gave different s', also with the same seed. Hidden state "
+        "survives reset / set_state, or there is randomness that no seed reaches; no statement about the symmetry "
+        f"is possible{_claimed(stepper)}",
     )
 
 

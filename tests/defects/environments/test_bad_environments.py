@@ -74,3 +74,11 @@ def test_a_broken_contract_is_one_message_and_the_right_exit_code(
         assert output.count("symcheck: ") == 1
         assert "Traceback" not in output
     assert report.exists() == (code != 2)
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("environment", ["IgnoresSetting", "RandomNowAndThen"])
+def test_what_no_statement_is_possible_about_is_undecided_at_every_seed(environment: str, seed: int) -> None:
+    words = ["verify-env", f"{FILE}:{environment}", "--symmetry", f"{FILE}:mirror", "--samples", "500"]
+    words += ["--alpha", "0.0001"]  # of accusing the start, which is fair
+    assert CliRunner().invoke(app, [*words, "--seed", str(seed)]).exit_code == 3
