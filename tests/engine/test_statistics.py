@@ -48,11 +48,14 @@ def test_not_a_number_is_a_value_like_any_other() -> None:
     assert scores[0, 0] == scores[1, 0] < scores[2, 0]
 
 
-@pytest.mark.parametrize("kind", ["normal", "atoms", "heavy", "constant"])
-def test_the_swap_test_holds_its_level(kind: str) -> None:
+@pytest.mark.parametrize("sampled", [True, False])
+@pytest.mark.parametrize("kind", ["normal", "atoms", "rare", "missing", "heavy", "constant"])
+def test_the_swap_test_holds_its_level(kind: str, sampled: bool) -> None:
     draws = {
         "normal": lambda rng: rng.normal(size=(40, 2)),
         "atoms": lambda rng: rng.integers(0, 2, size=(40, 2)).astype(float),
+        "rare": lambda rng: (rng.random((40, 2)) < 0.05).astype(float),
+        "missing": lambda rng: np.where(rng.random((40, 2)) < 0.3, np.nan, rng.normal(size=(40, 2))),
         "heavy": lambda rng: rng.standard_cauchy(size=(40, 2)),
         "constant": lambda rng: np.ones((40, 2)),
     }[kind]
@@ -60,7 +63,7 @@ def test_the_swap_test_holds_its_level(kind: str) -> None:
     runs = 200
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        test = swap_test(draws(rng), draws(rng), ["x", "y"], level=0.05, rng=rng)
+        test = swap_test(draws(rng), draws(rng), ["x", "y"], level=0.05, rng=rng, sampled=sampled)
         rejected += test.p_value <= 0.05
     # Binomial(200, 0.05) exceeds 20 with probability 1e-3.
     assert rejected <= 20
