@@ -109,11 +109,7 @@ def cart_dynamics(states: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
     """
     x, x_dot, theta, theta_dot = states.unbind(-1)
     force = torch.where(actions == 1, cartpole.FORCE, -cartpole.FORCE).to(states.dtype)
-    cos, sin = theta.cos(), theta.sin()
-    push = (force + cartpole.POLE_MOMENT * theta_dot.square() * sin) / cartpole.TOTAL_MASS
-    inertia = cartpole.HALF_LENGTH * (4.0 / 3.0 - cartpole.POLE_MASS * cos.square() / cartpole.TOTAL_MASS)
-    angular = (cartpole.GRAVITY * sin - cos * push) / inertia
-    linear = push - cartpole.POLE_MOMENT * angular * cos / cartpole.TOTAL_MASS
+    linear, angular = cartpole.BODY.accelerations(force, theta_dot, theta.cos(), theta.sin())
     step = cartpole.TIME_STEP
     return torch.stack(
         [x + step * x_dot, x_dot + step * linear, theta + step * theta_dot, theta_dot + step * angular], dim=-1

@@ -20,13 +20,9 @@ import torch
 
 from reference_agents.environments.vector import Actions, Flags, Observations, Step
 from reference_agents.randomness import FloatArray, Purpose, UniformStreams
+from symcheck.envs.models.cartpole import CartAndPole
 
-GRAVITY = 9.8
-CART_MASS = 1.0
-POLE_MASS = 0.1
-TOTAL_MASS = POLE_MASS + CART_MASS
-HALF_LENGTH = 0.5
-POLE_MOMENT = POLE_MASS * HALF_LENGTH
+BODY = CartAndPole(gravity=9.8, mass=0.1 + 1.0, pole_mass=0.1, length=0.5, moment=0.1 * 0.5)
 FORCE = 10.0
 TIME_STEP = 0.02
 ANGLE_LIMIT = 12 * 2 * math.pi / 360
@@ -53,10 +49,7 @@ def dynamics(states: States, actions: Actions) -> States:
     """
     x, x_dot, theta, theta_dot = np.moveaxis(states, -1, 0)
     force = np.where(actions == 1, FORCE, -FORCE)
-    cos, sin = np.cos(theta), np.sin(theta)
-    push = (force + POLE_MOMENT * np.square(theta_dot) * sin) / TOTAL_MASS
-    angular = (GRAVITY * sin - cos * push) / (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * np.square(cos) / TOTAL_MASS))
-    linear = push - POLE_MOMENT * angular * cos / TOTAL_MASS
+    linear, angular = BODY.accelerations(force, theta_dot, np.cos(theta), np.sin(theta))
     following = np.empty_like(states)
     following[..., 0] = x + TIME_STEP * x_dot
     following[..., 1] = x_dot + TIME_STEP * linear

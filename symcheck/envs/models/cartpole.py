@@ -1,13 +1,56 @@
-"""Batched cart and pole: the equations of motion of a pole on a cart, one explicit or half-implicit Euler step."""
+"""Batched cart and pole: the equations of motion of a pole on a cart, one explicit or half-implicit Euler step.
+
+The equations themselves are arithmetic alone, so that they serve NumPy and torch alike, in whatever precision is given.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from symcheck.envs.models.model import BatchModel, Transitions, Vector
+
+
+@dataclass(frozen=True)
+class CartAndPole:
+    """What moves.
+
+    Attributes:
+        gravity: in m/s^2.
+        mass: of cart and pole together, in kg.
+        pole_mass: in kg.
+        length: half of the pole's, in m.
+        moment: the pole's mass times its half length, in kg m.
+    """
+
+    gravity: float
+    mass: float
+    pole_mass: float
+    length: float
+    moment: float
+
+    def accelerations(self, push: Any, spin: Any, cosine: Any, sine: Any) -> tuple[Any, Any]:
+        """Of the cart in m/s^2, and of the pole's angle in rad/s^2; without friction.
+
+        Args:
+            push: the force on the cart, in N; numbers or arrays of NumPy or torch, as the other arguments.
+            spin: the pole's angular velocity, in rad/s.
+            cosine: of its angle.
+            sine: of its angle.
+
+        Example:
+            >>> CartAndPole(9.8, 1.1, 0.1, 0.5, 0.05).accelerations(0.0, 0.0, 1.0, 0.0)
+            (0.0, 0.0)
+
+        Source: R. V. Florian, Correct equations for the dynamics of the cart-pole system (2007), without friction.
+        """
+        pull = (push + self.moment * (spin * spin) * sine) / self.mass
+        inertia = self.length * (4.0 / 3.0 - self.pole_mass * (cosine * cosine) / self.mass)
+        turn = (self.gravity * sine - cosine * pull) / inertia
+        return pull - self.moment * turn * cosine / self.mass, turn
 
 
 def build(env: Any) -> BatchModel:
@@ -18,11 +61,9 @@ def build(env: Any) -> BatchModel:
 
     Returns:
         The form; states are (x, x velocity, angle, angular velocity).
-
-    Source: R. V. Florian, Correct equations for the dynamics of the cart-pole system (2007), without friction.
     """
-    force, gravity, tau = env.force_mag, env.gravity, env.tau
-    mass, pole_mass, length, moment = env.total_mass, env.masspole, env.length, env.polemass_length
+    force, tau = env.force_mag, env.tau
+    body = CartAndPole(env.gravity, env.total_mass, env.masspole, env.length, env.polemass_length)
     far, tilted = env.x_threshold, env.theta_threshold_radians
     euler = env.kinematics_integrator == "euler"
     going, over = (0.0, -1.0) if env._sutton_barto_reward else (1.0, 1.0)
@@ -34,10 +75,7 @@ def build(env: Any) -> BatchModel:
     def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
         x, v, angle, spin = np.ascontiguousarray(states.T)
         push = np.where(actions == 1, force, -force)
-        cosine, sine = np.cos(angle), np.sin(angle)
-        pull = (push + moment * np.square(spin) * sine) / mass
-        turn = (gravity * sine - cosine * pull) / (length * (4.0 / 3.0 - pole_mass * np.square(cosine) / mass))
-        drive = pull - moment * turn * cosine / mass
+        drive, turn = body.accelerations(push, spin, np.cos(angle), np.sin(angle))
         following = np.empty_like(states)
         if euler:
             following[:, 0], following[:, 2] = x + tau * v, angle + tau * spin
