@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.utils._pytree import tree_map
 
 from reference_agents.catalog import find_task
 from reference_agents.device import graph
@@ -216,3 +217,20 @@ def test_a_recorded_graph_runs_nothing_at_first_and_draws_new_numbers_each_time(
         replay()
         replay()
         assert total.tolist() == expected.tolist()
+
+
+def _copied(state: object) -> object:
+    return tree_map(lambda one: one.clone() if isinstance(one, torch.Tensor) else one, state)
+
+
+@pytest.mark.parametrize(("task", "network"), [("cartpole", "augmented"), ("gridworld", "random")])
+def test_a_training_on_a_device_goes_on_from_its_checkpoint_bit_for_bit(
+    simulated: SimulatedDevice, task: str, network: str
+) -> None:
+    states: list[object] = []
+    with simulated:
+        whole = _found(
+            train(_job(task, network, DEVICE, updates=4), on_checkpoint=lambda state: states.append(_copied(state())))
+        )
+        resumed = _found(train(_job(task, network, DEVICE, updates=4), resume_from=states[1]))  # type: ignore[arg-type]
+    _assert_same(resumed, whole)
