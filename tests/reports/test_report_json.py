@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
 
 import jsonschema
 import pytest
+import torch
 
 import symcheck as sc
-from symcheck.engine.results import RunResult
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult
 from symcheck_reports import json as json_report
 
 
@@ -102,6 +104,87 @@ def test_the_schema_misses_a_key_that_is_left_out(
     data = json.loads(json_report.render(failing_run))
     del data[key]
     assert _errors(validator, data)
+
+
+def _objects(schema: dict[str, Any]) -> dict[str, set[str]]:
+    """The fields that each definition describes."""
+    return {name: set(entry["properties"]) for name, entry in schema["$defs"].items() if "properties" in entry}
+
+
+def test_every_field_of_a_result_is_described_and_no_other() -> None:
+    described = _objects(json_report.schema())
+    written = {
+        "run": {f.name for f in dataclasses.fields(RunResult)} | {"schema", "verdict"},
+        "property": {f.name for f in dataclasses.fields(PropertyResult)},
+        "counterexample": {f.name for f in dataclasses.fields(Counterexample)} - {"pictures", "undrawn"},
+    }
+    assert {name: described[name] for name in written} == written
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        (),
+        ("group",),
+        ("properties", 2),
+        ("properties", 2, "counterexample"),
+        ("properties", 1, "bound"),
+        ("properties", 2, "per_coordinate", 0),
+    ],
+)
+def test_a_field_that_nobody_describes_is_refused(
+    path: tuple[str | int, ...], failing_run: RunResult, validator: jsonschema.Draft202012Validator
+) -> None:
+    data = json.loads(json_report.render(failing_run))
+    inner = data
+    for step in path:
+        inner = inner[step]
+    inner["undescribed"] = 1
+    assert _errors(validator, data)
+
+
+def test_a_bound_of_ones_own_kind_may_have_fields_of_its_own(
+    failing_run: RunResult, validator: jsonschema.Draft202012Validator
+) -> None:
+    data = json.loads(json_report.render(failing_run))
+    data["properties"][1]["bound"] = {"kind": "my_bound", "value": 1.0, "mine": True}
+    assert _errors(validator, data) == []
+
+
+class Net(torch.nn.Module):
+    """Odd in its input, and so equivariant under signs; a constant on one output is not."""
+
+    def __init__(self, constant: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Linear(4, 8, bias=False)
+        self.second = torch.nn.Linear(8, 1, bias=False)
+        self.constant = constant
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.second(torch.tanh(self.first(x)))
+        return torch.cat([y, self.constant - y], -1)
+
+
+@pytest.mark.parametrize(("constant", "verdict"), [(0.0, {"proved", "passed"}), (0.1, {"failed"})])
+def test_what_the_engine_emits_of_a_network_is_valid(
+    constant: float, verdict: set[str], validator: jsonschema.Draft202012Validator
+) -> None:
+    mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[-1, -1, -1, -1]], action=[[1, 0]])
+    report = sc.verify_net(Net(constant), mirror)
+    data = json.loads(report.to_json())
+    assert report.verdict in verdict
+    assert _errors(validator, data) == []
+    entries = [entry for p in data["properties"] for entry in p["per_coordinate"]]
+    assert {entry.get("kind") for entry in entries} == {"precision", "decisions"}
+    assert data["layers"]
+
+
+@pytest.mark.parametrize("method", ["paired", "distribution", "trajectory"])
+def test_every_method_emits_what_is_valid(method: Any, validator: jsonschema.Draft202012Validator) -> None:
+    data = json.loads(sc.verify_env("CartPole-v1", method=method, samples=60).to_json())
+    assert _errors(validator, data) == []
+    assert method in {p["method"] for p in data["properties"]}
 
 
 @pytest.mark.parametrize(
