@@ -209,8 +209,22 @@ class NetContext:
             return ("the network divides by zero, or takes a root or logarithm outside its domain, on this input",)
         rng = np.random.default_rng((self.options.seed, 3))
         one_sided = bool(np.isinf(worst.residual))
-        return causes(
+        found = causes(
             self.subject, self.inputs, self.outputs, self.proof, worst.path, worst.generator, rng, one_sided=one_sided
+        )
+        return (*self._paired_dropout(), *found)
+
+    def _paired_dropout(self) -> tuple[str, ...]:
+        """That the draws of a seed drop units by their place, which the action changes."""
+        if not self.subject.training or self.options.noise_seed is None:
+            return ()
+        modules = self.subject.modules(exact=True).items()
+        names = [name for name, one in modules if isinstance(one, nn.modules.dropout._DropoutNd) and one.p > 0]
+        if not names:
+            return ()
+        return (
+            f"dropout in train mode ({', '.join(names[:3])}): the same seed drops the same places on both sides, while "
+            "the action exchanges the units there; judge the network in eval mode, the default",
         )
 
     @property
@@ -220,6 +234,10 @@ class NetContext:
         if failure is None or not is_wrong_weight(failure) or self.decision.verdict == "failed":
             return ""
         what = f"{failure.place} differs by {failure.ulps:.3g} float32 ulps from what the symmetry asks"
+        if (
+            not failure.residual
+        ):  # its weights are right: what was made of its output afterwards is not followed far enough
+            what = failure.cause
         tried = self.measured.pairs + self.searched
         return f"layer {failure.name}: {what}, but none of {tried:,} inputs tried shows it (its units may be silent)"
 

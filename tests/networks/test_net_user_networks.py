@@ -232,3 +232,27 @@ def test_what_is_changed_in_place_by_the_network_itself_is_a_place_with_a_name()
     assert failed.verdict == "failed"
     assert failed.location
     assert "in place" in " ".join(failed.causes)
+
+
+def test_a_seed_for_dropout_in_train_mode_is_named_as_the_cause_and_eval_mode_as_the_remedy() -> None:
+    net = mirror_mlp(16, between=lambda n: nn.Dropout(0.5))
+    failed = outputs(verified(net, mirror(), mode="train", noise_seed=1))
+    assert failed.verdict == "failed"
+    assert failed.causes[0].startswith("dropout in train mode (1, 4)")
+    assert "eval mode" in failed.causes[0]
+    assert verified(net, mirror()).verdict == "proved"
+    without = mirror_mlp(16, between=lambda n: nn.Dropout(0.0))
+    assert verified(without, mirror(), mode="train", noise_seed=1).verdict == "passed"
+
+
+def test_a_doubt_about_outputs_that_no_input_bears_out_is_not_put_as_a_wrong_weight() -> None:
+    """A number and its negative are exchanged when it changes its sign: the trace knows them as two numbers."""
+    torch.manual_seed(0)
+
+    def forward(x: torch.Tensor, weights: nn.Module) -> torch.Tensor:
+        made = (weights(x.square().sum(-1, keepdim=True)) * x).sum(-1)
+        return torch.stack([made, -made], -1)
+
+    passed = outputs(verified(Lambda(forward, nn.Linear(1, 4)), mirror()))
+    assert passed.verdict == "passed"
+    assert "0 float32 ulps" not in passed.detail
