@@ -31,7 +31,7 @@ class WindyCart(CartPoleEnv):
         """Blow, then push."""
         x, x_dot, theta, theta_dot = self.state  # type: ignore[misc]
         self.state = np.array([x, x_dot + 0.2 * self.wind, theta, theta_dot])
-        return super().step(action)
+        return super().step(action)  # type: ignore[no-untyped-call]
 
 
 class WindyPendulum(PendulumEnv):
@@ -57,9 +57,9 @@ class WindyAcrobot(AcrobotEnv):
 
     def step(self, a: Any) -> Any:
         """Step, then blow."""
-        _, *rest = super().step(a)
+        _, *rest = super().step(a)  # type: ignore[no-untyped-call]
         self.state = self.state + np.array([0, 0, self.wind, 0])
-        return (self._get_ob(), *rest)
+        return (self._get_ob(), *rest)  # type: ignore[no-untyped-call]
 
 
 def negated(value: Any) -> Any:

@@ -345,7 +345,11 @@ class PairedEvidence:
         if not judged.any():
             judged[:] = True
         counted, compared = self._with_screened(part, residual[judged], limits[judged])
-        row, column = np.unravel_index(int(np.argmax(counted)), counted.shape)
+        over = ~(counted <= compared)
+        if over[:, self._visible(part)].any():  # what the agent sees is shown before what it does not
+            over[:, self._visible(part).stop or over.shape[1] :] = False
+        ranked = np.where(over, counted, 0.0) if over.any() else counted
+        row, column = np.unravel_index(int(np.argmax(ranked)), counted.shape)
         return PropertyResult(
             name,
             "passed",
@@ -561,7 +565,7 @@ def _approximate(part: Part, comparison: Comparison, result: PropertyResult) -> 
     if part == "termination" or not (0 < (size := result.max_residual or 0.0) < np.inf):
         return ""
     residual = comparison.residual()
-    column = int(np.argmax(residual.max(axis=0)))
+    column = int(np.argmin(np.abs(residual.max(axis=0) - size)))
     values = comparison.expected[:, column]
     typical = float(np.sqrt(np.mean(np.where(np.isfinite(values), values, 0.0) ** 2)))
     if not size < _SMALL * typical:
