@@ -82,6 +82,8 @@ SAID = {
         "transition: mean of next observation[0] differs between episodes and their images under mirror",
         "so does mean of next observation[1]",
         "states cannot be set here, so no single counterexample is shown: register state access to get one",
+        "the law of next states is broken too, so that episodes and their images visit different states: "
+        "this may follow from it alone",
     ],
     "SYM051": ["pairs of set states show no violation, but 49 of 60 states behave differently when they are set"],
     "SYM101": [

@@ -211,6 +211,24 @@ def test_ends_that_depend_on_the_side_are_found_in_a_black_box() -> None:
     assert {part for part, one in found.items() if one.verdict == "failed"} == {"termination"}
 
 
+def test_a_black_box_says_that_rewards_may_only_follow_from_a_broken_law() -> None:
+    """Paid for where it was: the reward is invariant, but no fit of it is exact, and the states visited differ."""
+
+    class Paid(Walk):
+        def step(self, action: Any) -> Any:
+            old = self.x
+            seen, _, ended, truncated, info = super().step(action)
+            return seen, -abs(old), ended, truncated, info
+
+    found = results(lambda: Paid(wind=0.5), samples=2000)
+    assert found["transition"].verdict == found["reward"].verdict == "failed"
+    assert any("may follow from it alone" in cause for cause in found["reward"].causes)
+    assert not any("may follow" in cause for cause in found["transition"].causes)
+    alone = results(lambda: Walk(paid=2.0), samples=2000)
+    assert alone["reward"].verdict == "failed"
+    assert not any("may follow" in cause for cause in alone["reward"].causes)
+
+
 @pytest.mark.parametrize("make", [Walk, Open])
 def test_a_part_that_holds_is_passed_on_all_samples_whatever_else_is_refuted(make: type[Walk]) -> None:
     broken, sound = results(lambda: make(wind=1.0), samples=2000, seed=1), results(make, samples=2000, seed=1)

@@ -278,6 +278,11 @@ class TrajectoryEvidence:
         text = f"{described[best]} differs between episodes and their images under {label}"
         others = [described[i] for i in np.argsort(-test.statistics)[1:4] if test.statistics[i] > test.critical]
         causes = [f"{part}: {text}", *(f"so does {other}" for other in others)]
+        if part != "transition" and any(self._looked.refuted(("transition", one)) for one in self.groups):
+            causes.append(
+                "the law of next states is broken too, so that episodes and their images visit different states: "
+                "this may follow from it alone"
+            )
         causes.append(
             "states cannot be set here, so no single counterexample is shown: register state access to get one"
         )
