@@ -251,10 +251,10 @@ def promises(runs: int, processes: int, names: Sequence[str]) -> None:
             print(f"{row.name:30}{size:14.3f}{found:6}/{runs}", flush=True)
 
 
-def cost(runs: int, pairs: int = 2500, level: float = 0.005) -> None:
+def cost(runs: int, shifts: Sequence[float], pairs: int = 2500, level: float = 0.005) -> None:
     """Print the power of the test on all samples alone, of the test with looks, and the samples that looks use."""
     print(f"{'shift, in sd':>12}{'all samples':>13}{'with looks':>12}{'samples used':>14}")
-    for shift in (0.0, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5):
+    for shift in shifts:
         alone = together = 0
         used = []
         for seed in range(runs):
@@ -336,6 +336,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000, help="of each run of `alarms`")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--subjects", nargs="+", default=list(CORRECT), help="of `alarms`")
+    shifts = [0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5]
+    parser.add_argument("--shifts", nargs="+", type=float, default=shifts, help="of `cost`, in standard deviations")
     parser.add_argument("--rows", nargs="+", default=[row.name for row in PROMISES], help="of `promise`")
     arguments = parser.parse_args()
     if arguments.what == "alarms":
@@ -343,7 +345,7 @@ def main() -> None:
     elif arguments.what == "promise":
         promises(arguments.runs, arguments.processes, arguments.rows)
     elif arguments.what == "cost":
-        cost(arguments.runs)
+        cost(arguments.runs, arguments.shifts)
     else:
         saved()
 
