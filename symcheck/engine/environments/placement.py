@@ -13,6 +13,7 @@ Observations are rounded to their dtype before L is applied: what the agent sees
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -92,9 +93,9 @@ class Placement:
         """How next internal states are compared; see `symcheck.engine.environments.inner`."""
         bound, kind = self._bound, self.kind
         if self._double:
-            return Inner(bound.observation_batch)
+            return Inner(self._as_observations)
         if kind == "map" and bound.is_data("state"):
-            return Inner(bound.state_batch)
+            return Inner(self._as_states)
         if kind is None or not visited or self._access is None or (kind == "observation" and bound.has_state):
             return None
         states = [state for state, _ in visited]
@@ -113,6 +114,15 @@ class Placement:
         self._double = kind == "observation" and bool(self._sharp)
         picked = slice(None) if columns is None else columns
         return Inner(lambda word, many: self._sharpened(word, many)[:, picked], columns, shown) if self._sharp else None
+
+    def _as_observations(self, word: Word, states: Vector) -> Vector:
+        """Images of states that are observations in other digits, in the shape of `states`: pictures may come flat."""
+        return _in_shape(self._bound.observation_batch, np.shape(self._stepper.first_obs), word, states)
+
+    def _as_states(self, word: Word, states: Vector) -> Vector:
+        """Images of states under the map on states, in the shape of `states`: pictures may come flat."""
+        form = np.shape(self._form) if isinstance(self._form, np.ndarray) else np.shape(states)[1:]
+        return _in_shape(self._bound.state_batch, form, word, states)
 
     def _said(self, word: Word, state: Vector) -> Vector:
         """The image of a state vector as the symmetry says it, which may be rounded to float32."""
@@ -201,7 +211,7 @@ class Placement:
             obs = self._bound.observation(word, situation.obs)
             return Situation(self._without_rounding(word, obs, situation.state), obs, "image")
         if self._double:
-            state = _in_form(self._bound.observation(word, situation.state), self._form)
+            state = _in_form(self._as_observations(word, np.asarray(situation.state)[None])[0], self._form)
             return Situation(state, _as_like(state, situation.obs), "image")
         obs = self._bound.observation(word, situation.obs)
         return Situation(self._state_showing(obs), obs, "image")
@@ -219,10 +229,10 @@ class Placement:
             return None
         states = np.array([situation.state for situation in situations])
         if self._double:
-            moved = self._bound.observation_batch(word, states)
+            moved = self._as_observations(word, states)
             seen = moved.astype(first.obs.dtype)
         else:
-            moved = self._bound.state_batch(word, states)
+            moved = self._as_states(word, states)
             seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
         return [
             Situation(carried_over(state, one.state), obs, "image")
@@ -250,9 +260,9 @@ class Placement:
             (states, observations) of the images, shapes as given.
         """
         if self.kind == "map" or self._bound.has_state:
-            return self._bound.state_batch(word, states), self._bound.observation_batch(word, observations)
+            return self._as_states(word, states), self._bound.observation_batch(word, observations)
         if self._double:
-            moved = self._bound.observation_batch(word, states)
+            moved = self._as_observations(word, states)
             return moved, moved.astype(observations.dtype)
         seen = self._bound.observation_batch(word, observations)
         return (seen.astype(np.float64) if showing is None else showing(seen)), seen
@@ -341,6 +351,13 @@ def _as_like(value: Any, example: Any) -> Any:
         return copied(value)
     array = np.asarray(value)
     return array.astype(example.dtype).reshape(example.shape) if array.size == example.size else array
+
+
+def _in_shape(image: Callable[[Word, Any], Any], form: tuple[int, ...], word: Word, states: Vector) -> Vector:
+    """Images of stacked states, which a map of pictures is given in their shape `form`."""
+    picture = len(form) > 1 and np.size(states[:1]) == math.prod(form)
+    shaped = states.reshape(len(states), *form) if picture else states
+    return np.asarray(image(word, shaped)).reshape(states.shape)
 
 
 def _in_form(state: Any, form: Any) -> Any:
