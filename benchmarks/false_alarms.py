@@ -283,9 +283,15 @@ class Mispaid(RandomPay):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Push, with wind."""
         _, paid, _, truncated, info = super().step(action)
-        self.s[1] += 0.5
+        self.s[1] += 0.3
         right = self.s[1] > 0
-        return self.s.copy(), paid + right, bool(self.np_random.random() < (0.1 if right else 0.02)), truncated, info
+        return (
+            self.s.copy(),
+            paid + 3 * right,
+            bool(self.np_random.random() < (0.2 if right else 0.02)),
+            truncated,
+            info,
+        )
 
 
 def saved() -> None:
@@ -300,7 +306,7 @@ def saved() -> None:
         ("CartPole, wind of 5%, black box", lambda: WindyCart(0.05), planted("wind", 0.05)[1], "trajectory", 10_000),
         ("CartPole, wrong sign, one state at a time", _clipped, wrong, "auto", 100_000),
         ("CartPole, wrong sign, in batches", cartpole[0], wrong, "auto", 1_000_000),
-        ("0.1% of the states, 1e-3", lambda: Faulty("rare", 0.001), flip(), "auto", 100_000),
+        ("1e-3 in 2% of the states", lambda: Faulty("rare", 0.02), flip(), "auto", 100_000),
     ]
     print(f"{'fault':44}{'asked for':>10}   used by default, with --fail-fast (failed properties; CPU seconds)")
     for name, make, symmetry, method, samples in rows:
