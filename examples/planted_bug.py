@@ -1,7 +1,7 @@
 """A custom environment with a bug that verify-env finds: the motor is a hundredth stronger to the right.
 
-symcheck verify-env examples/planted_bug.py:fixed --symmetry examples/planted_bug.py:mirror      # passes
-symcheck verify-env examples/planted_bug.py:faulty --symmetry examples/planted_bug.py:mirror     # fails: transition_invariance
+symcheck verify-env examples/planted_bug.py:fixed --symmetry examples/planted_bug.py:mirror     # passes
+symcheck verify-env examples/planted_bug.py:faulty --symmetry examples/planted_bug.py:mirror    # a transition fails
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A Stable-Baselines3 policy that respects CartPole's mirror, proved before and after training.
 
-python examples/sb3_equivariant_policy.py                                  # trains, proves, saves sb3_policy.zip
+python examples/sb3_equivariant_policy.py                                  # needs the extra "sb3"; saves sb3_policy.zip
 symcheck verify-net sb3_policy.zip --symmetry cartpole/mirror --trust      # the saved agent, in another process
 
 An ordinary `MlpPolicy` is asked too, and fails: nothing makes it symmetric, and training does not either.

@@ -1,6 +1,6 @@
 """Stable-Baselines3 PPO on CartPole: as it is, on the quotient by the mirror, and on randomly mirrored episodes.
 
-python examples/sb3_wrappers.py                    # three seeds of each, 15,000 steps, about two minutes
+python examples/sb3_wrappers.py                    # needs the extra "sb3"; two minutes
 python examples/sb3_wrappers.py --steps 5000 --seeds 1
 
 The learner is untouched: the symmetry is in the wrapper. Each policy is then asked for its equivariance: the plain one
