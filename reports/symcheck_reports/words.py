@@ -147,7 +147,16 @@ def summary_sentence(results: Sequence[RunResult]) -> str:
     """Several runs in a sentence, for instance "3 symmetries checked: 2 passed, 1 failed."."""
     tally = count_verdicts(results)
     parts = ", ".join(f"{count(n)} {verdict}" for verdict, n in tally.items() if n)
-    return f"{plural(len(results), 'symmetry', 'symmetries')} checked: {parts}." if results else "Nothing was checked."
+    return f"{_checked(results)} checked: {parts}." if results else "Nothing was checked."
+
+
+def _checked(results: Sequence[RunResult]) -> str:
+    """How many symmetries; where one symmetry was checked of several things, how many of these."""
+    targets, symmetries = {result.target for result in results}, {result.symmetry for result in results}
+    if len(targets) < len(results) or len(symmetries) > 1 or len(results) == 1:
+        return plural(len(results), "symmetry", "symmetries")
+    kinds = {result.kind for result in results}
+    return plural(len(results), {"env": "environment", "net": "network"}[kinds.pop()] if len(kinds) == 1 else "subject")
 
 
 def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dict[Verdict, int]:

@@ -77,6 +77,13 @@ def test_the_summary_counts_the_worst_first(several_runs: list[RunResult]) -> No
     assert words.summary_sentence([]) == "Nothing was checked."
 
 
+def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
+    one = _run(_property("proved"), kind="net")
+    two = [one, dataclasses.replace(one, target="another")]
+    assert words.summary_sentence(two) == "2 networks checked: 2 proved."
+    assert words.summary_sentence([one, one]) == "2 symmetries checked: 2 proved."
+
+
 @pytest.mark.parametrize(
     ("bound", "text"),
     [
@@ -171,9 +178,9 @@ def test_a_state_that_the_observation_shows_already_is_not_repeated(
 
 def test_the_coordinates_of_a_known_environment_have_names_and_units_on_its_page(failing_run: RunResult) -> None:
     known, unknown = (html.render_run(dataclasses.replace(failing_run, target=t)) for t in ("CartPole-v1", "Mine-v1"))
-    assert "<bdi>s[2] (theta, rad)</bdi>" in known
+    assert "<bdi>s<wbr>[2] (theta, rad)</bdi>" in known
     assert "theta, rad" not in unknown
-    assert "<bdi>s[2]</bdi>" in unknown
+    assert "<bdi>s<wbr>[2]</bdi>" in unknown
 
 
 @pytest.mark.parametrize("known", ["CartPole-v1", "MountainCar-v0", "Pendulum-v1", "Acrobot-v1"])
