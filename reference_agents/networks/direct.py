@@ -12,22 +12,17 @@ from typing import Any
 
 import torch
 
+from reference_agents.networks.blocks import ConvRelu
 from reference_agents.networks.layers import StackedLinear
 
 LAST = torch.channels_last
 
 
-class DirectConvRelu:
-    """The same function as `blocks.ConvRelu`.
-
-    Args:
-        layer: from the units of a window, pixel by pixel, to the units of one output position.
-        kernel: height and width of a window.
-        stride: pixels between two windows.
-    """
+class DirectConvRelu(ConvRelu):
+    """The same function by other means."""
 
     def __init__(self, layer: StackedLinear, *, kernel: int, stride: int) -> None:
-        self._layer, self._kernel, self._stride = layer, kernel, stride
+        super().__init__(layer, kernel=kernel, stride=stride)
         self._built_of: torch.Tensor | None = None
         self._filters: list[torch.Tensor] = []
         self._offsets: list[torch.Tensor] = []
