@@ -64,8 +64,8 @@ class Studio:
             before.append((side.caption + self._refresh(), self._photograph()))
             if side.action is not None and item.name != "observation_equivariance":
                 self._put(side.place)
-                self._step(side)
-                after.append((side.next_caption, self._photograph()))
+                reached = self._step(side)
+                after.append((side.next_caption + _which(reached).replace(" =", ":"), self._photograph()))
         captions, images = zip(*before, *after, strict=True)
         return list(zip(captions, addresses(images), strict=True))
 
@@ -130,8 +130,8 @@ class Studio:
         one = "" if item.method == "paired" else "one outcome "
         there = self._state(moved, image if self._bound.has_state else None)
         return [
-            _Side("s, given", f"{one}after a from s", self._state(obs, state), example.action),
-            _Side("g s, moved by g", f"{one}after g a from g s", there, example.image_action),
+            _Side(f"s{_which(obs)}, given", f"{one}after a from s", self._state(obs, state), example.action),
+            _Side(f"g s{_which(moved)}, moved by g", f"{one}after g a from g s", there, example.image_action),
         ]
 
     def _put(self, state: Any) -> None:
@@ -152,6 +152,12 @@ class Studio:
     def _word(self, label: str) -> tuple[int, ...]:
         words = [(i,) for i in range(len(self._bound.group.generators))]
         return next(word for word in words if self._bound.label(word) == label)
+
+
+def _which(observation: Any) -> str:
+    """The number of a state, where observations are numbers: a picture of 500 states does not tell which it is."""
+    plain = to_json_value(observation)
+    return f" = {plain}" if isinstance(plain, int) and not isinstance(plain, bool) else ""
 
 
 def _access(base: Any) -> StateAccess:

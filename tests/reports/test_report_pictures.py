@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import os
+import re
 import signal
 import struct
 from types import SimpleNamespace
@@ -348,3 +349,12 @@ def test_a_sketch_shows_both_next_states_where_the_outcome_is_no_state() -> None
         np.testing.assert_allclose(shown, env.step(int(action))[0], rtol=1e-6)  # float32 observations
     assert example.plot().html.count("<figure><svg") == 4
     assert "<figcaption>next state: after g a from g s</figcaption>" in example.plot().html
+
+
+def test_a_numbered_state_is_named_beside_its_picture() -> None:
+    example = sc.verify_env("FrozenLake-v1", "frozenlake/transpose", samples=50)["reward_invariance"].counterexample
+    assert example is not None
+    (given, _), (moved, _), (after, _), (last, _) = example.pictures
+    assert (given, moved) == (f"s = {example.observation}, given", f"g s = {example.image_observation}, moved by g")
+    assert re.fullmatch(r"one outcome after a from s: \d+", after)
+    assert re.fullmatch(r"one outcome after g a from g s: \d+", last)
