@@ -8,17 +8,20 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import gymnasium as gym
 import typer
-from pages import ROOT, blocks
 
 from reference_agents.cli.app import app as agents
 from symcheck.cli.main import app as checks
 from symcheck.envs import atlas, registration
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pages import ROOT, blocks
 
 _FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 _SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -119,6 +122,16 @@ def spans(page: Path) -> Iterator[str]:
                 words = re.sub(r"^\s*(?:\$|-|PS>)? *|\s+#.*$", "", line)
                 if _COMMAND.match(words) and " = " not in words:
                     yield words
+
+
+def unnamed_files(page: Path) -> list[str]:
+    """Files that a page has its reader write without saying so: the comment that names them is not shown."""
+    text = page.read_text()
+    return [
+        match[1]
+        for match in re.finditer(r"^<!-- file: (.*?) -->$", text, flags=re.M)
+        if f"`{match[1]}`" not in text[: match.start()].rstrip().rpartition("\n\n")[2]
+    ]
 
 
 def missing(page: Path) -> list[str]:

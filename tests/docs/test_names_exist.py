@@ -21,6 +21,19 @@ def test_everything_that_a_page_names_exists(page):
     assert names.missing(ROOT / page) == []
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_a_file_to_write_is_named_in_the_words_before_it(page):
+    assert names.unnamed_files(ROOT / page) == []
+
+
+def test_a_file_that_only_a_comment_names_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "In `a.py`:\n\n<!-- file: a.py -->\n```python\n```\n\nAnd:\n\n<!-- file: b.py -->\n```python\n```\n"
+    )
+    assert names.unnamed_files(page) == ["b.py"]
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
