@@ -140,13 +140,15 @@ def _hash(text: str) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """A name that may break after its underscores, points and slashes.
+    """A name that may break after its underscores, points and slashes, and before an index.
 
     Example:
         >>> breakable("reward_invariance")
         Markup('<bdi>reward_<wbr>invariance</bdi>')
     """
-    return Markup("<bdi>{}</bdi>").format(Markup(re.sub(r"([_./])", r"\1<wbr>", str(escape(one_line(text, 80))))))
+    return Markup("<bdi>{}</bdi>").format(
+        Markup(re.sub(r"(?<=[_/])|(?<=\.)(?=[A-Za-z_])|(?<=\w)(?=\[)", "<wbr>", str(escape(one_line(text, 80)))))
+    )
 
 
 _LONG_WORD = re.compile(r"\S{20,}")

@@ -34,7 +34,7 @@ BROKEN_WORDS = """(() => {
   for (const cell of document.querySelectorAll("main td, main th, main dt, main dd, main li, main p, h1, h2, h3")) {
     const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-      for (const word of node.data.matchAll(/(?<!\\S)[A-Za-z]{2,14}(?=[,.;:]?(?:\\s|$))/g)) {
+      for (const word of node.data.matchAll(/(?<!\\S)[A-Za-z]{2,14}(?=[,.;:]?(?:\\s|\\[|$))/g)) {
         range.setStart(node, word.index);
         range.setEnd(node, word.index + word[0].length);
         if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(word[0]);

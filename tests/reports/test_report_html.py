@@ -32,7 +32,7 @@ class Page(HTMLParser):
         self.stack: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
-        self.feed(text)
+        self.feed(text.replace("<wbr>", ""))
         self.close()
         assert self.stack == [], f"not closed: {self.stack}"
 
@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All visible text, spaces folded."""
+        """All visible text, spaces folded; words that may break are whole."""
         return " ".join(" ".join(self.texts).split())
 
     def values(self, attribute: str) -> list[str]:
