@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from symcheck.cli import completion
 from symcheck.cli.exit_codes import ExitCode, reports_mistakes
 from symcheck.errors import MissingExtraError, OptionError
 
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 @reports_mistakes
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or entries; all when left out.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID]...",
+            help="Environments or entries; all when left out.",
+            autocompletion=completion.atlas_subjects,
+        ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Verify the entries again, with every seed.")] = False,
     seeds: Annotated[int, typer.Option(help="How many seeds --check uses: 0, 1, ...")] = 3,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from symcheck.cli import options
+from symcheck.cli import completion, options
 from symcheck.cli.exit_codes import reports_mistakes
 
 if TYPE_CHECKING:
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 @reports_mistakes
 def command(
-    spec: Annotated[str, typer.Argument(help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.")],
+    spec: Annotated[
+        str,
+        typer.Argument(
+            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.",
+            autocompletion=completion.symmetries,
+        ),
+    ],
     html: options.Html = None,
 ) -> None:
     """Print the layers that a symmetry allows: free weights against dense ones, and how each rank was verified.

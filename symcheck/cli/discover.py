@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from symcheck.cli import options
+from symcheck.cli import completion, options
 from symcheck.cli.exit_codes import ExitCode, reports_mistakes
 from symcheck.cli.verify_env import json_object
 
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 @reports_mistakes
 def command(
     target: Annotated[
-        str, typer.Argument(help="A Gymnasium id, module:Id-v0, pkg.mod:factory or path/file.py:factory.")
+        str,
+        typer.Argument(
+            help="A Gymnasium id, module:Id-v0, pkg.mod:factory or path/file.py:factory.",
+            autocompletion=completion.environments,
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the symmetry found as a SPEC file (.toml) for verify-env.")

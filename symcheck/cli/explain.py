@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from symcheck.cli import completion
 from symcheck.cli.exit_codes import reports_mistakes
 
 _WIDTH = 100
@@ -16,7 +17,12 @@ _WIDTH = 100
 @reports_mistakes
 def command(
     code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="For instance SYM014; all codes are listed when left out.")
+        str | None,
+        typer.Argument(
+            metavar="[CODE]",
+            help="For instance SYM014; all codes are listed when left out.",
+            autocompletion=completion.codes,
+        ),
     ] = None,
 ) -> None:
     """Say what a finding code means, what usually causes it and what helps.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from symcheck.cli import options
+from symcheck.cli import completion, options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
 from symcheck.errors import OptionError
@@ -19,18 +19,26 @@ if TYPE_CHECKING:
 @reports_mistakes
 def command(
     target: Annotated[
-        str, typer.Argument(help="A Gymnasium id, module:Id-v0, pkg.mod:factory or path/file.py:factory.")
+        str,
+        typer.Argument(
+            help="A Gymnasium id, module:Id-v0, pkg.mod:factory or path/file.py:factory.",
+            autocompletion=completion.environments,
+        ),
     ],
     symmetry: Annotated[
         str | None,
         typer.Option(
-            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file; the atlas's claims when left out."
+            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file; the atlas's claims when left out.",
+            autocompletion=completion.symmetries,
         ),
     ] = None,
     env_kwargs: Annotated[
         str | None, typer.Option(help="Keyword arguments of the environment, as a JSON object.")
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, exact, paired, distribution or trajectory.")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(help="auto, exact, paired, distribution or trajectory.", autocompletion=completion.methods),
+    ] = "auto",
     samples: options.Samples = None,
     max_time: options.MaxTime = None,
     fail_fast: options.FailFast = False,

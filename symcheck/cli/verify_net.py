@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from symcheck.cli import options
+from symcheck.cli import completion, options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
 from symcheck.errors import OptionError
@@ -21,7 +21,12 @@ def command(
         str, typer.Argument(help="pkg.mod:factory or path/file.py:factory (or a module instance), or a saved network.")
     ],
     symmetry: Annotated[
-        str, typer.Option(help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.", show_default=False)
+        str,
+        typer.Option(
+            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.",
+            show_default=False,
+            autocompletion=completion.symmetries,
+        ),
     ],
     input_shape: Annotated[
         str | None,

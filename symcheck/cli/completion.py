@@ -1,0 +1,78 @@
+"""What a shell offers after TAB where a value has a name; where nothing fits, shells offer files.
+
+Each function takes what is typed so far and returns the values that begin with it. They load what they list and nothing
+else: no torch, and no Gymnasium for names of the atlas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+METHODS = ("auto", "exact", "paired", "distribution", "trajectory")
+
+
+def symmetries(incomplete: str) -> list[str]:
+    """Names of the atlas.
+
+    Example:
+        >>> symmetries("cartp")
+        ['cartpole/mirror']
+    """
+    from symcheck.envs import atlas
+
+    return _beginning(incomplete, (entry.name for entry in atlas.entries()))
+
+
+def environments(incomplete: str) -> list[str]:
+    """Gymnasium ids that are registered here.
+
+    Example:
+        >>> environments("Acro")
+        ['Acrobot-v1']
+    """
+    import gymnasium as gym
+
+    from symcheck.envs import registration
+
+    registration.register()
+    return _beginning(incomplete, gym.registry)
+
+
+def atlas_subjects(incomplete: str) -> list[str]:
+    """What `symcheck atlas` takes: names of entries, and the environments that they are about.
+
+    Example:
+        >>> atlas_subjects("cart"), atlas_subjects("CartPole-v1")
+        (['cartpole/mirror'], ['CartPole-v1'])
+    """
+    from symcheck.envs import atlas
+
+    known = atlas.entries()
+    ids = {env_id for entry in known for env_id in entry.environments}
+    return _beginning(incomplete, [*(entry.name for entry in known), *ids])
+
+
+def codes(incomplete: str) -> list[str]:
+    """Finding codes, in either case.
+
+    Example:
+        >>> codes("sym00")[:2]
+        ['SYM001', 'SYM002']
+    """
+    from symcheck import findings
+
+    return _beginning(incomplete.upper(), findings.findings())
+
+
+def methods(incomplete: str) -> list[str]:
+    """Methods of `verify-env`.
+
+    Example:
+        >>> methods("p")
+        ['paired']
+    """
+    return _beginning(incomplete, METHODS)
+
+
+def _beginning(incomplete: str, known: Iterable[str]) -> list[str]:
+    return sorted(name for name in known if name.startswith(incomplete))
