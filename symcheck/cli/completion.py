@@ -1,7 +1,6 @@
 """What a shell offers after TAB where a value has a name; where nothing fits, shells offer files.
 
-Each function takes what is typed so far and returns the values that begin with it. They load what they list and nothing
-else: no torch, and no Gymnasium for names of the atlas.
+Each function takes what is typed so far and returns the values that begin with it. None loads torch.
 """
 
 from __future__ import annotations
