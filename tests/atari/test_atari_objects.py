@@ -35,6 +35,24 @@ def test_a_state_that_is_set_goes_on_as_the_game_did(env: SettablePongEnv):
         assert same(play(env, 25, seed + 10), reached)
 
 
+def test_a_state_that_is_set_pays_what_the_game_paid(env: SettablePongEnv):
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    met = []
+    for _ in range(500):
+        state, action = env.get_state(), int(rng.integers(6))
+        met.append((state, action, env.step(action)[1]))
+    other = SettablePongEnv()
+    other.reset(seed=5)
+    again = []
+    for state, action, _ in met:
+        other.set_state(state)
+        again.append(other.step(action)[1])
+    paid = [reward for _, _, reward in met]
+    assert again == paid
+    assert sum(reward != 0 for reward in paid) > 3
+
+
 def test_positions_are_rows_from_the_axis_as_the_screen_shows_them(env: SettablePongEnv):
     env.reset(seed=1)
     checked = 0

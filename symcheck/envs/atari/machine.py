@@ -19,6 +19,9 @@ from symcheck.envs.atari.pixels import Pixels
 RAM = 128
 KNOB_RANGE = (27_450, 790_196)
 """Where the emulator stops a knob, in ohms."""
+_SCORE = 20
+"""Where a saved state of Pong keeps the score that the next reward is counted from, in bytes before its end: found by
+watching which four bytes follow the score, and confirmed by what a state pays after it was set (tests)."""
 
 
 class Machine:
@@ -105,14 +108,24 @@ class Machine:
         """The resistance of the player's knob, in ohms: the first number of a saved state."""
         return int(struct.unpack_from("<i", self.save())[0])
 
-    def place(self, ram: npt.NDArray[np.uint8], knob: float) -> None:
+    def place(self, ram: npt.NDArray[np.uint8], knob: float, *, score: int | None = None) -> None:
         """Put the game into the state with this memory and knob, the knob within its range.
 
         The rest comes from one saved moment of the first game, the same for every state.
+
+        Args:
+            ram: shape (128,).
+            knob: in ohms.
+            score: of Pong, the player's points less the opponent's; a step pays what it gains over this. None to count
+                from the score of the saved moment.
         """
         if self._base is None:
             self._base = self.save()
         low, high = KNOB_RANGE
-        self.load(struct.pack("<i", int(min(max(knob, low), high))) + self._base[4:])
+        saved = bytearray(self._base)
+        struct.pack_into("<i", saved, 0, int(min(max(knob, low), high)))
+        if score is not None:
+            struct.pack_into("<i", saved, len(saved) - _SCORE, score)
+        self.load(bytes(saved))
         for at, value in enumerate(ram.tolist()):
             self._ale.setRAM(at, value)

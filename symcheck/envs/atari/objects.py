@@ -7,8 +7,8 @@ the reflection of a state changes signs, too:
     y, y', paddle, paddle's next, opponent, opponent's copy, knob | in play, 122 bytes
 
 Memory: byte 54 is the row of the ball (0 while there is none), 56 its speed, 49 and 58 the same along the columns, 51
-and 60 the player's paddle now and next, 50 and 21 the opponent's. Found by watching which bytes move with what the
-screen shows, and confirmed by setting them (tests).
+and 60 the player's paddle now and next, 50 and 21 the opponent's, 13 and 14 the points of opponent and player. Found by
+watching which bytes move with what the screen shows, and confirmed by setting them (tests).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ State = npt.NDArray[np.float64]
 # opponent's at 120.5 (drawn at y - 15).
 BALL, SPEED, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY = 54, 56, 51, 60, 50, 21
 COLUMN, COLUMN_SPEED = 49, 58
+OPPONENT_POINTS, PLAYER_POINTS = 13, 14
 _CENTRES = {BALL: 125.5, PADDLE: 119.0, PADDLE_NEXT: 119.0, OPPONENT: 120.5, OPPONENT_COPY: 120.5}
 _ORDER = (BALL, SPEED, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)
 # The paddle's byte settles at (knob + 24,000) / 4,000 (measured between 140,000 and 780,000 ohms), so that a row is
@@ -100,7 +101,7 @@ class SettablePongEnv(PongObjectsEnv):
         if given.shape != (STATE_SIZE,):
             raise OptionError(f"expected a state of shape ({STATE_SIZE},), got {given.shape}.", where="state")
         ram, knob = memory_of(given)
-        self.machine.place(ram, knob)
+        self.machine.place(ram, knob, score=int(ram[PLAYER_POINTS]) - int(ram[OPPONENT_POINTS]))
         self._elapsed = 0
 
 
