@@ -13,7 +13,7 @@ from symcheck.api.commands import options_that_differ, to_command
 from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
-from symcheck.api.specs import NamedSymmetry, claimed_symmetries, resolve_symmetry
+from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry
 from symcheck.engine.env_runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import DEFAULT_SAMPLES, EnvOptions, Method
@@ -110,7 +110,7 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[Name
         raise SpecError(
             f"expected a symmetry to check, got none; the atlas knows Gymnasium ids only, not {target.label}.",
             where="symmetry",
-            remedy="Pass symmetry=symcheck.Symmetry(...), or --symmetry SPEC at the command line.",
+            remedy=THREE_WAYS,
         )
     return claimed_symmetries(target.env_id)
 

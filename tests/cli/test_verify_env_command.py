@@ -111,6 +111,7 @@ BAD = {
     "no env": (["good.py:number"], ["good.py:number"]),
     "broken file": (["broken.py:make"], ["ZeroDivisionError", "broken.py:1"]),
     "no atlas entry": (["Blackjack-v1"], ["--symmetry", "three ways"]),
+    "no symmetry for a file": (["good.py:make"], ["three ways", "symcheck discover"]),
     "unknown atlas name": (["CartPole-v1", "--symmetry", "cartpole/miror"], ["cartpole/mirror"]),
     "no spec file": (["CartPole-v1", "--symmetry", "none.toml"], ["none.toml"]),
     "not toml": (["CartPole-v1", "--symmetry", "text.toml"], ["TOML"]),
