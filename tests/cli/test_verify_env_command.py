@@ -111,7 +111,7 @@ BAD = {
     "no env": (["good.py:number"], ["good.py:number"]),
     "broken file": (["broken.py:make"], ["ZeroDivisionError", "broken.py:1"]),
     "no atlas entry": (["Blackjack-v1"], ["--symmetry", "three ways"]),
-    "no symmetry for a file": (["good.py:make"], ["three ways", "symcheck discover"]),
+    "no symmetry for a file": (["good.py:own"], ["good.py:own", "three ways", "symcheck discover"]),
     "unknown atlas name": (["CartPole-v1", "--symmetry", "cartpole/miror"], ["cartpole/mirror"]),
     "no spec file": (["CartPole-v1", "--symmetry", "none.toml"], ["none.toml"]),
     "not toml": (["CartPole-v1", "--symmetry", "text.toml"], ["TOML"]),
@@ -135,6 +135,7 @@ BAD = {
 def test_what_cannot_be_used_exits_2_with_one_message_and_no_report(folder, case):
     (folder / "good.py").write_text(
         "import gymnasium\nnumber = 3\ndef make(): return gymnasium.make('CartPole-v1')\ndef raises(): return 1 / 0\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv as own\n"
     )
     (folder / "broken.py").write_text("1 / 0\n")
     (folder / "text.toml").write_text("this is no TOML")
