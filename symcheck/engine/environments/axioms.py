@@ -88,6 +88,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         for situation, action in zip(picked, actions, strict=True):
             checked += 1
             breaks += _broken(bench, tuple(word), situation, action, parts)
+    said = "1 relation" if len(relations) == 1 else f"{len(relations)} relations"
     result = PropertyResult(
         name,
         "passed",
@@ -96,7 +97,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         violations=len({(found.word, id(found.situation)) for found in breaks}),
         unit=_UNIT,
         max_residual=max((found.residual for found in breaks), default=0.0),
-        detail=f"{len(relations)} relations of {bound_name(bench)} on {len(picked)} states and actions.",
+        detail=f"{said} of {bound_name(bench)} on {len(picked)} states and actions.",
     )
     if breaks:  # the equations themselves are looked at by the caller: they may hold all the same
         return _failed(result, bench, breaks, picked, actions)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.environments import subgroups
-from symcheck.engine.environments.evidence import UNITS, Workbench
+from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.pool import Visit
@@ -83,8 +83,8 @@ class TabularEvidence:
             violations=len(violations),
             max_residual=worst,
             tolerance=_TOLERANCE,
-            unit=f"total variation; {UNITS[part]}",
-            detail=f"all {checked} (s, a, g) of the {len(self._visited)} states that an episode visits, enumerated.",
+            unit="total variation of the laws",
+            detail=f"All {checked:,} (s, a, g) of the {len(self._visited)} states that an episode visits, enumerated.",
         )
         return self._failed(result, part, violations) if violations else result
 
