@@ -234,7 +234,7 @@ def _found(case: tuple[int, float, int]) -> bool:
     )
 
 
-def promises(runs: int, processes: int, names: Sequence[str]) -> None:
+def promises(runs: int, processes: int, names: Sequence[str], first: int) -> None:
     """Print how often the shift that a pass promises to find is found."""
     print(f"{'promise of':30}{'shift, in sd':>14}{'found':>10}")
     with multiprocessing.get_context("fork").Pool(processes) as pool:
@@ -247,7 +247,7 @@ def promises(runs: int, processes: int, names: Sequence[str]) -> None:
                 if result.bound is not None and result.bound["kind"] == "mean_shift":
                     shifts.append(float(result.bound["value"]))
             size = float(np.median(shifts))
-            found = sum(pool.map(_found, [(index, size, 1000 + seed) for seed in range(runs)], chunksize=5))
+            found = sum(pool.map(_found, [(index, size, first + seed) for seed in range(runs)], chunksize=5))
             print(f"{row.name:30}{size:14.3f}{found:6}/{runs}", flush=True)
 
 
@@ -342,6 +342,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000, help="of each run of `alarms`")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--subjects", nargs="+", default=list(CORRECT), help="of `alarms`")
+    parser.add_argument("--first", type=int, default=1000, help="seed of `promise`")
     shifts = [0.06, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5]
     parser.add_argument("--shifts", nargs="+", type=float, default=shifts, help="of `cost`, in standard deviations")
     parser.add_argument("--rows", nargs="+", default=[row.name for row in PROMISES], help="of `promise`")
@@ -349,7 +350,7 @@ def main() -> None:
     if arguments.what == "alarms":
         alarms(arguments.runs, arguments.samples, arguments.processes, arguments.subjects)
     elif arguments.what == "promise":
-        promises(arguments.runs, arguments.processes, arguments.rows)
+        promises(arguments.runs, arguments.processes, arguments.rows, arguments.first)
     elif arguments.what == "cost":
         cost(arguments.runs, arguments.shifts)
     else:
