@@ -392,8 +392,6 @@ def test_a_projected_tensor_stays_a_tensor() -> None:
     np.testing.assert_allclose(projected.numpy(), basis.project(weight.numpy()), rtol=1e-6)
 
 
-# torch's word on Python 3.13.0 alone, whose guards are slower than those of 3.13.1
-@pytest.mark.filterwarnings("ignore:Guards may run slower on Python:RuntimeWarning")
 def test_a_compiled_network_follows_its_coefficients() -> None:
     net = cart_pole()
     compiled = torch.compile(net, backend="eager", fullgraph=True)
