@@ -254,11 +254,13 @@ class NetContext:
     def _mixes_samples(self) -> bool:
         x = np.random.default_rng((self.options.seed, 5)).normal(size=(3, *self.subject.shape))
         whole, single = self.subject.run(x, exact=True), self.subject.run(x[:1], exact=True)
-        return any(
-            bool((difference(whole[path][:1], single[path]) > MIXED * output_scale(single[path])).any())
-            for path in whole
-            if np.isfinite(single[path]).any()
-        )
+        for path, alone in single.items():
+            among = whole[path][:1]
+            gap = difference(among, alone)
+            gap[np.isnan(among) & np.isnan(alone)] = 0.0
+            if np.isfinite(alone).any() and bool((gap > MIXED * output_scale(alone)).any()):
+                return True
+        return False
 
 
 def _starts(found: Measured, groups: list[Family]) -> FloatArray:

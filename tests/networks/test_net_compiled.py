@@ -111,6 +111,22 @@ def test_a_copy_compiled_in_place_is_compiled_in_place_too(monkeypatch: pytest.M
     assert compiled[0] is not net
 
 
+class Agent(nn.Module):
+    """An agent without a forward of its own."""
+
+    def __init__(self, wrong: bool) -> None:
+        super().__init__()
+        self.actor = planted(wrong)
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["correct", "faulty"])
+def test_a_compiled_agent_without_a_forward_is_judged_by_its_actor(wrong: bool) -> None:
+    result = verified(torch.compile(Agent(wrong), backend=counting))
+    assert result.verdict == ("failed" if wrong else "proved")
+    assert outputs(result).location == ("actor.2" if wrong else None)
+    assert "As deployed (float32):" in outputs(result).detail
+
+
 def test_what_was_not_compiled_is_not_taken_for_compiled() -> None:
     assert not is_compiled(planted(False))
     assert is_compiled(Around(planted(False), counting))

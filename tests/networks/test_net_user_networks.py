@@ -256,3 +256,9 @@ def test_a_doubt_about_outputs_that_no_input_bears_out_is_not_put_as_a_wrong_wei
     passed = outputs(verified(Lambda(forward, nn.Linear(1, 4)), mirror()))
     assert passed.verdict == "passed"
     assert "0 float32 ulps" not in passed.detail
+
+
+def test_an_output_that_is_partly_nan_is_not_taken_for_samples_that_influence_each_other() -> None:
+    failed = outputs(verified(Lambda(lambda x, net: torch.sqrt(net(x)), mirror_mlp(16)), mirror()))
+    assert failed.verdict == "failed"
+    assert "one by one" not in failed.detail

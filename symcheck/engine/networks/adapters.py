@@ -78,20 +78,21 @@ def adapted(net: nn.Module) -> nn.Module:
     Raises:
         TargetError: no forward, and no actor that could be called instead.
     """
-    if is_actor_critic_policy(net):
-        return PolicyParameters(net)
-    if isinstance(getattr(net, "q_net", None), nn.Module) and hasattr(net, "q_net_target"):
-        return SeparateHeads(net, "q_net", "")
-    if getattr(net.forward, "__func__", None) is not nn.Module.forward:
+    agent = getattr(net, "_orig_mod", net)  # torch.compile compiles a forward; an agent's parts are called past it
+    if is_actor_critic_policy(agent):
+        return PolicyParameters(agent)
+    if isinstance(getattr(agent, "q_net", None), nn.Module) and hasattr(agent, "q_net_target"):
+        return SeparateHeads(agent, "q_net", "")
+    if getattr(agent.forward, "__func__", None) is not nn.Module.forward:
         return net
-    actor = _first(net, ACTORS)
+    actor = _first(agent, ACTORS)
     if not actor:
         raise TargetError(
-            f"{type(net).__name__} has no forward, and none of {', '.join(ACTORS)} to call instead.",
+            f"{type(agent).__name__} has no forward, and none of {', '.join(ACTORS)} to call instead.",
             where="network",
             remedy="Wrap it in a module whose forward returns logits (or means) and values.",
         )
-    return SeparateHeads(net, actor, _first(net, CRITICS))
+    return SeparateHeads(agent, actor, _first(agent, CRITICS))
 
 
 def is_actor_critic_policy(net: Any) -> bool:
