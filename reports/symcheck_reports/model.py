@@ -323,7 +323,8 @@ def _region(result: PropertyResult) -> str:
 
 
 def _residuals(result: PropertyResult) -> tuple[tuple[str, float | None, float | None], ...]:
-    if result.max_residual is None and not result.per_coordinate:
+    largest = words.largest_residual(result)
+    if largest is None and not result.per_coordinate:
         return ()
     listed = coordinates(result)
     named = [
@@ -331,7 +332,7 @@ def _residuals(result: PropertyResult) -> tuple[tuple[str, float | None, float |
         for entry in listed
         if len(listed) > 1  # a single one repeats the property
     ]
-    return ((result.name, result.max_residual, result.tolerance), *named)
+    return ((result.name, largest, result.tolerance), *named)
 
 
 def _layer_view(layer: dict[str, Any]) -> LayerView:
@@ -443,11 +444,13 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
     alone = example.where if [place for place, _ in expected] == [""] else ""
     actual = dict(leaves(to_json_value(example.actual)))
     names = _coordinate_names(result, len(expected))
+    whole = example.where.partition("[")[0] if result.name == "network_equivariance" else ""  # "output" of "output[1]"
     rows, sizes = [], []
     for index, (place, wanted) in enumerate(expected):
         found = actual.get(place)
         difference = _difference(wanted, found)
-        name = names[index] or alone or f"{_OUTCOMES.get(result.name, '')}{place}" or "value"
+        owner = _OUTCOMES.get(result.name, whole if place.startswith("[") else "")
+        name = names[index] or alone or f"{owner}{place}" or "value"
         rows.append((name, number(wanted, 8), number(found, 8), scientific(difference)))
         sizes.append(_size(difference, wanted != found))
     order = sorted(range(len(rows)), key=lambda i: -sizes[i])[:MAX_TABLE_ROWS]

@@ -290,9 +290,17 @@ def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
         return ""
     named = place or ("" if example is None else example.where)
     where = f" in {one_line(named, 120)}" if named else ""
+    if result.name == "network_equivariance" and example is not None and result.max_residual is not None:
+        return f"{scientific(size)}{where} (absolute); {_over_scale(result)}"
     unit = f" ({one_line(result.unit, 120)})" if result.unit else ""
     against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
     return f"{scientific(size)}{where}{unit}{against}"
+
+
+def _over_scale(result: PropertyResult) -> str:
+    """The residual that a network is judged by, which is over the output's scale, unlike that of one input."""
+    against = f", tolerance {scientific(result.tolerance)}" if result.tolerance is not None else ""
+    return f"largest of all inputs {scientific(result.max_residual)} ({one_line(result.unit, 120)}){against}"
 
 
 def facts(run: RunResult) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict
 from symcheck_reports import html, units, words
+from symcheck_reports.model import run_view
 
 
 def _run(*properties: PropertyResult, kind: str = "env", **changes: object) -> RunResult:
@@ -189,3 +190,21 @@ def test_a_known_environment_has_a_name_for_each_coordinate_and_no_other(known: 
     assert size is not None
     assert all(units.label(known, f"observation[{i}]") for i in range(size[0]))
     assert units.label(known, f"observation[{size[0]}]") == ""
+
+
+def test_a_network_s_residual_says_which_size_is_over_the_output_s_scale() -> None:
+    example = Counterexample("g", [1.0], None, None, [0.1, 0.2], [0.1, 0.3], 0.1, "output[1]")
+    failed = PropertyResult(
+        "network_equivariance", "failed", "sampled", 100, 3, 0.42, 1e-12, "over the scale", counterexample=example
+    )
+    assert words.residual_sentence(failed) == (
+        "1.0e-01 in output[1] (absolute); largest of all inputs 4.2e-01 (over the scale), tolerance 1.0e-12"
+    )
+    table = run_view(_run(failed, kind="net")).counterexamples[0].tables[-1]
+    assert [row[0] for row in table.rows] == ["output[0]", "output[1]"]
+    assert table.marked == {1}
+
+
+def test_a_test_statistic_stands_in_no_table_of_residuals() -> None:
+    start = PropertyResult("initial_invariance", "passed", "distribution", 500, max_residual=2.7, p_value=0.4)
+    assert run_view(_run(start)).properties[0].residuals == ()
