@@ -79,3 +79,16 @@ UNNAMED_FIGURES = """[...document.querySelectorAll("main svg[role=img], main img
   figure.tagName === "IMG" ? !figure.alt
     : !figure.getAttribute("aria-labelledby").split(" ").every((id) => document.getElementById(id)?.textContent))
   .map((figure) => figure.outerHTML.slice(0, 120))"""
+
+# Labels of a figure that lie on each other, or reach out of it; two lines may touch.
+COLLIDING_FIGURE_TEXT = """[...document.querySelectorAll("svg")].flatMap((svg) => {
+  const frame = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll("text")].map((t) => [t.textContent, t.getBoundingClientRect()])
+    .filter(([text, box]) => box.width > 0);
+  const out = texts.filter(([text, box]) => box.left < frame.left - 1 || box.right > frame.right + 1);
+  const on = texts.flatMap(([text, a], i) => texts.slice(i + 1).filter(([other, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.4 * Math.min(a.height, b.height)
+  ).map(([other]) => [text, other]));
+  return [...out.map(([text]) => [text, "out of the figure"]), ...on];
+})"""

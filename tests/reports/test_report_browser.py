@@ -88,13 +88,14 @@ def test_every_link_leads_somewhere(desktop: Browser, page: Path) -> None:
 
 
 @pytest.mark.parametrize(("width", "media"), [(PHONE, ""), (SHEET, "print"), (DESKTOP, "")])
-def test_nothing_sticks_out_sideways(browser: Browser, page: Path, width: int, media: str) -> None:
+def test_nothing_sticks_out_sideways_or_collides(browser: Browser, page: Path, width: int, media: str) -> None:
     browser.size(width, 800)
     browser.media(media)
     browser.open(page)
     browser.unfold()
     assert browser.js("document.documentElement.scrollWidth") <= width
     assert browser.js(probes.STICKS_OUT) == []
+    assert browser.js(probes.COLLIDING_FIGURE_TEXT) == []
     # No column is squeezed to a character a line; the hostile page of 10,000-character names needs 60,000 pixels.
     assert browser.js("document.documentElement.scrollHeight") < 80_000
     if "hostile" not in page.name:

@@ -111,6 +111,14 @@ DEFECTS = {
         probes.SMALL_FIGURE_TEXT,
         "<svg class='figure' viewBox='0 0 2000 99'><text y='50'>x</text></svg>",
     ),
+    "labels on each other": (
+        probes.COLLIDING_FIGURE_TEXT,
+        "<svg class='figure' viewBox='0 0 99 99'><text y='50'>one</text><text y='52' x='2'>two</text></svg>",
+    ),
+    "a clipped label": (
+        probes.COLLIDING_FIGURE_TEXT,
+        "<svg class='figure' viewBox='0 0 99 99'><text y='50' x='80'>longer than this</text></svg>",
+    ),
     "a figure without a name": (
         probes.UNNAMED_FIGURES,
         "<svg role='img' aria-labelledby='gone' viewBox='0 0 9 9' width='9'></svg>",
