@@ -52,7 +52,7 @@ class NetworkCurves:
         name: the network's name as on the command line ("equivariant", "mlp").
         learning_rate: the optimiser's step size.
         curves: one per seed that ran, in order of the seeds; runs that stopped early included, as far as they got.
-        verdict: what `verify-net` said about the trained network; None where it was not verified.
+        verdict: the weakest that `verify-net` gave any of the trained networks; None where none was verified.
         verdict_detail: on what evidence, or why it was not verified, in a sentence.
         failed_runs: the runs that stopped early.
         parameters: number of trainable numbers; None where unknown.
