@@ -84,6 +84,8 @@ _GAP_NAMES = {
     "epsilon_reward": "largest reward difference",
     "epsilon_transition": "largest transition difference",
     "transition_distance": "measured as",
+    "noise_reward": "reward difference of equal laws, as sampled",
+    "noise_transition": "transition difference of equal laws, as sampled",
     "discount": "discount",
     "region": "region",
 }

@@ -27,6 +27,7 @@ from symcheck.engine.environments.pairs import Comparison, Measurement, Part, jo
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.stepper import numeric, shown
+from symcheck.engine.environments.value_gap import ValueGap
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -72,6 +73,17 @@ class DistributionEvidence:
         """The verdict on one property; see `Evidence`."""
         fact = self._fact(part)
         return self._compare(name, part) if fact is None else dataclasses.replace(fact, name=name)
+
+    @property
+    def repeating(self) -> frozenset[Part]:
+        """The parts that are judged pair by pair."""
+        return self._repeating
+
+    def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
+        """What the violations cost in value; see `symcheck.engine.environments.law_gap`."""
+        from symcheck.engine.environments.law_gap import law_gap  # which compares what this module observes
+
+        return law_gap(self, failed, discount)
 
     def _fact(self, part: Part) -> PropertyResult | None:
         """The verdict pair by pair, where the part repeats; swaps do not change whether it is decided."""

@@ -9,7 +9,9 @@ anything differs; so epsilon_T is their Wasserstein-1 distance, with coordinates
 and S says what a displacement by that much was seen to cost: two copies that far apart follow one sequence of actions,
 and their discounted rewards are compared. That sequence shows no more than the difference of optimal values could be,
 and a random one usually less. A pair that ends on one side only counts as total variation 1, and S is then the largest
-span of returns that the rewards seen allow.
+span of returns that the rewards seen allow. Where dynamics are random, `law_gap` compares laws. Whole episodes of a
+black box say nothing about values at given (s, a): under the uniform policy even a broken symmetry may leave the law of
+returns as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector, finite
-from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.pairs import Measurement, Part
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
 
@@ -32,9 +34,13 @@ if TYPE_CHECKING:
 
 EQUATIONS = ("reward_invariance", "transition_invariance", "termination_invariance")
 _NEIGHBOURS = 24  # pairs of nearby states that are followed
+_NOT_NOW = "What it costs in value was not estimated"
+_NO_GAP = {
+    "trajectory": "What it costs in value cannot be told from whole episodes (values belong to states that are set)"
+}
 _LONGEST = 60  # steps; at a discount of 0.9 later rewards weigh less than 0.2%
-_TOTAL_VARIATION = "total variation"
-_WASSERSTEIN = "Wasserstein-1, coordinates in standard deviations"
+TOTAL_VARIATION = "total variation"
+WASSERSTEIN = "Wasserstein-1, coordinates in standard deviations"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +55,7 @@ class ValueGap:
         discount: of the returns.
         confidence: that at most `exceeding` of the pairs drawn as here exceed the epsilons; 1 where all are enumerated.
         exceeding: that fraction; 0 where all were enumerated.
+        noise: where laws were sampled, how much (epsilon_reward, epsilon_transition) would be if the laws were equal.
     """
 
     value: float
@@ -58,6 +65,7 @@ class ValueGap:
     discount: float
     confidence: float
     exceeding: float
+    noise: tuple[float, float] | None = None
 
     def bound(self) -> dict[str, Any]:
         """As `PropertyResult.bound` holds it."""
@@ -72,11 +80,14 @@ class ValueGap:
             "confidence": self.confidence if sampled else None,
             "estimate": "from lower estimates of suprema" if sampled else "exact",
             **({"exceeding_fraction": self.exceeding} if sampled else {}),
+            **({} if self.noise is None else {"noise_reward": self.noise[0], "noise_transition": self.noise[1]}),
         }
 
     def said(self) -> str:
         """As a clause."""
         sampled = "; both are the largest that were seen, lower estimates of suprema" if self.exceeding > 0 else ""
+        if self.noise is not None:
+            sampled += f", of samples: equal laws would show {self.noise[0]:.2g} and {self.noise[1]:.2g}"
         return (
             f"the optimal values of a pair and its image differ by at most {self.value:.3g} at discount "
             f"{self.discount:g} (epsilon_R {self.epsilon_reward:.2g}, epsilon_T {self.epsilon_transition:.2g} in "
@@ -91,7 +102,7 @@ def with_value_gap(
 
     Args:
         results: of the whole run.
-        evidence: of the method; only enumerated tables and compared pairs know their epsilons.
+        evidence: of the method; whole episodes know no epsilons.
         discount: of the returns, in [0, 1).
         accept: the largest accepted gap, in units of return; None accepts none.
 
@@ -109,7 +120,7 @@ def with_value_gap(
 
 def _judged(result: PropertyResult, gap: ValueGap | None, accept: float | None) -> PropertyResult:
     if gap is None:
-        why = "What it costs in value is not estimated by this method, so --accept-gap does not apply."
+        why = f"{_NO_GAP.get(result.method, _NOT_NOW)}, so --accept-gap does not apply."
         return result if accept is None else dataclasses.replace(result, detail=f"{result.detail} {why}")
     if accept is None:
         return dataclasses.replace(result, bound=gap.bound())
@@ -137,7 +148,7 @@ def table_gap(evidence: TabularEvidence, discount: float) -> ValueGap:
     optimal = value_iteration(TabularMDP.from_gymnasium(evidence.bench.pairs.stepper.env, discount=discount)).q_values
     pairs = np.array([(state, action, image, moved) for _, state, action, image, moved in evidence.imaged()])
     value = float(np.abs(optimal[pairs[:, 0], pairs[:, 1]] - optimal[pairs[:, 2], pairs[:, 3]]).max())
-    return ValueGap(value, reward, transition, _TOTAL_VARIATION, discount, 1.0, 0.0)
+    return ValueGap(value, reward, transition, TOTAL_VARIATION, discount, 1.0, 0.0)
 
 
 def paired_gap(evidence: PairedEvidence, failed: set[str], discount: float) -> ValueGap:
@@ -154,25 +165,30 @@ def paired_gap(evidence: PairedEvidence, failed: set[str], discount: float) -> V
     from symcheck.mdp.bounds import value_gap_bound
 
     measured = evidence.measured
-    rewards = finite(np.concatenate([measured.left.rewards, measured.right.rewards]))
-    ends = bool(measured.left.terminated.any() or measured.right.terminated.any())
-    span = float(np.ptp(np.append(rewards, 0.0) if ends else rewards)) / (1 - discount)
+    span = span_of(measured, discount)
     epsilon_reward = evidence.largest("reward") if "reward" in failed else 0.0
-    epsilon, scale, distance = 0.0, 0.0, _WASSERSTEIN
+    epsilon, scale, distance = 0.0, 0.0, WASSERSTEIN
     if "termination" in failed:
-        epsilon, scale, distance = 1.0, span, _TOTAL_VARIATION
+        epsilon, scale, distance = 1.0, span, TOTAL_VARIATION
     elif "transition" in failed:
         epsilon = _displacement(evidence)
-        scale = _cost_of(evidence, epsilon, discount) / epsilon if 0 < epsilon < math.inf else math.inf
+        scale = cost_of(evidence, epsilon, discount) / epsilon if 0 < epsilon < math.inf else math.inf
         if not math.isfinite(scale):
-            epsilon, scale, distance = 1.0, span, _TOTAL_VARIATION
+            epsilon, scale, distance = 1.0, span, TOTAL_VARIATION
     if not math.isfinite(epsilon_reward):  # NaN is paid on one side: no number bounds what that costs
         return ValueGap(math.inf, math.inf, epsilon, distance, discount, 1 - evidence.bench.options.alpha, 0.0)
-    lipschitz = None if distance == _TOTAL_VARIATION else scale
+    lipschitz = None if distance == TOTAL_VARIATION else scale
     value = value_gap_bound(epsilon_reward, epsilon, discount, value_span=scale, lipschitz=lipschitz)
     alpha = evidence.bench.options.alpha
     exceeding = largest_fraction(0, evidence.checked, alpha)
     return ValueGap(min(value, span), epsilon_reward, epsilon, distance, discount, 1 - alpha, exceeding)
+
+
+def span_of(measured: Measurement, discount: float) -> float:
+    """The largest span of returns that the rewards seen allow; where something ended, 0 for ever is among them."""
+    rewards = finite(np.concatenate([measured.left.rewards, measured.right.rewards]))
+    ends = bool(measured.left.terminated.any() or measured.right.terminated.any())
+    return float(np.ptp(np.append(rewards, 0.0) if ends else rewards)) / (1 - discount)
 
 
 def _displacement(evidence: PairedEvidence) -> float:
@@ -184,8 +200,18 @@ def _displacement(evidence: PairedEvidence) -> float:
     return max(float(scaled.max()), evidence.largest(part, spread))
 
 
-def _cost_of(evidence: PairedEvidence, distance: float, discount: float) -> float:
-    """Largest difference of discounted rewards of two copies that start this far apart and act alike; inf: unknown."""
+def cost_of(evidence: PairedEvidence, distance: float, discount: float, *, seeded: bool = False) -> float:
+    """Largest difference of discounted rewards of two copies that start this far apart and act alike; inf: unknown.
+
+    Args:
+        evidence: the pairs.
+        distance: in standard deviations of the states' coordinates.
+        discount: in [0, 1).
+        seeded: give both copies the same noise, by resetting with one seed first.
+
+    Returns:
+        In units of return.
+    """
     pairs, rng = evidence.pairs, evidence.bench.rng("value gap")
     cases = evidence.drawn.cases
     states = [case.situation.state for case in cases]
@@ -199,15 +225,21 @@ def _cost_of(evidence: PairedEvidence, distance: float, discount: float) -> floa
         other = start + spread * direction * (distance / np.linalg.norm(direction))
         actions = [pairs.stepper.env.action_space.sample() for _ in range(_LONGEST)]
         try:
-            returns = [_followed(evidence, state.astype(start.dtype), actions, discount) for state in (start, other)]
+            seed = int(rng.integers(2**30)) if seeded else None
+            ends = [state.astype(start.dtype) for state in (start, other)]
+            returns = [_followed(evidence, state, actions, discount, seed) for state in ends]
         except Exception:  # a neighbour need not be a state
             continue
         worst = max(worst, abs(returns[1] - returns[0]))
     return worst
 
 
-def _followed(evidence: PairedEvidence, state: Vector, actions: Sequence[Any], discount: float) -> float:
+def _followed(
+    evidence: PairedEvidence, state: Vector, actions: Sequence[Any], discount: float, seed: int | None
+) -> float:
     stepper = evidence.pairs.stepper
+    if seed is not None:
+        stepper.reset(seed=seed)
     stepper.poke(state)
     total, weight = 0.0, 1.0
     for action in actions:
