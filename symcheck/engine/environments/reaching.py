@@ -33,8 +33,9 @@ _PICKED_CUT = 20  # of those that a time limit cut short
 _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
 _REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3  # iterative solvers stop early, and the state itself was rounded
 _FLOAT64 = 1e-10  # rounding units below are those of float64 or of whole numbers
-_PICKED_IN_LAW, _FEWEST_IN_LAW = 1000, 100
+_PICKED_IN_LAW, _FEWEST_IN_LAW = 2500, 100
 _TIME = 0.5  # of the budget
+_LATE = 0.75  # quantile of the step's number: clocks are felt late
 _LEVEL_IN_LAW = 1e-3  # probability that a state that is set like any other is called one that is not
 _COORDINATES_IN_LAW = 32
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
@@ -252,6 +253,8 @@ def _compared(
     one, two = (np.where(np.isfinite(side), side - common, side) for side in (one, two))
     scale = np.maximum(np.abs(finite(one)).max(axis=0), np.abs(finite(common)).max(axis=0))
     weights = [(f"where {name} is high, against low", _high(shared[:, j])) for j, name in enumerate(said)]
+    late = (shared[:, -1] > np.quantile(shared[:, -1], _LATE)).astype(np.float64)
+    weights.append(("late in episodes, against early", late - late.mean()))
     return swap_test(
         one,
         two,

@@ -219,7 +219,7 @@ KNOWN = ["acrobot", "cartpole", "frozenlake/", "mountaincar", "pendulum", "preda
 def test_the_atlas_says_what_verification_finds(name: str) -> None:
     entry = atlas.entry(name)
     for env_id in entry.environments[:1]:
-        # One seed of many entries, of which the true ones are accused with probability alpha each; swaps cost 1 over it.
+        # Many entries at one seed: the true ones are accused with probability alpha each; swaps cost as 1 / it.
         result = run(resolve_environment(env_id).make, entry.symmetry(), samples=2000, alpha=0.003)
         assert result.verdict == entry.verdict
 
