@@ -186,6 +186,21 @@ class Delayed(Remembering):
         return acting
 
 
+class EndsByChance(Remembering):
+    """In three steps of two hundred, or more often on one side."""
+
+    right = 0.015
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, info = super().step(action)
+        chance = self.right if obs[0] > 0 else 0.015
+        return obs, reward, terminated or bool(self.np_random.random() < chance), truncated, info
+
+
+class EndsMoreOftenOnTheRight(EndsByChance):
+    right = 0.05
+
+
 class DrawsGlobally(Remembering):
     def start(self) -> Any:
         return np.random.uniform(-0.3, 0.3, 2)  # noqa: NPY002 - which is what the row is about
@@ -295,6 +310,8 @@ HIDDEN = [
     Hidden("an episode's wind to both sides", lambda: limited(WindOfBothSides(), 30), "not failed"),
     Hidden("a hidden goal on either side", lambda: limited(GoalOnEitherSide(), 30), "not failed", fast=True),
     Hidden("pushes that all act a step later", lambda: limited(Delayed()), "not failed"),
+    Hidden("a random end", lambda: limited(EndsByChance()), "passed", fast=True),
+    Hidden("a random end, more often on the right", lambda: limited(EndsMoreOftenOnTheRight()), "not passed"),
     Hidden("starts from the global generator", lambda: limited(DrawsGlobally()), "passed"),
     Hidden("starts in turn", lambda: limited(StartsInTurn()), "passed"),
     Hidden("a wrapper that drops the seed", lambda: DropsTheSeed(limited(Remembering())), "passed"),
