@@ -122,6 +122,17 @@ def test_a_long_tail_is_rounding_and_one_weight_beyond_it_is_not(seed: int) -> N
     assert judge(moved, weights).level == "failed"
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_one_small_weight_off_is_a_fault_in_small_float32_layers_too(n: int) -> None:
+    right = np.full((n, 2), 1.0)
+    right[:, 1] = 0.01
+    left = right.astype(np.float32).astype(np.float64)
+    wrong = left.copy()
+    wrong[:2, 1] += 0.75 * ulp32(np.array(1.0))  # where it should be its image, and where its image should be it
+    wrong = wrong.astype(np.float32).astype(np.float64)
+    assert judge(left, wrong).level == "failed"
+
+
 def test_larger_differences_of_that_pattern_fail_and_the_pattern_is_named() -> None:
     left, right = summed(0, 6)
     wider = left + 8.0 * (right - left)

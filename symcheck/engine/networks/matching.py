@@ -25,6 +25,9 @@ GAP = 2.5
 """How far above the next smaller difference suspected ones must lie to be isolated. What float32 sums leave are small
 multiples of a unit, some filters being sums of larger terms than others: their tail is long, but has no such gap (127
 of 320 layers of escnn had differences beyond `OUTLIER`; the largest step between them was by a factor of 1.8)."""
+MANY = 16
+"""Differing entries from which on those are counted that agree by chance: of fewer, their distribution is not known,
+and in a layer of four weights a single wrong one differs from its image in two places."""
 SUMMED = 32.0
 """Units in the last place of the largest weight up to which differences are described as what a float32 sum leaves:
 twice the largest seen, in filters of 9x9 that escnn sums over its bases."""
@@ -218,12 +221,12 @@ def _spread(
 
     Of weights that are float32 numbers, rounding leaves some equal by chance. Its differences are as likely to be up as
     down, and the likelier the smaller: so where k of them are of one unit or less (of sums as large as the largest
-    weight), at least k / 2 are zero, and these belong to them.
+    weight), at least k / 2 are zero, and these belong to them. That is said of `MANY` differences or more.
     """
     weights = max(1, int(np.count_nonzero(larger)))
     unit = float(ulp32(larger.max()))
     affected = float(beyond.sum())
-    if bool((larger == larger.astype(np.float32)).all()):
+    if affected >= MANY and bool((larger == larger.astype(np.float32)).all()):
         affected += 0.5 * float((beyond & (difference <= unit)).sum())
     typical = float(np.sqrt((difference[beyond] ** 2).sum() / weights))
     usual = max(ULPS / OUTLIER, float(np.median(ulps[beyond])))
