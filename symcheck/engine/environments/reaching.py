@@ -86,7 +86,7 @@ def reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Reached:
     first = _mismatches(stepper, [visits[i].step for i in picked], now, typical)
     second = _mismatches(stepper, [visits[i + 1].step for i in picked], later, typical)
     shown_again = memory & (first.any(axis=0) | second.any(axis=0))
-    if shown_again.any() and not (~memory & _varying(seen)).any():
+    if shown_again.any() and not (~memory[: seen.shape[1]] & _varying(seen)).any():
         memory = np.zeros_like(memory)  # nothing else is shown that could depend on the state
     found = _judged(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory))
     return (

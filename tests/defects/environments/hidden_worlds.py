@@ -230,6 +230,13 @@ class Viewed(Remembering):
 register_state_access(Viewed, set=Viewed.set_state, get=Viewed.get_state)
 
 
+class Readable(Remembering):
+    """Its state can be read."""
+
+
+register_state_access(Readable, set=lambda env, state: setattr(env, "s", np.array(state)), get=lambda env: env.s.copy())
+
+
 class Timed(Remembering):
     """The late wind, and a state that holds the clock."""
 
@@ -315,6 +322,8 @@ HIDDEN = [
     Hidden("starts from the global generator", lambda: limited(DrawsGlobally()), "passed"),
     Hidden("starts in turn", lambda: limited(StartsInTurn()), "passed"),
     Hidden("a wrapper that drops the seed", lambda: DropsTheSeed(limited(Remembering())), "passed"),
+    Hidden("a clock beside a state that is read", lambda: gym.wrappers.TimeAwareObservation(limited(Readable())),
+           "passed", mirror(observation=[[-1, -1, 1]], state=[[-1, -1]]), fast=True, says="show the past"),
     Hidden("a clock that is shown and moves nothing", lambda: gym.wrappers.TimeAwareObservation(
         gym.make("CartPole-v1", disable_env_checker=True)), "passed", mirror(observation=[[-1, -1, -1, -1, 1]])),
 ]  # fmt: skip
