@@ -53,6 +53,7 @@ class Studio:
         self._bound = bound
         self._access = _access(env.unwrapped)
         self._home: npt.NDArray[np.float64] | None = None  # where MuJoCo's camera looks by itself
+        self._seed = seed
         env.reset(seed=seed)
 
     def pictures(self, item: PropertyResult) -> list[tuple[str, str]]:
@@ -135,7 +136,7 @@ class Studio:
         ]
 
     def _put(self, state: Any) -> None:
-        self._env.reset()
+        self._env.reset(seed=self._seed)  # one and the same track, map or wind for all pictures
         self._access.set(self._env.unwrapped, state)
 
     def _step(self, side: _Side) -> Any:
