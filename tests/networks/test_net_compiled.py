@@ -133,6 +133,7 @@ def test_what_was_not_compiled_is_not_taken_for_compiled() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the compiler's own modules, where they are loaded
 def test_the_default_compiler_runs_a_network_with_its_own_rounding() -> None:
     detail = outputs(verified(torch.compile(mirror_mlp()))).detail
     assert "As deployed (float32, torch.compile)" in detail or "Run without torch.compile" in detail
