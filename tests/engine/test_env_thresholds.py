@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 import symcheck as sc
@@ -42,20 +43,89 @@ class HalfOpen(gym.Env[Any, Any]):
         self.x = float(state[0])
 
 
+class Closed(HalfOpen):
+    """The same with both ends closed: the mirror holds."""
+
+    def step(self, action: Any) -> Any:
+        """Walk by 0.3."""
+        obs, reward, _, *rest = super().step(action)
+        return obs, reward, bool(abs(self.x) >= 2), *rest
+
+
+class Doubled(HalfOpen):
+    """The same, showing twice where it is: the state is not the observation."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Start anywhere between -1 and 1."""
+        obs, info = super().reset(seed=seed)
+        return 2 * obs, info
+
+    def step(self, action: Any) -> Any:
+        """Walk by 0.3."""
+        obs, *rest = super().step(action)
+        return 2 * obs, *rest
+
+
+class Cells(HalfOpen):
+    """A walk over cells that refuses to be put between them."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Start at one of three cells."""
+        super().reset(seed=seed)
+        self.x = float(self.np_random.integers(-1, 2))
+        return np.array([self.x]), {}
+
+    def step(self, action: Any) -> Any:
+        """Walk by one."""
+        self.x += 1.0 if action else -1.0
+        return np.array([self.x]), 1.0, bool(abs(self.x) >= 4), False, {}
+
+    def set_state(self, state: Any) -> None:
+        """Go to a cell."""
+        if state[0] != round(state[0]):
+            raise ValueError("no cell")
+        self.x = float(state[0])
+
+
+MIRROR = Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]])
+TWICE = Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]], state=[[-1]])
+
+
 def _ending(make: Any, symmetry: Symmetry, **options: Any) -> Any:
     return sc.verify_env(make, symmetry, samples=500, **options)["termination_invariance"]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_an_end_that_is_open_on_one_side_only_is_no_pass_although_no_box_of_states_is_known(seed: int) -> None:
+    result = _ending(HalfOpen, MIRROR, seed=seed)
+    assert result.verdict == "undecided"
+    assert "ends at observation[0] = -2 and goes on at 2: >= against >" in result.detail
+    assert "set between visited ones" in result.detail
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ends_that_are_alike_on_both_sides_pass_and_say_where_they_were_sought(seed: int) -> None:
+    result = _ending(Closed, MIRROR, seed=seed)
+    assert result.verdict == "passed"
+    assert "thresholds were sought at" in result.bound["region"]
+    assert "states set between visited ones" in result.bound["region"]
+
+
+def test_states_that_cannot_be_set_between_visited_ones_are_left_alone() -> None:
+    result = _ending(Cells, MIRROR)
+    assert result.verdict == "passed"
+    assert NOT_SOUGHT in result.bound["region"]
+
+
 def test_a_pass_says_that_thresholds_were_not_sought_where_no_box_of_states_is_known() -> None:
-    result = _ending(HalfOpen, Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]]))
+    result = _ending(Doubled, TWICE)
     assert result.verdict == "passed"
     assert f"{NOT_SOUGHT}: it is not known which numbers between two states are states" in result.bound["region"]
     assert result.bound["region"] in result.detail
 
 
 def test_the_terminal_says_it_once_beside_the_region_that_all_share() -> None:
-    mirror = Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]])
-    (run,) = sc.verify_env(HalfOpen, mirror, samples=500).results
+    (run,) = sc.verify_env(Doubled, TWICE, samples=500).results
     regions = [line.plain.strip() for line in run_lines(run) if "region:" in line.plain]
     assert len(regions) == 3
     assert "states: " in regions[0]

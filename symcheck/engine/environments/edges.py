@@ -22,7 +22,7 @@ from symcheck.symmetry.entries import AffineEntry, IdentityEntry
 
 _SEARCHES = 14  # thresholds looked for along each coordinate
 _TRIES = 56  # states from which they are looked for
-_MOST_COORDINATES = 12
+_MOST_COORDINATES, _MOST_BETWEEN = 12, 6
 _BEYOND = 0.1  # of the range of the states seen: a threshold lies at the rim of the states or a little beyond
 _HALVINGS = 80  # 52 bits of mantissa, and the exponents between 1 and 1e-8
 _FEWEST_TIES = 8  # all on one side by chance: 2 in 2^8
@@ -30,7 +30,12 @@ _SAME = 4 * float(np.finfo(np.float64).eps)  # values at one threshold are equal
 
 
 def threshold_cases(
-    pairs: Pairs, measured: Measurement, rng: np.random.Generator, in_time: Callable[[], bool] = lambda: True
+    pairs: Pairs,
+    measured: Measurement,
+    rng: np.random.Generator,
+    in_time: Callable[[], bool] = lambda: True,
+    *,
+    between: bool = False,
 ) -> list[Case]:
     """Cases on both sides of termination thresholds, as close as floats allow.
 
@@ -39,30 +44,39 @@ def threshold_cases(
         measured: steps already taken; thresholds are looked for beyond the states from which none ended.
         rng: picks among them.
         in_time: whether the time budget allows another search.
+        between: seek where no box of states is known, at numbers between those of visited states.
 
     Returns:
         Two cases a threshold, with action and generator of the step that showed it; empty where no box of states is
         known (`hidden` says so), or nothing terminated.
     """
     going = np.flatnonzero(~measured.left.terminated)
-    if not pairs.placement.access.box or measured.left.terminated.sum() == 0 or not len(going):
+    vectors = _vectors(measured) if between else pairs.placement.access.box
+    if not vectors or measured.left.terminated.sum() == 0 or not len(going):
         return []
     states = np.array([case.situation.state for case in measured.cases], dtype=np.float64)
     low, high = states.min(axis=0), states.max(axis=0)
-    reach = _BEYOND * (high - low)
+    reach = (0.0 if between else _BEYOND) * (high - low)
     found: list[tuple[Case, Situation]] = []
-    for j in rng.permutation(states.shape[1])[:_MOST_COORDINATES]:
+    for j in rng.permutation(states.shape[1])[: _MOST_BETWEEN if between else _MOST_COORDINATES]:
         inside = [measured.cases[int(row)] for row in rng.choice(going, size=_TRIES)]
         upward = rng.random(_TRIES) < 0.5
         goals = np.where(upward, high[j] + reach[j], low[j] - reach[j])
         for case, state in _bisected(pairs, inside, int(j), goals):
-            situation = None if pairs.placement.access.ended(state) else pairs.placement.at(state, "edge")
+            made = pairs.placement.between if between else pairs.placement.at
+            situation = None if pairs.placement.access.ended(state) else made(state, "edge")
             if situation is not None:
                 found.append((case, situation))
         if not in_time():
             break
     cases, situations = [case for case, _ in found], [situation for _, situation in found]
     return pairs.cases([case.word for case in cases], situations, [case.action for case in cases])
+
+
+def _vectors(measured: Measurement) -> bool:
+    """Whether states are vectors of float64 numbers."""
+    state = measured.cases[0].situation.state
+    return type(state) is np.ndarray and state.ndim == 1 and state.dtype == np.float64
 
 
 def hidden(pairs: Pairs, state: Any) -> str:

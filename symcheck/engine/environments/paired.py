@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments import diagnosis
+from symcheck.engine.environments.between import Between, between
 from symcheck.engine.environments.coordinates import Vector
 from symcheck.engine.environments.edges import Tie, hidden, one_sided_tie, threshold_cases
 from symcheck.engine.environments.evidence import STOPPED, UNITS, Workbench
@@ -24,6 +25,7 @@ from symcheck.engine.environments.pairs import Case, Comparison, Measurement, Pa
 from symcheck.engine.environments.placement import Situation
 from symcheck.engine.environments.pool import draw_actions
 from symcheck.engine.environments.screen import Screen, Screened, Tally, agrees
+from symcheck.engine.environments.sizes import approximate_size, per_coordinate
 from symcheck.engine.environments.start import StartEvidence
 from symcheck.engine.environments.tolerance import Tolerance
 from symcheck.engine.environments.trajectory import TrajectoryEvidence
@@ -41,7 +43,6 @@ _SMALL_BATCH = 50  # where there is a time budget to keep
 _STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second looks, starts and counterexamples
 _LOOKED_AT = 24  # confirmed violations are enough of a verdict
 _MOST_LOOKED_AT = 600  # suspicious cases that are nudged before the method says it cannot tell
-_SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
 
 
@@ -147,6 +148,16 @@ class PairedEvidence:
         return hidden(self.pairs, self.drawn.cases[0].situation.state)
 
     @functools.cached_property
+    def _between(self) -> Between:
+        """What was found at thresholds between visited states, where no box of states is known."""
+        if not self._unsought or self.bench.interrupted or self.pairs.stepper.batched:
+            return Between()
+        searching = functools.partial(self.bench.in_time, _SEARCHING)
+        if not searching():
+            return Between()
+        return between(self.pairs, self.drawn, self.bench.words, self.bench.rng("between"), searching)
+
+    @functools.cached_property
     def drawn(self) -> Measurement:
         """Pairs drawn from the pool and stepped by the environment itself, one state at a time."""
         if self._given is not None:
@@ -230,6 +241,8 @@ class PairedEvidence:
         """Where the pairs of one property were drawn, and where they were not."""
         if part != "termination" or not self._ends or not self._unsought:
             return self.region
+        if self._between.count:
+            return f"{self.region}; thresholds were sought at {self._between.count} states set between visited ones"
         return f"{self.region}; thresholds between ending and going on were not sought on purpose: {self._unsought}"
 
     def share(self, part: Part) -> float:
@@ -360,7 +373,7 @@ class PairedEvidence:
             tolerance=float(compared[row, column]),
             unit=UNITS[part],
             detail=self._detail(part, looked),
-            per_coordinate=_per_coordinate(comparison, counted, compared),
+            per_coordinate=per_coordinate(comparison, counted, compared),
         )
 
     def _detail(self, part: Part, looked: _Looked) -> str:
@@ -388,7 +401,7 @@ class PairedEvidence:
         case = self._shrunk(part, rows, tie)
         example, seen = self.counterexample(part, case)
         causes = diagnosis.causes(self, part, looked.confirmed, case, seen, tie) if self.bench.diagnose else []
-        if approximate := _approximate(part, comparison, result):
+        if approximate := approximate_size(part, comparison, result):
             result = _with(result, detail=f"{approximate} {result.detail}")
         if tie is not None:
             result = _with(result, violations=len(looked.rounding), max_residual=example.residual)
@@ -496,6 +509,8 @@ class PairedEvidence:
             return _undecided(result, "the time budget ran out; allow more with --max-time")
         if self.bench.caution:
             return self._second_opinion(result, part)
+        if part == "termination" and self._between.doubt:
+            return _undecided(result, self._between.doubt)
         alpha = self.bench.options.alpha
         # Edges are sought and not drawn: they do not count here.
         drawn = len(self.drawn.cases) if self.screened is None else self.screened.checked
@@ -544,34 +559,6 @@ def _worst(residual: Vector, limits: Vector) -> tuple[int, int]:
         ratio = np.where(residual > 0, residual / np.where(limits > 0, limits, np.finfo(float).tiny), 0.0)
     row, column = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     return int(row), int(column)
-
-
-def _per_coordinate(comparison: Comparison, residual: Vector, limits: Vector) -> tuple[dict[str, object], ...]:
-    names = comparison.coordinates.names
-    if len(names) > 64 or not residual.size:
-        return ()
-    rows = {}
-    for j, name in enumerate(names):  # internal float64 values, where compared, replace the rounded observation
-        rows[name] = {
-            "name": name,
-            "max_residual": float(residual[:, j].max()),
-            "tolerance": float(limits[:, j].max()),
-        }
-    return tuple(rows.values())
-
-
-def _approximate(part: Part, comparison: Comparison, result: PropertyResult) -> str:
-    """The size of a violation that is small beside the values it is a violation of, in words; else ""."""
-    if part == "termination" or not (0 < (size := result.max_residual or 0.0) < np.inf):
-        return ""
-    residual = comparison.residual()
-    column = int(np.argmin(np.abs(residual.max(axis=0) - size)))
-    values = comparison.expected[:, column]
-    typical = float(np.sqrt(np.mean(np.where(np.isfinite(values), values, 0.0) ** 2)))
-    if not size < _SMALL * typical:
-        return ""
-    name = comparison.coordinates.names[column]
-    return f"Approximate: violated by at most {size:.2g} in {name}, {size / typical:.1g} of its typical {typical:.2g}."
 
 
 def _differ(situation: Situation) -> bool:

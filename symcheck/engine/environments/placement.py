@@ -189,6 +189,15 @@ class Placement:
             return Situation(self._state_showing(obs), obs, origin)
         return Situation(state, obs, origin)
 
+    def between(self, state: Any, origin: str) -> Situation | None:
+        """The situation of numbers between those of states; None where they are not read back as they were set."""
+        if self.access.get is None or not self._double:
+            return None
+        self._stepper.poke(state)
+        held = numeric(self._stepper.read_raw())
+        same = held is not None and np.array_equal(held, np.asarray(state))
+        return Situation(state, _as_like(state, self._stepper.first_obs), origin) if same else None
+
     def not_a_state(self, state: Any) -> str:
         """Why a proposed state cannot be one, in words; "" where nothing speaks against it."""
         if self.access.get is not None:
