@@ -185,10 +185,12 @@ def paired_gap(evidence: PairedEvidence, failed: set[str], discount: float) -> V
 
 
 def span_of(measured: Measurement, discount: float) -> float:
-    """The largest span of returns that the rewards seen allow; where something ended, 0 for ever is among them."""
+    """The largest span of returns that the rewards seen allow, 0 for ever among them.
+
+    An episode that ends pays 0 for ever; that none ended among the samples does not say that none can.
+    """
     rewards = finite(np.concatenate([measured.left.rewards, measured.right.rewards]))
-    ends = bool(measured.left.terminated.any() or measured.right.terminated.any())
-    return float(np.ptp(np.append(rewards, 0.0) if ends else rewards)) / (1 - discount)
+    return float(np.ptp(np.append(rewards, 0.0))) / (1 - discount)
 
 
 def _displacement(evidence: PairedEvidence) -> float:
