@@ -153,10 +153,10 @@ def summary_sentence(results: Sequence[RunResult]) -> str:
 def _checked(results: Sequence[RunResult]) -> str:
     """How many symmetries; where one symmetry was checked of several things, how many of these."""
     targets, symmetries = {result.target for result in results}, {result.symmetry for result in results}
-    if len(targets) < len(results) or len(symmetries) > 1 or len(results) == 1:
-        return plural(len(results), "symmetry", "symmetries")
     kinds = {result.kind for result in results}
-    return plural(len(results), {"env": "environment", "net": "network"}[kinds.pop()] if len(kinds) == 1 else "subject")
+    if len(results) == 1 or len(targets) < len(results) or len(symmetries) > 1 or len(kinds) > 1:
+        return plural(len(results), "symmetry", "symmetries")
+    return plural(len(results), {"env": "environment", "net": "network"}[kinds.pop()])
 
 
 def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dict[Verdict, int]:
