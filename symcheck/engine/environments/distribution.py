@@ -215,6 +215,11 @@ class DistributionEvidence:
 
 def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
     """What laws are compared on: internal states where known, some observed coordinates, angles as cosine and sine."""
+    return on_columns(comparison, compared_columns(bench, comparison))
+
+
+def compared_columns(bench: Workbench, comparison: Comparison) -> list[int]:
+    """The coordinates on which laws are compared; of wide observations some that vary in this comparison."""
     total = comparison.coordinates.dim
     shown_dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else total
     columns, inner = list(range(min(shown_dim, total))), list(range(min(shown_dim, total), total))
@@ -226,7 +231,12 @@ def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
         bench.pairs.placement.kind == "observation" or within.shown is not None
     ):
         inner = []  # the same numbers again, with more digits
-    picked = restricted(comparison, [*inner, *columns])
+    return [*inner, *columns]
+
+
+def on_columns(comparison: Comparison, columns: Sequence[int]) -> Comparison:
+    """Some coordinates of a comparison, angles as cosine and sine."""
+    picked = restricted(comparison, columns)
     coordinates, (expected, actual) = picked.coordinates.unrolled([picked.expected, picked.actual])
     return Comparison(picked.part, coordinates, expected, actual)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.engine.environments.coordinates import Vector, finite
-from symcheck.engine.environments.distribution import DistributionEvidence, observed_part
+from symcheck.engine.environments.distribution import DistributionEvidence, compared_columns, on_columns
 from symcheck.engine.environments.pairs import Case
 from symcheck.engine.environments.value_gap import TOTAL_VARIATION, WASSERSTEIN, ValueGap, cost_of, span_of
 from symcheck.engine.statistics import largest_fraction
@@ -74,7 +74,7 @@ def law_gap(evidence: DistributionEvidence, failed: set[str], discount: float) -
     if not bench.in_time():
         return None
     cases = [measured.cases[int(i)] for i in rng.integers(len(measured.cases), size=_LOOKED_AT)]
-    sides = [_sampled(evidence, case, _FIRST) for case in cases]
+    sides, columns = _sampled(evidence, cases, _FIRST)
     every = [side.states for pair in sides for side in pair]
     discrete = all(len(np.unique(states, axis=0)) <= len(states) // 2 for states in every)
     spread = finite(np.concatenate(every)).std(axis=0)
@@ -83,7 +83,7 @@ def law_gap(evidence: DistributionEvidence, failed: set[str], discount: float) -
     def estimated(distance: _Distance) -> _Estimate:
         """A distance where it is largest, on fresh outcomes."""
         worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
-        one, two = (_sampled(evidence, worst, _AGAIN) for _ in range(2))
+        one, two = _sampled(evidence, [worst, worst], _AGAIN, columns)[0]
         value = (distance(*one) + distance(*two)) / 2
         return _Estimate(value, (distance(one[0], two[0]) + distance(one[1], two[1])) / 2)
 
@@ -117,14 +117,21 @@ def _gap(
     return ValueGap(value, reward.value, epsilon, distance, discount, 1 - alpha, exceeding, noise=(reward.noise, noise))
 
 
-def _sampled(evidence: DistributionEvidence, case: Case, count: int) -> tuple[_Side, _Side]:
-    """Both sides of one (s, a), stepped so often."""
+def _sampled(
+    evidence: DistributionEvidence, cases: list[Case], count: int, columns: list[int] | None = None
+) -> tuple[list[tuple[_Side, _Side]], list[int]]:
+    """Both sides of each (s, a), stepped so often, and the coordinates that are compared: the same for all."""
     pairs = evidence.paired.pairs
-    measured = pairs.measure([case] * count)
-    seen = observed_part(evidence.bench, pairs.comparison("transition", measured))
-    sides = ((measured.left, seen.expected), (measured.right, seen.actual))
-    left, right = (_Side(finite(one.rewards), one.terminated.astype(float), finite(states)) for one, states in sides)
-    return left, right
+    measured = pairs.measure([case for case in cases for _ in range(count)])
+    comparison = pairs.comparison("transition", measured)
+    columns = compared_columns(evidence.bench, comparison) if columns is None else columns
+    seen = on_columns(comparison, columns)
+    made = [
+        np.split(numbers, len(cases))
+        for steps, states in ((measured.left, seen.expected), (measured.right, seen.actual))
+        for numbers in (finite(steps.rewards), steps.terminated.astype(float), finite(states))
+    ]
+    return [(_Side(*each[:3]), _Side(*each[3:])) for each in zip(*made, strict=True)], columns
 
 
 def _of_rewards(one: _Side, two: _Side) -> float:
