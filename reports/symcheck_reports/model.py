@@ -7,6 +7,7 @@ computes no statistics and invents no figure: everything comes from `symcheck.en
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -516,21 +517,31 @@ def _size(difference: float | None, differs: bool) -> float:
 
 
 def _pictures(example: Counterexample, symbol: str) -> tuple[Picture, ...]:
+    given = to_json_value(example.observation)
     named = (
-        (f"{symbol}, given", example.observation),
-        (f"g {symbol}, moved by g", example.image_observation),
-        ("expected", example.expected),
-        ("measured", example.actual),
+        (f"{symbol}, given", given),
+        (f"g {symbol}, moved by g", to_json_value(example.image_observation)),
+        ("expected", _as_shaped(example.expected, shape_of(given))),
+        ("measured", _as_shaped(example.actual, shape_of(given))),
     )
     pictures = []
-    for caption, value in named:
-        plain = to_json_value(value)
+    for caption, plain in named:
         shape = shape_of(plain)
         if shape is not None and _is_grid(shape):
             entries = [float(v) for _, v in leaves(plain) if isinstance(v, int | float)]
             pictures.append(Picture(caption, plain, shape, min(entries, default=0.0), max(entries, default=1.0)))
     low, high = min((p.low for p in pictures), default=0.0), max((p.high for p in pictures), default=1.0)
     return tuple(Picture(p.caption, p.values, p.shape, low, high) for p in pictures)
+
+
+def _as_shaped(side: Any, shape: tuple[int, ...] | None) -> Any:
+    """A side in the shape of the observation, where it has as many numbers: next states are compared as vectors."""
+    plain = to_json_value(side)
+    if not shape or 0 in shape or shape_of(plain) != (math.prod(shape),):
+        return plain
+    for size in reversed(shape[1:]):
+        plain = [plain[at : at + size] for at in range(0, len(plain), size)]
+    return plain
 
 
 def _is_grid(shape: tuple[int, ...]) -> bool:

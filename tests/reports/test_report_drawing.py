@@ -95,3 +95,18 @@ def test_what_exceeds_its_tolerance_is_named_in_the_description_and_has_another_
     assert "Above tolerance: wrong." in str(parsed.find("desc").text)  # type: ignore[union-attr]
     assert len(parsed.findall("circle")) == 1
     assert len([p for p in parsed.findall("path") if p.get("class") == "over"]) == 1
+
+
+def test_next_states_that_were_compared_as_vectors_are_drawn_as_pictures() -> None:
+    import numpy as np
+
+    from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+    from symcheck_reports import model
+
+    start, after = np.arange(30.0).reshape(5, 6), np.arange(30.0)[::-1]
+    shown = Counterexample("g", start, None, 0, after, after + 1, 1.0, "observation[0][0]", "", start[:, ::-1])
+    result = PropertyResult("transition_invariance", "failed", "paired", 1, 1, counterexample=shown)
+    run = RunResult("env", "X", "flip", {"name": "C2", "order": 2}, (result,), 0.01, 0)
+    (view,) = model.run_view(run).counterexamples
+    assert [picture.shape for picture in view.pictures] == [(5, 6)] * 4
+    assert view.pictures[2].values == after.reshape(5, 6).tolist()
