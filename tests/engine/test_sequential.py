@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import symcheck_properties  # noqa: F401
+from symcheck import verify_env
 from symcheck.engine.env_runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
@@ -298,3 +299,11 @@ def test_failing_fast_at_the_prompt_exits_with_one_and_can_be_replayed(tmp_path:
     (tmp_path / "b.toml").write_text("")
     refused = CliRunner().invoke(app, [*words, "--fail-fast", "--baseline", str(tmp_path / "b.toml")])
     assert refused.exit_code == 2, refused.output
+
+
+def test_what_is_no_law_is_decided_on_the_pairs_there_are_where_sampling_stopped_early() -> None:
+    report = verify_env("Blackjack-v1", "blackjack/hit-and-stick", seed=1)
+    seen = report["observation_equivariance"]
+    assert report["transition_invariance"].verdict == "failed"
+    assert "Sampling stopped" in report["transition_invariance"].detail
+    assert (seen.verdict, seen.checked) == ("passed", report["transition_invariance"].checked)

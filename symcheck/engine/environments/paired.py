@@ -502,7 +502,7 @@ class PairedEvidence:
             return _undecided(result, f"interrupted after {result.checked} pairs")
         if self._never_a_number(part):
             return _undecided(result, f"every {_NAMED[part]} was NaN on both sides: nothing could be compared")
-        if self.stopped:
+        if self.stopped and self.bench.options.fail_fast:  # else every equation is refuted, and this is what was asked
             return _undecided(result, STOPPED)
         asked = self.bench.options.samples
         if result.checked < max(min(_FEWEST, asked), asked // 10):
