@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from reference_agents.cli import INTERRUPTED, options
+from reference_agents.cli import INTERRUPTED, completion, options
 from symcheck.errors import SymcheckError
 
 UNUSABLE = 2
@@ -33,7 +33,12 @@ def train(
     task: options.TaskName = None,
     network: Annotated[
         str | None,
-        typer.Option("--network", help="A name, or file.py:factory; equivariant if left out.", show_default=False),
+        typer.Option(
+            "--network",
+            help="A name, or file.py:factory; equivariant if left out.",
+            show_default=False,
+            autocompletion=completion.network,
+        ),
     ] = None,
     env: options.Env = None,
     symmetry: options.Symmetry = None,
@@ -93,7 +98,13 @@ def sweep(
     task: options.TaskName = None,
     networks: Annotated[
         str | None,
-        typer.Option("--network", metavar="A,B,...", help="Which; the paper's if left out.", show_default=False),
+        typer.Option(
+            "--network",
+            metavar="A,B,...",
+            help="Which; the paper's if left out.",
+            show_default=False,
+            autocompletion=completion.network_list,
+        ),
     ] = None,
     env: options.Env = None,
     symmetry: options.Symmetry = None,

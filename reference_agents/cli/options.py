@@ -7,23 +7,46 @@ from typing import Annotated
 
 import typer
 
+from reference_agents.cli import completion
+
 TaskName = Annotated[
     str | None,
-    typer.Argument(metavar="TASK", help="A task of `reference-agents list`.", show_default=False),
+    typer.Argument(
+        metavar="TASK",
+        help="A task of `reference-agents list`.",
+        show_default=False,
+        autocompletion=completion.tasks,
+    ),
 ]
 Env = Annotated[
     str | None,
     typer.Option(
-        "--env", metavar="ID", help="Instead of TASK: a Gymnasium id with a symmetry in the atlas.", show_default=False
+        "--env",
+        metavar="ID",
+        help="Instead of TASK: a Gymnasium id with a symmetry in the atlas.",
+        show_default=False,
+        autocompletion=completion.environments,
     ),
 ]
 Symmetry = Annotated[
     str | None,
-    typer.Option("--symmetry", metavar="NAME", help="An atlas entry; the task's own if left out.", show_default=False),
+    typer.Option(
+        "--symmetry",
+        metavar="NAME",
+        help="An atlas entry; the task's own if left out.",
+        show_default=False,
+        autocompletion=completion.symmetries,
+    ),
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any setting of the preset; repeatable.", show_default=False),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any setting of the preset; repeatable.",
+        show_default=False,
+        autocompletion=completion.changes,
+    ),
 ]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs into the run (extra logs).")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
@@ -39,15 +62,26 @@ Steps = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option("--preset", help="paper, paper-code or tuned; the paper's where it has the task.", show_default=False),
+    typer.Option(
+        "--preset",
+        help="paper, paper-code or tuned; the paper's where it has the task.",
+        show_default=False,
+        autocompletion=completion.presets,
+    ),
 ]
-Device = Annotated[str | None, typer.Option("--device", help="cpu (the default) or cuda.", show_default=False)]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", help="cpu (the default) or cuda.", show_default=False, autocompletion=completion.devices),
+]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of runs.")]
 Processes = Annotated[
     int | None,
     typer.Option("--processes", help="Spread the seeds over this many processes; 1.", show_default=False),
 ]
-Executor = Annotated[str, typer.Option("--executor", help="local, or dask: a Dask cluster.")]
+Executor = Annotated[
+    str,
+    typer.Option("--executor", help="local, or dask: a Dask cluster.", autocompletion=completion.executors),
+]
 Scheduler = Annotated[
     str | None,
     typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one's.", show_default=False),

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import torch
 
+from reference_agents.cli.completion import DEVICES, EXECUTORS
 from reference_agents.settings import parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
 from symcheck.errors import OptionError, suggestion
 
-EXECUTORS = ("local", "dask")
 DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
 
@@ -162,7 +162,7 @@ def check_device(name: str) -> str:
     Raises:
         OptionError: where it is not.
     """
-    if name not in ("cpu", "cuda"):
+    if name not in DEVICES:
         raise OptionError(f"expected 'cpu' or 'cuda', got {name!r}.", where="--device")
     if name == "cuda" and not torch.cuda.is_available():
         raise OptionError(

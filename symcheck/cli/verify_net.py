@@ -34,7 +34,11 @@ def command(
     ] = None,
     env: Annotated[
         str | None,
-        typer.Option(help="Take inputs from this environment's observations.", rich_help_panel=_NETWORK),
+        typer.Option(
+            help="Take inputs from this environment's observations.",
+            rich_help_panel=_NETWORK,
+            autocompletion=completion.environments,
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A state dict to load into the network.", rich_help_panel=_NETWORK)
