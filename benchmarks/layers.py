@@ -1,7 +1,7 @@
 """Basis layers against plain layers of the same materialised size: forward + backward, and forward with kept weights.
 
-Prints the ratio of the fastest of many interleaved repetitions, which a busy machine disturbs least. Run with
-`python benchmarks/layers.py`; one thread.
+Then what `to_dense` makes of a network against the same network written by hand. Prints the ratio of the fastest of many
+interleaved repetitions, which a busy machine disturbs least. Run with `python benchmarks/layers.py`; one thread.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from torch import Tensor, nn
 
 from symcheck import groups
 from symcheck import representations as reps
-from symcheck.nn import BasisConv2d, BasisLinear
+from symcheck.nn import (
+    BasisConv2d,
+    BasisLinear,
+    EquivariantHeads,
+    EquivariantSequential,
+    MergeChannels,
+    SplitChannels,
+    to_dense,
+)
 from symcheck.nn.basis_layer import BasisLayer
 
 LIMITS = {"linear 512": 1.3, "linear 16": 2.0, "conv 64": 1.15, "no_grad": 1.05}
@@ -73,8 +81,40 @@ def compare(name: str, layer: BasisLayer, x: Tensor, limit: float) -> None:
     )
 
 
+class ByHand(nn.Module):
+    """CartPole's network as people write it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU())
+        self.actor, self.critic = nn.Linear(128, 2), nn.Linear(128, 1)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (batch, 2) and values (batch, 1)."""
+        hidden = self.body(x)
+        return self.actor(hidden), self.critic(hidden)
+
+
+def compare_plain(batch: int) -> None:
+    """Prints the time of CartPole's network after `to_dense` over that of the one written by hand."""
+    C2 = groups.cyclic(2)
+    two, swap = reps.regular(C2), reps.permutation(C2, [[1, 0]])
+    mirror = reps.signed_permutation(C2, [[-1, -1, -1, -1]])
+    hidden = (BasisLinear(mirror, two, 1, 64), nn.ReLU(), BasisLinear(two, two, 64, 64), nn.ReLU())
+    net = EquivariantHeads(
+        EquivariantSequential(SplitChannels(mirror), *hidden),
+        {
+            "action": EquivariantSequential(BasisLinear(two, swap, 64, 1), MergeChannels()),
+            "value": EquivariantSequential(BasisLinear(two, reps.trivial(C2), 64, 1), MergeChannels()),
+        },
+    )
+    x = torch.randn(batch, 4)
+    made, base = ratio(inference(to_dense(net), x), inference(ByHand(), x))
+    print(f"CartPole network after to_dense, batch {batch}: {made:.2f} x by hand ({base:.0f} us)")
+
+
 def main() -> None:
-    """Compares the layers of the paper's networks."""
+    """Compares the layers of the paper's networks, then whole plain networks."""
     torch.set_num_threads(1)
     C2, C4 = groups.cyclic(2), groups.cyclic(4)
     two, four = reps.regular(C2), reps.regular(C4)
@@ -90,6 +130,8 @@ def main() -> None:
     compare("grid world conv 1, batch 64", first, torch.randn(64, 1, 1, 21, 21), LIMITS["conv 64"])
     compare("grid world conv 2, batch 64", second, torch.randn(64, 8, 4, 8, 8), LIMITS["conv 64"])
     compare("Pong conv 1, batch 64", pong, torch.randn(64, 4, 1, 80, 80), LIMITS["conv 64"])
+    for batch in (16, 512):
+        compare_plain(batch)
 
 
 if __name__ == "__main__":

@@ -53,20 +53,17 @@ def to_dense(net: nn.Module) -> nn.Module:
 
 def _flattened(net: EquivariantModule) -> nn.Module:
     """The plain network behind a `Flatten` that merges channels and components, and leaves flat inputs alone."""
-    plain = copy.deepcopy(net.materialize())
-    taken = net.input_type
+    plain, taken = copy.deepcopy(net.materialize()), net.input_type
     if taken is None or taken.flat:
         return plain
-    flatten = _merge(taken)
+    return _behind(nn.Flatten(1, -1 if taken.spatial is None else -3), plain)
+
+
+def _behind(first: nn.Module, plain: nn.Module) -> nn.Module:
+    """A module and then a plain network, as one sequence where that is one."""
     if isinstance(plain, PlainHeads):
-        return PlainHeads(nn.Sequential(flatten, plain.body), dict(plain.heads.items()))
-    parts = list(plain) if isinstance(plain, nn.Sequential) else [plain]
-    return nn.Sequential(flatten, *parts)
-
-
-def _merge(taken: FieldType) -> nn.Flatten:
-    """(batch, channels, dim, ...) to (batch, channels * dim, ...); flat activations pass unchanged."""
-    return nn.Flatten(1, -1) if taken.spatial is None else nn.Flatten(1, -3)
+        return PlainHeads(_behind(first, plain.body), dict(plain.heads.items()))
+    return nn.Sequential(first, *(plain if isinstance(plain, nn.Sequential) else [plain]))
 
 
 def _replace_inside(module: nn.Module) -> None:
@@ -82,23 +79,31 @@ def _same_shapes(module: EquivariantModule) -> nn.Module:
     if isinstance(module, PointwiseNonlinearity):
         return copy.deepcopy(module.activation)
     if isinstance(module, EquivariantHeads):
-        heads = {name: _same_shapes(cast(EquivariantModule, head)) for name, head in module.heads.items()}
-        return PlainHeads(_same_shapes(module.body), heads)
-    if isinstance(module, EquivariantSequential):
-        plain = (_same_shapes(m) if isinstance(m, EquivariantModule) else copy.deepcopy(m) for m in module)
-        return nn.Sequential(*plain)
-    if isinstance(module, BasisLayer):
-        taken = cast(FieldType, module.input_type)
-        made = module.propagate(taken)
-        return nn.Sequential(_merge(taken), module.materialize(), nn.Unflatten(1, (made.channels, made.rho.dim)))
-    plain_shapes = _PLAIN_SHAPES.get(type(module).__name__)
-    if plain_shapes is None:
+        heads = {name: _separated(head, module.output_types[name]) for name, head in module.heads.items()}
+        plain: nn.Module = PlainHeads(copy.deepcopy(module.body.materialize()), heads)
+    elif isinstance(module, EquivariantSequential | BasisLayer):
+        plain = _separated(module, module.propagate(cast(FieldType, module.input_type)))
+    elif type(module).__name__ in _PLAIN_SHAPES:
+        return _PLAIN_SHAPES[type(module).__name__](module)
+    else:
         raise SymcheckError(
             f"{type(module).__name__} has no plain torch counterpart that keeps separate channels.",
             where="to_dense",
             remedy="Build the network with EquivariantSequential instead.",
         )
-    return plain_shapes(module)
+    taken = cast(FieldType, module.input_type)
+    if taken.flat:
+        return plain
+    return _behind(nn.Flatten(-2) if taken.spatial is None else nn.Flatten(1, 2), plain)
+
+
+def _separated(module: nn.Module, made: FieldType) -> nn.Module:
+    """The plain network on flat activations, with separate channels and components at its end where `made` has them."""
+    plain = copy.deepcopy(cast(EquivariantModule, module).materialize())
+    if made.flat:
+        return plain
+    split = nn.Unflatten(-1 if made.spatial is None else 1, (made.channels, made.rho.dim))
+    return nn.Sequential(*(plain if isinstance(plain, nn.Sequential) else [plain]), split)
 
 
 def _pool(pool: nn.Module) -> nn.Module:

@@ -76,10 +76,9 @@ class EquivariantSequential(EquivariantModule):
         return given
 
     def materialize(self) -> nn.Sequential:
-        """Plain torch modules on flat activations."""
-        return nn.Sequential(
-            *(layer.materialize() if isinstance(layer, EquivariantModule) else layer for layer in self.layers)
-        )
+        """Plain torch modules on flat activations, on which splitting and merging channels leaves nothing to do."""
+        plain = (layer.materialize() if isinstance(layer, EquivariantModule) else layer for layer in self.layers)
+        return nn.Sequential(*(module for module in plain if not isinstance(module, nn.Identity)))
 
 
 def step_type(layer: nn.Module, given: FieldType, *, where: str) -> FieldType:
@@ -157,8 +156,13 @@ class EquivariantHeads(EquivariantModule):
 
     def materialize(self) -> PlainHeads:
         """Plain torch modules on flat activations."""
-        heads = {name: cast(EquivariantModule, head).materialize() for name, head in self.heads.items()}
+        heads = {name: _alone(cast(EquivariantModule, head).materialize()) for name, head in self.heads.items()}
         return PlainHeads(self.body.materialize(), heads)
+
+
+def _alone(module: nn.Module) -> nn.Module:
+    """The only module of a sequence, which costs a microsecond a call; any other module as it is."""
+    return module[0] if isinstance(module, nn.Sequential) and len(module) == 1 else module
 
 
 class PlainHeads(nn.Module):

@@ -62,7 +62,7 @@ def test_one_hidden_weight_off_by_a_millionth_fails_in_its_layer(folder):
     assert code == 1
     certificate = properties(folder / "r.json")["layer_certificate"]
     assert certificate["verdict"] == "failed"
-    assert certificate["location"] == "body.2.1"
+    assert certificate["location"] == "body.3"
 
 
 def test_a_counterexample_becomes_a_plain_test_that_fails(folder):
