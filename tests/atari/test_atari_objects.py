@@ -106,6 +106,14 @@ def test_a_state_of_another_size_is_refused(env: SettablePongEnv):
         env.set_state(np.zeros(3))
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_state_that_is_not_finite_is_refused_with_its_place(env: SettablePongEnv, number: float):
+    state = env.get_state()
+    state[9] = number
+    with pytest.raises(OptionError, match=f"expected finite numbers, got {number} at place 9"):
+        env.set_state(state)
+
+
 def test_a_symmetrised_game_shows_reflected_numbers_and_has_no_state_to_set():
     with pytest.raises(OptionError, match="hides which way round it is played"):
         SettablePongEnv(symmetrized=True)

@@ -4,10 +4,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from symcheck.envs.atari.checks import spread_seeds as spread
 from symcheck.envs.atari.images import AtariImageEnv
 from symcheck.envs.atari.vector import AtariVector
 from symcheck.envs.atari.vector import _is_reflected as is_reflected
-from symcheck.envs.atari.vector import _spread as spread
 from symcheck.errors import OptionError, TargetError
 
 
@@ -222,6 +222,9 @@ def test_actions_that_cannot_be_used_are_refused(given: list[float], message: st
         ({"game": "tennis"}, "unknown game 'tennis'"),
         ({"num_envs": 0}, "num_envs: expected 1 or more, got 0"),
         ({"horizon": 0}, "horizon: expected 1 or more"),
+        ({"num_envs": 2.5}, r"num_envs: expected a whole number, 1 or more, got 2\.5"),
+        ({"horizon": "9"}, "horizon: expected a whole number, 1 or more, got '9'"),
+        ({"num_threads": -1}, "num_threads: expected 0 or more, got -1"),
         ({"reduction": "crop"}, "expected 'every_second' or 'means', got 'crop'"),
     ],
 )
@@ -230,16 +233,90 @@ def test_options_that_cannot_be_used_are_refused(arguments: dict, message: str):
         AtariVector(**arguments)
 
 
-def test_seeds_of_another_number_are_refused():
-    with pytest.raises(OptionError, match="expected one seed, or 2, got 3"):
-        games("pong", 2).reset(seed=[1, 2, 3])
+@pytest.mark.parametrize(
+    ("seed", "message"),
+    [
+        ([1, 2, 3], "expected one seed, or 2, got 3"),
+        (-1, "seed: expected 0 or more, got -1"),
+        ([-1, 2], "seed: expected 0 or more, got -1"),
+        (0.5, r"seed: expected a whole number, 0 or more, got 0\.5"),
+        ([0.5, 2], r"seed: expected a whole number, 0 or more, got 0\.5"),
+        ("ab", "seed: expected a whole number, 0 or more, got 'ab'"),
+    ],
+)
+def test_seeds_that_cannot_be_used_are_refused(seed, message: str):
+    with pytest.raises(OptionError, match=message):
+        games("pong", 2).reset(seed=seed)
 
 
-def test_the_state_of_another_number_of_environments_is_refused():
-    one = games("pong", 1)
-    one.reset(seed=0)
-    with pytest.raises(TargetError, match="expected the state of 2 environments, got 1"):
-        games("pong", 2).restore(one.state())
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"games": [b""]}, "expected the state of 2 environments, got 1"),
+        ({"game": "breakout"}, "expected a state with game = 'pong', got 'breakout'"),
+        ({"symmetrized": True}, "expected a state with symmetrized = False, got True"),
+        ({"games": [b"\x06", b""]}, "with actions up to 5, got 1 steps with actions up to 6"),
+        ({"games": [bytes(27_000), b""]}, "expected games of fewer than 27,000 steps"),
+    ],
+)
+def test_states_of_other_environments_are_refused_and_the_games_go_on(changes: dict, message: str):
+    vector = games("pong", 2)
+    vector.reset(seed=0)
+    with pytest.raises(TargetError, match=message):
+        vector.restore({**vector.state(), **changes})
+    assert vector.step(np.array([0, 0]))[0].any()
+
+
+@pytest.mark.parametrize("state", [{"seeds": [1, 2]}, None, b"pickled"])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(TargetError, match="expected what `state` returned, with seeds, played, games, got"):
+        games("pong", 2).restore(state)
+
+
+def test_a_state_that_an_earlier_version_wrote_is_restored():
+    vector = games("pong", 2)
+    shown, _ = vector.reset(seed=6)
+    old = {key: vector.state()[key] for key in ("seeds", "played", "games")}
+    vector.reset(seed=7)
+    vector.restore(old)
+    assert np.array_equal(vector.observations, shown)
+
+
+def test_games_that_have_not_begun_or_are_closed_cannot_go_on():
+    vector = another("pong", 1)
+    for use in (lambda: vector.step(np.array([0])), vector.state, lambda: vector.restart(np.array([True]))):
+        with pytest.raises(TargetError, match=r"expected games that have begun, got none\. Call reset first"):
+            use()
+    vector.close()
+    with pytest.raises(TargetError, match="the emulators have been closed"):
+        vector.reset()
+
+
+def test_only_games_that_are_named_are_abandoned():
+    vector = games("pong", 2)
+    vector.reset(seed=0)
+    before = vector.step(np.array([2, 3]))[0]
+    assert np.array_equal(vector.restart(np.array([False, False])), before)
+    after = vector.restart(np.array([False, True]))
+    assert np.array_equal(after[0], before[0])
+    assert not after[1, :3].any()
+    for wrong in ([True], [0, 1]):
+        with pytest.raises(OptionError, match=r"expected truth values of shape \(2,\)"):
+            vector.restart(np.array(wrong))
+
+
+@pytest.mark.parametrize("action", [6, -1, 1.0, "up", None])
+def test_an_action_that_the_single_environment_has_not_is_refused(action):
+    env = AtariImageEnv("pong")
+    env.reset(seed=0)
+    with pytest.raises(OptionError, match="action: expected"):
+        env.step(action)
+
+
+@pytest.mark.parametrize("noops", [-1, 30, 1.5, "a"])
+def test_no_ops_that_cannot_be_played_are_refused(noops):
+    with pytest.raises(OptionError, match=r"options\['noops'\]: expected .*0 to 29, got"):
+        AtariImageEnv("pong").reset(options={"noops": noops})
 
 
 @pytest.mark.parametrize("env_id", ["symcheck/SymmetrizedBreakout-v0"])

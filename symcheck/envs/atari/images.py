@@ -10,10 +10,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from symcheck.envs.atari.games import FIELD, FRAME_SKIP, HORIZON, STACK, Reduction, find_game
+from symcheck.envs.atari.checks import checked_reduction, whole_number
+from symcheck.envs.atari.games import FIELD, FRAME_SKIP, HORIZON, MOST_NOOPS, STACK, Reduction, find_game
 from symcheck.envs.atari.machine import Machine
 from symcheck.envs.atari.pixels import FrameStacks, Pixels, observe
-from symcheck.envs.atari.vector import checked_reduction
 from symcheck.errors import OptionError
 
 
@@ -45,8 +45,7 @@ class AtariEnv(gym.Env[Any, Any]):
         horizon: int = HORIZON,
         render_mode: str | None = None,
     ) -> None:
-        if horizon < 1:
-            raise OptionError(f"expected 1 or more, got {horizon}.", where="horizon")
+        horizon = whole_number(horizon, "horizon", least=1)
         if render_mode not in (None, "rgb_array"):
             raise OptionError(f"expected 'rgb_array' or None, got {render_mode!r}.", where="render_mode")
         self.game, self.render_mode = find_game(game), render_mode
@@ -64,7 +63,7 @@ class AtariEnv(gym.Env[Any, Any]):
 
         Args:
             seed: of the numbers of no-ops and of what is drawn for a game; begins a new game.
-            options: {"noops": n} for exactly n no-ops of a new game, 0 to 29.
+            options: {"noops": n} for exactly n no-ops of a new game, 0 to 29 (those that are drawn are 0 to 28).
 
         Returns:
             The observation and {"lives", "reflected"}.
@@ -80,22 +79,22 @@ class AtariEnv(gym.Env[Any, Any]):
             return self._observe(self._shown, afresh=True), self._info()
         if noops is None:
             noops = self.machine.draw_noops(self.np_random)
-        if not 0 <= noops < 30:
-            raise OptionError(f"expected 0 to 29 no-ops, got {noops}.", where="options['noops']")
+        noops = whole_number(noops, "options['noops']", least=0, most=MOST_NOOPS - 1)
         self._reflected = self._symmetrized and bool(self.np_random.integers(2))
-        self.machine.start(int(noops))
+        self.machine.start(noops)
         self._shown = self._latest = self.machine.screen()
         self._elapsed, self._lives = 0, self.machine.lives
         self._goes_on = self._serves = False
         return self._observe(self._shown, afresh=True), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Repeat an action for four frames, or until the game is over."""
-        if not self.action_space.contains(np.int64(action)):
-            raise OptionError(
-                f"expected an action from 0 to {len(self.game.actions) - 1}, got {action!r}.", where="action"
-            )
-        gained = self._play(self._sent(int(action)))
+        """Repeat an action for four frames, or until the game is over.
+
+        Raises:
+            OptionError: no action of the game.
+        """
+        number = whole_number(action, "action", least=0, most=len(self.game.actions) - 1)
+        gained = self._play(self._sent(number))
         over = self.machine.over
         self._elapsed += 1
         lost = self.machine.lives < self._lives and not over
@@ -119,17 +118,18 @@ class AtariEnv(gym.Env[Any, Any]):
     def _play(self, action: int) -> float:
         """Four frames, or fewer where the game ends; the reward. What is shown is the maximum of the last two screens.
 
-        Where the game ends before them, screens of the step before stand in, as in the vectoriser.
+        Where the game ends, the vectoriser looks at no further screen: what was shown before, or the last but one
+        screen, stands in. Nothing is learned from that image.
         """
         gained = 0.0
         for frame in range(FRAME_SKIP):
             gained += self.machine.act(action)
-            if frame == FRAME_SKIP - 2:
-                self._shown = self.machine.screen()
-            elif frame == FRAME_SKIP - 1:
-                self._latest = self.machine.screen()
             if self.machine.over:
                 break
+            if frame == FRAME_SKIP - 2:
+                self._latest = self.machine.screen()
+            elif frame == FRAME_SKIP - 1:
+                self._shown = self.machine.screen()
         self._shown = np.maximum(self._shown, self._latest)
         return gained
 

@@ -95,11 +95,14 @@ class SettablePongEnv(PongObjectsEnv):
         """Put the game into a state; halves are rounded up, the knob stays within its range.
 
         Raises:
-            OptionError: for another shape.
+            OptionError: for another shape, or numbers that are not finite.
         """
         given = np.asarray(state, dtype=np.float64)
         if given.shape != (STATE_SIZE,):
             raise OptionError(f"expected a state of shape ({STATE_SIZE},), got {given.shape}.", where="state")
+        if not np.isfinite(given).all():
+            at = int(np.flatnonzero(~np.isfinite(given))[0])
+            raise OptionError(f"expected finite numbers, got {given[at]} at place {at}.", where="state")
         ram, knob = memory_of(given)
         self.machine.place(ram, knob, score=int(ram[PLAYER_POINTS]) - int(ram[OPPONENT_POINTS]))
         self._elapsed = 0

@@ -1,7 +1,7 @@
 """Games by the dozen, as the paper preprocesses them: ale-py's C++ vectoriser, and one pass over its screens.
 
-The vectoriser repeats each action for four frames and takes the maximum of the last two; up to 30 no-ops and one press
-of fire precede a game. Screens come at full resolution, one each step, and are reduced and stacked here, which costs
+The vectoriser presses fire once, and noop up to 28 times, before a game; it repeats each action for four frames and takes
+the maximum of the last two. Screens come at full resolution, one each step, and are reduced and stacked here, which costs
 less than letting the vectoriser resize and stack them. A lost life ends the episode for whoever learns, and not the
 game; the next step then presses fire, whatever action was given, where that is what serves the ball.
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector.utils import batch_space
 
+from symcheck.envs.atari.checks import checked_games, checked_reduction, spread_seeds, whole_number
 from symcheck.envs.atari.games import (
     FIELD,
     FRAME_SKIP,
@@ -85,12 +86,11 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
     ) -> None:
         self.game = find_game(game)
         self.reduction: Reduction = checked_reduction(reduction, self.game.reduction)
-        for name, given in (("num_envs", num_envs), ("horizon", horizon)):
-            if given < 1:
-                raise OptionError(f"expected 1 or more, got {given}.", where=name)
+        self.num_envs = num_envs = whole_number(num_envs, "num_envs", least=1)
+        self._horizon = horizon = whole_number(horizon, "horizon", least=1)
+        num_threads = whole_number(num_threads, "num_threads", least=0)
         rom_path(self.game)
-        self.num_envs, self._symmetrized, self._horizon = num_envs, symmetrized, horizon
-        self._clips, self._episodic = clip_rewards, episodic_life
+        self._symmetrized, self._clips, self._episodic = bool(symmetrized), clip_rewards, episodic_life
         self._emulators = _vectoriser(game, num_envs, num_threads)
         self.single_observation_space = gym.spaces.Box(0, 255, (STACK, FIELD // 2, FIELD // 2), np.uint8)
         self.single_action_space = gym.spaces.Discrete(len(self.game.actions))
@@ -100,7 +100,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._axis = -2 if self.game.operator == "flip_ud" else -1
         self._stacks = FrameStacks(num_envs)
         self._seeds = [np.random.SeedSequence().generate_state(1)[0] for _ in range(num_envs)]
-        self._played = np.zeros(num_envs, dtype=np.int64)
+        self._played = np.full(num_envs, -1)  # the number of the game being played; -1: none has begun
         self._elapsed = np.zeros(num_envs, dtype=np.int64)
         self._lives = np.zeros(num_envs, dtype=np.int64)
         self._reflected = np.zeros(num_envs, dtype=bool)
@@ -115,15 +115,19 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
         Args:
             seed: an integer, from which each environment's seed is spawned; or one for each environment. Without one,
-                every environment goes on to its next game.
+                every environment goes on to its next game; seeds that never were given come from the system.
             options: not used.
 
         Returns:
             Observations (num_envs, 4, 80, 80), uint8; and `lives`, `frames` (how many came before: no-ops and the press
             of fire) and `reflected`.
+
+        Raises:
+            OptionError: another number of seeds, or one that is no whole number or is negative.
+            TargetError: after `close`.
         """
         if seed is not None:
-            self._seeds = _spread(seed, self.num_envs)
+            self._seeds = spread_seeds(seed, self.num_envs)
             self._played[:] = -1
         self._begin(np.ones(self.num_envs, dtype=bool))
         return self._stacks.frames.copy(), self._start_info()
@@ -137,8 +141,24 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return self._stacks.frames.copy()
 
     def restart(self, where: Flags) -> Pixels:
-        """Abandon some games and begin those environments' next ones; the observations of all."""
-        self._begin(where)
+        """Abandon some games and begin those environments' next ones; the observations of all.
+
+        Args:
+            where: which, bool, shape (num_envs,).
+
+        Raises:
+            OptionError: for flags of another shape or dtype.
+            TargetError: before the first `reset`, or after `close`.
+        """
+        if np.shape(where) != (self.num_envs,) or np.asarray(where).dtype != np.bool_:
+            raise OptionError(
+                f"expected truth values of shape ({self.num_envs},), got shape {np.shape(where)} of "
+                f"{np.asarray(where).dtype}.",
+                where="where",
+            )
+        self._need_games()
+        if where.any():
+            self._begin(where)
         return self._stacks.frames.copy()
 
     def step(self, actions: npt.ArrayLike) -> tuple[Pixels, npt.NDArray[np.float32], Flags, Flags, dict[str, Any]]:
@@ -154,7 +174,9 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
         Raises:
             OptionError: actions of another shape, or beyond the action space.
+            TargetError: before the first `reset`, or after `close`.
         """
+        self._need_games()
         sent = self._sent(actions)
         screens, gains, over, _, info = self._emulators.step(sent)
         self._log[np.arange(self.num_envs), self._elapsed] = sent
@@ -182,9 +204,18 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return self._stacks.frames.copy(), rewards, terminated, truncated, seen
 
     def state(self) -> dict[str, Any]:
-        """Everything that later steps depend on: seeds, and the actions of the games being played."""
+        """Everything that later steps depend on: seeds, and the actions of the games being played.
+
+        Raises:
+            TargetError: before the first `reset`.
+        """
+        self._need_games()
         games = [self._log[at, :steps].tobytes() for at, steps in enumerate(self._elapsed)]
-        return {"seeds": [int(seed) for seed in self._seeds], "played": self._played.tolist(), "games": games}
+        played = {"seeds": [int(seed) for seed in self._seeds], "played": self._played.tolist(), "games": games}
+        return {**self._kind(), **played}
+
+    def _kind(self) -> dict[str, Any]:
+        return {"game": self.game.name, "symmetrized": self._symmetrized}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same game and options: the games being played are played again up to there.
@@ -195,11 +226,10 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             state: as `state` returned it.
 
         Raises:
-            TargetError: the state of another number of environments.
+            TargetError: something else, the state of another game or number of environments, or after `close`.
         """
-        games = [np.frombuffer(log, dtype=np.uint8) for log in state["games"]]
-        if len(games) != self.num_envs:
-            raise TargetError(f"expected the state of {self.num_envs} environments, got {len(games)}.", where="state")
+        sizes = {"environments": self.num_envs, "actions": len(self._swap), "horizon": self._horizon}
+        games = checked_games(state, self._kind(), **sizes)
         self._seeds = list(state["seeds"])
         lengths = np.array([len(game) for game in games])
         longest = int(lengths.max())
@@ -222,8 +252,15 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self.step(unreflected)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Drop the emulators, whose threads end with them."""
+        """Drop the emulators, whose threads end with them, and the games."""
         self._emulators = None
+        self._played[:] = -1
+
+    def _need_games(self) -> None:
+        if (self._played < 0).any():
+            raise TargetError(
+                "expected games that have begun, got none.", where="AtariVector", remedy="Call reset first."
+            )
 
     def _sent(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
         given = np.asarray(actions)
@@ -281,6 +318,8 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._start(where, screens)
 
     def _reset(self, where: Flags, seeds: npt.NDArray[np.int64]) -> tuple[Pixels, dict[str, Any]]:
+        if self._emulators is None:
+            raise TargetError("the emulators have been closed.", where="AtariVector", remedy="Make new ones.")
         return self._emulators.reset(seed=seeds, options={"reset_mask": where})  # type: ignore[no-any-return]
 
     def _start(self, where: Flags, screens: Pixels) -> None:
@@ -306,17 +345,6 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             self._reflected[at] = _is_reflected(self._seeds[at], int(self._played[at]), int(self._lives[at]))
 
 
-def checked_reduction(given: Reduction | None, own: Reduction) -> Reduction:
-    """The reduction asked for, or the game's own.
-
-    Raises:
-        OptionError: an unknown one.
-    """
-    if given not in (None, "every_second", "means"):
-        raise OptionError(f"expected 'every_second' or 'means', got {given!r}.", where="reduction")
-    return own if given is None else given
-
-
 def _vectoriser(game: str, num_envs: int, num_threads: int) -> Any:
     from ale_py import AtariVectorEnv
 
@@ -338,14 +366,6 @@ def _vectoriser(game: str, num_envs: int, num_threads: int) -> Any:
         reward_clipping=False,
         use_fire_reset=True,
     )
-
-
-def _spread(seed: int | Sequence[int], count: int) -> list[Any]:
-    if isinstance(seed, int | np.integer):
-        return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(int(seed)).spawn(count)]
-    if len(seed) != count:
-        raise OptionError(f"expected one seed, or {count}, got {len(seed)}.", where="seed")
-    return [int(one) for one in seed]
 
 
 def _block_seed(seed: int, block: int) -> int:

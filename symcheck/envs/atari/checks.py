@@ -1,0 +1,108 @@
+"""What callers give, checked before an emulator sees it: numbers, seeds, and states to go on from."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.envs.atari.games import Reduction
+from symcheck.errors import OptionError, TargetError
+
+STATE_KEYS = ("seeds", "played", "games")
+
+
+def whole_number(given: Any, where: str, *, least: int, most: int | None = None) -> int:
+    """A whole number within its range.
+
+    Args:
+        given: anything that counts as an index: an int, a NumPy integer, an array of one without axes.
+        where: the name of the argument, for the message.
+        least: the smallest that is allowed.
+        most: the largest, or None.
+
+    Returns:
+        It, as an int.
+
+    Raises:
+        OptionError: anything else.
+
+    Example:
+        >>> whole_number(np.int64(3), "num_envs", least=1)
+        3
+    """
+    allowed = f"{least} or more" if most is None else f"{least} to {most}"
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise OptionError(f"expected a whole number, {allowed}, got {given!r}.", where=where) from None
+    if number < least or (most is not None and number > most):
+        raise OptionError(f"expected {allowed}, got {number}.", where=where)
+    return number
+
+
+def checked_reduction(given: Reduction | None, own: Reduction) -> Reduction:
+    """The reduction asked for, or the game's own.
+
+    Raises:
+        OptionError: an unknown one.
+    """
+    if given not in (None, "every_second", "means"):
+        raise OptionError(f"expected 'every_second' or 'means', got {given!r}.", where="reduction")
+    return own if given is None else given
+
+
+def spread_seeds(seed: Any, count: int) -> list[int]:
+    """A seed for each of `count` environments: spawned from one, or as they are given.
+
+    Raises:
+        OptionError: another number of seeds, or a seed that is no whole number or is negative.
+
+    Example:
+        >>> spread_seeds([5, 6], 2)
+        [5, 6]
+    """
+    if not isinstance(seed, Sequence | np.ndarray) or isinstance(seed, str | bytes):
+        whole = whole_number(seed, "seed", least=0)
+        return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(whole).spawn(count)]
+    if len(seed) != count:
+        raise OptionError(f"expected one seed, or {count}, got {len(seed)}.", where="seed")
+    return [whole_number(one, "seed", least=0) for one in seed]
+
+
+def checked_games(
+    state: Any, kind: Mapping[str, Any], *, environments: int, actions: int, horizon: int
+) -> list[npt.NDArray[np.uint8]]:
+    """The actions of the games in a state that is to be restored, one array for each environment.
+
+    Args:
+        state: what `AtariVector.state` returned.
+        kind: of the environments: what their states say of the game and its variant. States that do not say it, as
+            earlier versions wrote them, are taken to fit.
+        environments: how many there are.
+        actions: how many actions the game has.
+        horizon: steps after which a game is truncated.
+
+    Raises:
+        TargetError: something else, or the state of another game, variant or number of environments.
+    """
+    if not isinstance(state, Mapping) or any(key not in state for key in STATE_KEYS):
+        given = sorted(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
+        raise TargetError(f"expected what `state` returned, with {', '.join(STATE_KEYS)}, got {given}.", where="state")
+    for name, own in kind.items():
+        if state.get(name, own) != own:
+            raise TargetError(f"expected a state with {name} = {own!r}, got {state[name]!r}.", where="state")
+    games = [np.frombuffer(log, dtype=np.uint8) for log in state["games"]]
+    if len(games) != environments:
+        raise TargetError(f"expected the state of {environments} environments, got {len(games)}.", where="state")
+    longest, largest = max(map(len, games)), max(int(game.max(initial=0)) for game in games)
+    if longest >= horizon or largest >= actions:
+        raise TargetError(
+            f"expected games of fewer than {horizon:,} steps with actions up to {actions - 1}, got {longest:,} steps "
+            f"with actions up to {largest}.",
+            where="state",
+        )
+    return games
