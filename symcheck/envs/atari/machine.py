@@ -58,8 +58,11 @@ class Machine:
 
     @staticmethod
     def draw_noops(rng: np.random.Generator) -> int:
-        """How many no-ops precede a game: 0 to 29, as the vectoriser draws them."""
-        return int(rng.integers(MOST_NOOPS))
+        """How many no-ops precede a game, as the vectoriser draws them: 0 to 29, of which the press of fire is one.
+
+        So 0 to 28 follow it, 0 twice as often as each of the others.
+        """
+        return max(0, int(rng.integers(MOST_NOOPS)) - 1)
 
     def act(self, action: int) -> float:
         """One frame; the reward."""
