@@ -1,9 +1,9 @@
 """Games by the dozen, as the paper preprocesses them: ale-py's C++ vectoriser, and one pass over its screens.
 
-The vectoriser presses fire once, and noop up to 28 times, before a game; it repeats each action for four frames and takes
-the maximum of the last two. Screens come at full resolution, one each step, and are reduced and stacked here, which costs
-less than letting the vectoriser resize and stack them. A lost life ends the episode for whoever learns, and not the
-game; the next step then presses fire, whatever action was given, where that is what serves the ball.
+The vectoriser presses fire once, and noop up to 28 times, before a game; it repeats each action for four frames and
+takes the maximum of the last two. Screens come at full resolution, one each step, and are reduced and stacked here,
+which costs less than letting the vectoriser resize and stack them. A lost life ends the episode for whoever learns, and
+not the game; the next step then presses fire, whatever action was given, where that is what serves the ball.
 
 Without sticky actions a game is a function of the number of no-ops and of the actions: `state` is seeds, counts and
 the actions of the games that are being played, and `restore` plays those again.
