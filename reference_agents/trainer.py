@@ -26,6 +26,7 @@ from reference_agents.evaluation import play, play_window
 from reference_agents.learning.augmentation import Augmenter
 from reference_agents.learning.learner import Learner
 from reference_agents.learning.rollout import Collector
+from reference_agents.learning.transfer import Download, Uploads
 from reference_agents.networks.factory import make_network
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.tabulated import TabulatedNetwork
@@ -137,7 +138,10 @@ def train(
             loop = _Loop(training, seeds)
             if resume_from is not None:
                 _restore(loop, resume_from)
-            loop.run(on_progress or (lambda progress: None), on_checkpoint or (lambda state: None))
+            try:
+                loop.run(on_progress or (lambda progress: None), on_checkpoint or (lambda state: None))
+            finally:
+                loop.note_divergence()
             training.interrupted = False
     return training
 
@@ -170,7 +174,9 @@ class _Loop:
         self._augmenter = None
         if job.network.views == "augmented":
             self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings.batch, policy)
+        self._uploads = Uploads(self._device)
         self._updates = 0
+        self._finite: Download | None = None
 
     def run(
         self, on_progress: Callable[[Progress], None], on_checkpoint: Callable[[Callable[[], State]], None]
@@ -201,13 +207,23 @@ class _Loop:
 
     def _update(self) -> None:
         rollout = self._collector.collect(self._network)
+        self.note_divergence()  # of the update before: whoever has played has waited for it
         if self._augmenter is not None:
             rollout = self._augmenter.augment(rollout, self._network)
         finite = self._learner.update(rollout)
         self._updates += 1
-        _note_divergence(self._training, finite, self._updates * self._training.job.settings.batch)
+        self._finite = Download(finite)
+
+    def note_divergence(self) -> None:
+        """Write down which runs the last update stopped."""
+        download, self._finite = self._finite, None
+        if download is None or bool((finite := download.get()).all()):
+            return
+        for run in torch.nonzero(~finite).flatten().tolist():
+            self._training.stopped.setdefault(run, self._updates * self._training.job.settings.batch)
 
     def _evaluate(self) -> None:
+        self.note_divergence()
         started = time.perf_counter()
         training = self._training
         returns = self._measure()
@@ -223,7 +239,7 @@ class _Loop:
 
         @torch.no_grad()
         def policy(observations: Observations) -> torch.Tensor:
-            return self._network.forward(torch.from_numpy(observations).to(self._device))[0]
+            return self._network.forward(self._uploads.send(observations))[0]
 
         if settings.evaluation == "training":
             return self._collector.finished_returns()
@@ -242,6 +258,7 @@ class _Loop:
 
     def state(self) -> State:
         """Everything that the rest of the training depends on."""
+        self.note_divergence()
         training = self._training
         return {
             "updates": self._updates,
@@ -277,12 +294,6 @@ def is_due(update: int, settings: Settings) -> bool:
     """Whether this update is the first at or after a multiple of `evaluation_every`, or the last."""
     now, before = update * settings.batch, (update - 1) * settings.batch
     return now // settings.evaluation_every > before // settings.evaluation_every or update == settings.updates
-
-
-def _note_divergence(training: Training, finite: torch.Tensor, env_steps: int) -> None:
-    if not bool(finite.all()):
-        for run in torch.nonzero(~finite).flatten().tolist():
-            training.stopped.setdefault(run, env_steps)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from reference_agents.device.environments import (
 from reference_agents.environments.predator_prey import all_images
 from reference_agents.learning.distributions import Categorical
 from reference_agents.learning.learner import Learner
-from reference_agents.learning.rollout import Rollout, join_steps
+from reference_agents.learning.rollout import Rollout, Steps, join_steps
 from reference_agents.networks.factory import make_network
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.tabulated import TabulatedNetwork
@@ -119,9 +119,9 @@ class DeviceLoop:
     def _collect(self) -> Rollout:
         steps = [self._step() for _ in range(self.job.settings.horizon)]
         last = self._asked.forward(self._environment.observe())[1]
-        return join_steps(steps, last, Categorical(), self.job.settings)
+        return join_steps(Steps(*map(torch.stack, zip(*steps, strict=True))), last, Categorical(), self.job.settings)
 
-    def _step(self) -> tuple[torch.Tensor, ...]:
+    def _step(self) -> Steps:
         settings, observation = self.job.settings, self._environment.observe()
         numbers, values = self._asked.forward(observation)
         actions = draw(numbers, self._random(settings.environments))
@@ -130,7 +130,7 @@ class DeviceLoop:
         terminated, v_next = (ended, values) if settings.time_limit_is_terminal else (step.terminated, None)
         if v_next is None:
             v_next = self._asked.forward(step.final_observation)[1]
-        return observation, numbers, actions, values, v_next, step.reward, terminated, ended
+        return Steps(observation, numbers, values, v_next, actions, step.reward, terminated, ended)
 
     @torch.no_grad()
     def evaluate(self) -> npt.NDArray[np.float64]:

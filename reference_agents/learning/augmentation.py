@@ -10,6 +10,7 @@ import torch
 
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.rollout import Rollout
+from reference_agents.learning.transfer import Uploads
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.randomness import Purpose, UniformStreams
@@ -31,6 +32,7 @@ class Augmenter:
     def __init__(self, views: Views, seeds: Sequence[int], batch: int, policy: Distribution) -> None:
         self._views, self._policy = views, policy
         self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (batch,))
+        self._uploads = Uploads(views.index.device)
 
     def state(self) -> dict[str, Any]:
         """Everything that later draws depend on."""
@@ -44,7 +46,7 @@ class Augmenter:
     def augment(self, rollout: Rollout, network: StackedNetwork) -> Rollout:
         """The moved rollout."""
         drawn = (self._views.order * self._streams.next()).astype(int)
-        which = torch.from_numpy(drawn).to(rollout.observations.device)
+        which = self._uploads.send(drawn)
         observations = self._views.each(rollout.observations, which)
         actions = self._views.actions(rollout.actions, which)
         numbers, _ = network.forward(observations)

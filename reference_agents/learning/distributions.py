@@ -100,7 +100,7 @@ class Gaussian:
         """Draw by inverting the cumulative distribution; 0 stands for half of the smallest step of the numbers."""
         from scipy.special import ndtri
 
-        mean, log_deviation = (part.cpu().numpy() for part in numbers.chunk(2, dim=-1))
+        mean, log_deviation = (part.numpy() for part in numbers.cpu().chunk(2, dim=-1))
         noise = ndtri(np.maximum(uniforms, 2.0**-54)).astype(np.float32)
         actions: npt.NDArray[np.float32] = mean + np.exp(log_deviation) * noise
         return actions

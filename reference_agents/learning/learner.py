@@ -12,6 +12,7 @@ from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
 from reference_agents.learning.optimiser import StackedAdam
 from reference_agents.learning.rollout import Rollout
+from reference_agents.learning.transfer import Uploads
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.randomness import Purpose, UniformStreams
@@ -53,6 +54,7 @@ class Learner:
         self._weights = LossWeights(settings.value_coefficient, settings.entropy_coefficient, settings.clip)
         self._optimiser = optimiser or StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
         self._derivatives = ppo_derivatives if settings.algorithm == "ppo" else a2c_derivatives
+        self._uploads = Uploads(network.parameters.values.device)
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
 
     def state(self) -> dict[str, Any]:
@@ -88,7 +90,7 @@ class Learner:
             return torch.isfinite(self._step(rollout))
         finite = torch.ones(len(rollout.actions), dtype=torch.bool, device=rollout.actions.device)
         if orders is None:
-            orders = torch.from_numpy(np.argsort(self._streams.next(), axis=-1)).to(rollout.actions.device)
+            orders = self._uploads.send(np.argsort(self._streams.next(), axis=-1))
         size = self._settings.batch // self._settings.minibatches
         for epoch in range(self._settings.epochs):
             shuffled = _shuffle(rollout, orders[:, epoch])

@@ -57,7 +57,8 @@ class StackedAdam:
         scale = (self._max_norm / (norms + 1e-6)).clamp_(max=1.0)  # 1e-6: as torch.nn.utils.clip_grad_norm_
         self._gradients.mul_(scale.unsqueeze(1))
         finite = torch.isfinite(norms)
-        if not bool(finite.all()):
-            self._gradients[~finite] = 0.0
+        # On a device the question would have to be waited for; there it is cheaper to write zeros wherever they belong.
+        if norms.device.type != "cpu" or not bool(finite.all()):
+            self._gradients.masked_fill_(~finite.unsqueeze(1), 0.0)
         self._adam.step()
         return norms

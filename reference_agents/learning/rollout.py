@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import torch
 from reference_agents.environments.vector import Observations, VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.returns import advantages_and_returns
+from reference_agents.learning.transfer import Uploads
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.randomness import Purpose, UniformStreams, generator
@@ -38,6 +39,30 @@ class Rollout:
     advantages: torch.Tensor
     returns: torch.Tensor
     kept: bool = field(default=False, kw_only=True)
+
+
+class Steps(NamedTuple):
+    """What happened, one step after the other: of one step (runs, environments, ...), of several (time, runs, ...).
+
+    Attributes:
+        observations: what was acted on.
+        numbers: what the network said of it.
+        v_t: values of it.
+        v_next_t: values of what the step itself led to, where an episode ended; elsewhere they are not read.
+        actions: what was done.
+        r_t: rewards.
+        terminated_t: where the task ended, bool.
+        ended_t: where an episode did, bool.
+    """
+
+    observations: torch.Tensor
+    numbers: torch.Tensor
+    v_t: torch.Tensor
+    v_next_t: torch.Tensor
+    actions: torch.Tensor
+    r_t: torch.Tensor
+    terminated_t: torch.Tensor
+    ended_t: torch.Tensor
 
 
 class FinishedEpisodes:
@@ -105,9 +130,9 @@ class Collector:
         self._policy = policy
         self._environment = environment
         self._settings = settings
-        self._device = device
+        self._uploads = Uploads(device)
         self._streams = UniformStreams(seeds, Purpose.ACTIONS, policy.noise_shape(settings.environments))
-        self._observation = _decorrelate(environment, seeds, settings)
+        self._see(_decorrelate(environment, seeds, settings))
         # Whole games of Pong are hundreds of steps long: one cut short by decorrelation would look like a better one.
         begun = settings.decorrelation_steps > 0 and hasattr(environment, "restart")
         self._finished = FinishedEpisodes(len(seeds), settings.environments, begun=begun)
@@ -125,7 +150,7 @@ class Collector:
         """Go on from a state of the same runs."""
         self._environment.restore(state["environment"])
         self._streams.restore(state["streams"])
-        self._observation = state["observation"].numpy()
+        self._see(state["observation"].numpy())
         self._finished.restore(state["finished"])
 
     def finished_returns(self) -> npt.NDArray[np.float64]:
@@ -140,16 +165,22 @@ class Collector:
         kept = self._settings.algorithm == "a2c" and type(network) is ActorCritic
         if kept and isinstance(network, ActorCritic):
             network.start_keeping()
-        steps = [self._step(network, keep=kept) for _ in range(self._settings.horizon)]
-        last = network.forward(self._to_device(self._observation))[1]
-        return join_steps(steps, last, self._policy, self._settings, kept=kept)
+        asked, told = zip(*(self._step(network, keep=kept) for _ in range(self._settings.horizon)), strict=True)
+        on_device = (torch.stack(parts) for parts in zip(*asked, strict=True))
+        # Nobody asks what came of a step before the batch is complete: one copy of each kind for all of them.
+        sent = (self._uploads.send(np.stack(parts)) for parts in zip(*told, strict=True))
+        last = network.forward(self._shown)[1]
+        return join_steps(Steps(*on_device, *sent), last, self._policy, self._settings, kept=kept)
 
-    def _step(self, network: StackedNetwork, *, keep: bool) -> tuple[torch.Tensor, ...]:
-        observation = self._to_device(self._observation)
-        numbers, values = network.forward(observation, keep=keep)
-        actions = self._policy.sample(numbers, self._streams.next())
+    def _step(
+        self, network: StackedNetwork, *, keep: bool
+    ) -> tuple[tuple[torch.Tensor, ...], tuple[npt.NDArray[Any], ...]]:
+        """One step: the first four of `Steps`, on the device, and the others, here."""
+        shown = self._shown
+        numbers, values = network.forward(shown, keep=keep)
+        actions = self._policy.sample(numbers, self._streams.next())  # the one time that a step waits for the device
         step = self._environment.step(actions)
-        self._observation = step.observation
+        self._see(step.observation)
         terminated, ended = step.terminated, step.terminated | step.truncated
         self._finished.add(
             step.reward if step.score is None else step.score, ended if step.game_over is None else step.game_over
@@ -158,58 +189,38 @@ class Collector:
             terminated = ended
         v_next = values
         if bool((ended & ~terminated).any()):
-            v_next = network.forward(self._to_device(step.final_observation))[1]
-        return (
-            observation,
-            numbers,
-            self._to_device(actions),
-            values,
-            v_next,
-            self._to_device(step.reward),
-            self._to_device(terminated),
-            self._to_device(ended),
-        )
+            v_next = network.forward(self._uploads.send(step.final_observation))[1]
+        return (shown, numbers, values, v_next), (actions, step.reward, terminated, ended)
 
-    def _to_device(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        given = torch.from_numpy(array)
-        if self._device.type == "cuda":
-            # From pinned memory the copy runs beside what the device is doing.
-            return given.pin_memory().to(self._device, non_blocking=True)
-        return given.to(self._device)
+    def _see(self, observation: Observations) -> None:
+        """Send what is to be acted on next to the device; each observation goes once."""
+        self._observation, self._shown = observation, self._uploads.send(observation)
 
 
 def join_steps(
-    steps: Sequence[tuple[torch.Tensor, ...]],
-    last: torch.Tensor,
-    policy: Distribution,
-    settings: Settings,
-    *,
-    kept: bool = False,
+    steps: Steps, last: torch.Tensor, policy: Distribution, settings: Settings, *, kept: bool = False
 ) -> Rollout:
     """One batch of what happened in every step.
 
     Args:
-        steps: of each step what was seen, the network's numbers, what was done, the values there and of what the step
-            itself led to, rewards, where the task ended and where an episode did; each (runs, environments, ...).
+        steps: all of them; each part of shape (time, runs, environments, ...).
         last: values of what the last step was followed by, shape (runs, environments).
         policy: how the numbers are read.
         settings: the discounts.
         kept: as in `Rollout`.
     """
-    observations, numbers, actions, v_t, v_next_t, r_t, terminated_t, ended_t = (
-        torch.stack(parts) for parts in zip(*steps, strict=True)
-    )
-    following = torch.cat([v_t[1:], last.unsqueeze(0)])
+    following = torch.cat([steps.v_t[1:], last.unsqueeze(0)])
     advantages, returns = advantages_and_returns(
-        r_t,
-        v_t,
-        torch.where(ended_t, v_next_t, following),
-        terminated_t,
-        ended_t,
+        steps.r_t,
+        steps.v_t,
+        torch.where(steps.ended_t, steps.v_next_t, following),
+        steps.terminated_t,
+        steps.ended_t,
         discount=settings.discount,
         gae_lambda=settings.gae_lambda,
     )
-    parts = (observations, actions, policy.log_probability(numbers, actions), advantages, returns)
+    log_probabilities = policy.log_probability(steps.numbers, steps.actions)
+    parts = (steps.observations, steps.actions, log_probabilities, advantages, returns)
     return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts), kept=kept)
 
 

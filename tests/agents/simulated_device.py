@@ -5,13 +5,18 @@ both places raises, `numpy()` does too, and every copy between the places is cou
 it takes down the operations of a function and repeats them on the same memory, without a line of its Python; while it
 does, whatever would have to wait for a device raises.
 
+The device is as late as it may be: it does nothing of what it is asked for until somebody waits for it, and then all of
+it in order. A copy from or to page-locked memory that nobody waits for is one more thing to do, and reads its source at
+that time; until then what it writes holds NaN and zeros. Memory is page-locked where it was asked for, as on a GPU.
+
 A wrapper's device is called "meta", because torch knows that name everywhere and has no kernels for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -39,7 +44,7 @@ def is_device(device: Any) -> bool:
 
 
 class OnDevice(torch.Tensor):
-    """A tensor of the simulated device; `held` has its numbers."""
+    """A tensor of the simulated device; `held` has its numbers, once the device has got that far."""
 
     held: torch.Tensor
 
@@ -61,8 +66,27 @@ class OnDevice(torch.Tensor):
         raise RuntimeError(f"{func} on a tensor of a device that is no longer simulated")
 
 
+@dataclass(frozen=True)
+class Transfer:
+    """One copy between the places.
+
+    Attributes:
+        way: up to the device or down from it.
+        size: how many bytes were copied.
+        waited: whether the processor waited until it was done.
+    """
+
+    way: Literal["up", "down"]
+    size: int
+    waited: bool
+
+
 class _Making(TorchFunctionMode):
-    """`torch.tensor` fills a tensor of "meta" with nothing, before any dispatch: make it here, then move it."""
+    """What torch settles before any dispatch: `torch.tensor` for "meta", which it fills with nothing; page-locking."""
+
+    def __init__(self, locked: _Locked) -> None:
+        super().__init__()
+        self._locked = locked
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -71,21 +95,50 @@ class _Making(TorchFunctionMode):
             return func(*args, **kwargs).to(device)
         if func is torch.Tensor.tolist and isinstance(args[0], OnDevice):
             return args[0].cpu().tolist()
-        return func(*args, **kwargs)
+        if func is torch.Tensor.is_pinned:
+            return args[0] in self._locked
+        if func is torch.Tensor.pin_memory:
+            return args[0] if args[0] in self._locked else self._locked.add(args[0].clone())
+        lock = bool(kwargs.pop("pin_memory", False))
+        result = func(*args, **kwargs)
+        return self._locked.add(result) if lock else result
+
+
+class _Locked:
+    """The page-locked memory of the processor."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, Any] = {}  # kept, so that no address is used twice
+
+    def add(self, tensor: torch.Tensor) -> torch.Tensor:
+        self._storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage()
+        return tensor
+
+    def __contains__(self, tensor: torch.Tensor) -> bool:
+        return tensor.untyped_storage().data_ptr() in self._storages
+
+    def __len__(self) -> int:
+        return len(self._storages)
 
 
 class SimulatedDevice(TorchDispatchMode):
     """The device, as long as the context lasts.
 
     Attributes:
-        transfers: every copy between the device and the processor: which operation, of how many numbers.
+        transfers: every copy between the device and the processor.
+        waits: what the processor waited for the device for.
+        locked: the page-locked memory that was asked for.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.transfers: list[tuple[str, int]] = []
-        self._making = _Making()
+        self.transfers: list[Transfer] = []
+        self.waits: list[str] = []
+        self.locked = _Locked()
+        self._making = _Making(self.locked)
         self._recording: _Recording | None = None
+        self._asked = _Recording()
+        self._caught_up = 0
 
     def __enter__(self) -> SimulatedDevice:
         self._making.__enter__()
@@ -95,16 +148,40 @@ class SimulatedDevice(TorchDispatchMode):
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         self._making.__exit__(*error)
+        self._catch_up()
+
+    def event(self) -> Event:
+        """As `torch.cuda.Event()`."""
+        return Event(self)
 
     def record(self, work: Callable[[], None], generator: torch.Generator) -> Callable[[], None]:
         """As `reference_agents.device.graph.record`: nothing is executed before the first repetition."""
-        self._recording = recording = _Recording(generator)
+        self._catch_up()
+        self._recording = recording = _Recording()
         try:
             work()
         finally:
             self._recording = None
         recording.undo()
-        return recording.replay
+
+        def replay() -> None:
+            self._catch_up()
+            recording.replay()
+
+        return replay
+
+    def wait(self, reason: str) -> None:
+        """Let the device do everything that it has been asked for."""
+        if self._recording is not None:
+            raise RuntimeError(f"{reason}: not permitted while a graph is recorded")
+        self.waits.append(reason)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        asked, self._asked = self._asked, _Recording()
+        self._caught_up += 1
+        asked.undo()
+        asked.replay()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -114,47 +191,96 @@ class SimulatedDevice(TorchDispatchMode):
         device = kwargs.get("device")
         if not ours and not is_device(device):
             return func(*args, **kwargs)
-        leaves = func in _COPIES and (bool(others) or (device is not None and not is_device(device)))
         if any(is_device(one.device) for one in others):
             raise NotImplementedError(f"{func}: torch made a tensor of {DEVICE!r} where this cannot see it")
-        self._check(func, args, ours, others, crosses=leaves)
+        if func in _COPIES and (others or (device is not None and not is_device(device))):
+            return self._copy(func, args, kwargs)
+        self._check(func, args, ours, others)
         if device is not None:
             kwargs["device"] = "cpu"
         args, kwargs = tree_map(_held, (args, kwargs))
-        if self._recording is not None:
-            self._recording.before(func, args, kwargs)
-        result = func(*args, **kwargs)
-        if self._recording is not None:
-            self._recording.after(func, args, kwargs, result)
-        if leaves and not is_device(device) and func is _aten._to_copy.default:
-            return result
-        if func is _aten.copy_.default and not isinstance(tensors[0], OnDevice):
-            return tensors[0]
+        result = self._done_later(func, args, kwargs)
         known = {id(one.held): one for one in ours}
         return tree_map(lambda one: _wrapped(one, known), result)
 
-    def _check(self, func: Any, args: Any, ours: list[OnDevice], others: list[torch.Tensor], *, crosses: bool) -> None:
-        """Refuse what a GPU refuses; count copies."""
-        indices = func in _INDEXING and bool(ours) and any(one.dim() for one in others)
-        if crosses or indices:
-            self.transfers.append((str(func), sum(one.numel() for one in (*others, *ours[:1]))))
+    def _done_later(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Take an operation down; what it gives now has the right shape and no numbers of use."""
+        asked = self._asked if self._recording is None else self._recording
+        asked.before(func, args, kwargs)
+        result = func(*args, **kwargs)
+        asked.after(func, args, kwargs, result)
+        return result
+
+    def _check(self, func: Any, args: Any, ours: list[OnDevice], others: list[torch.Tensor]) -> None:
+        """Refuse what a GPU refuses; wait where it would."""
+        if func in _INDEXING and ours:
+            if any(one.dim() for one in others):
+                self.wait(str(func))
+                self.transfers.append(Transfer("up", sum(one.nbytes for one in others), waited=True))
+            elif any(one is not None and one.dtype == torch.bool for one in args[1]):
+                self.wait(str(func))
         elif ours and any(one.dim() for one in others):
             raise RuntimeError(f"{func}: expected all tensors to be on the same device")
-        if self._recording is None:
-            return
-        masks = func in _INDEXING and any(one is not None and one.dtype == torch.bool for one in args[1])
-        if crosses or indices or masks or func in _WAITING:
-            raise RuntimeError(f"{func}: not permitted while a graph is recorded")
+        if func in _WAITING:
+            self.wait(str(func))
+
+    def _copy(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A copy between the places: waited for, or one more thing that the device does in its order."""
+        makes = func is _aten._to_copy.default
+        source: torch.Tensor = args[0] if makes else args[1]
+        up = not isinstance(source, OnDevice)
+        late = bool(kwargs.pop("non_blocking", False) or (not makes and len(args) > 2 and args[2]))
+        target = _held(source).to(kwargs.get("dtype") or source.dtype, copy=True) if makes else _held(args[0])
+        if late and not up and makes:
+            self.locked.add(target)  # torch page-locks where it is not to wait
+        elif late and not up:
+            late = target in self.locked
+        self.transfers.append(Transfer("up" if up else "down", _held(source).nbytes, waited=not late))
+        if not late or self._recording is not None:
+            self.wait(str(func))
+        elif up and source not in self.locked:
+            source = source.clone()  # what is not page-locked is copied to where it is, before anything goes on
+        if late:
+            self._asked.made(target) if makes else self._asked.before(_aten.copy_.default, (target, source), {})
+            self._asked.after(_aten.copy_.default, (target, _held(source)), {}, target)
+            target.zero_()
+        elif makes:
+            target = _held(source).to(target.dtype, copy=True)
+        else:
+            target.copy_(_held(source))
+        if makes:
+            return OnDevice(target) if up else target
+        return args[0]
+
+
+class Event:
+    """As `torch.cuda.Event`: a place in the order of what the device does."""
+
+    def __init__(self, device: SimulatedDevice) -> None:
+        self._device, self._behind = device, -1
+
+    def record(self) -> None:
+        """Stand behind everything that the device has been asked for."""
+        self._behind = self._device._caught_up
+
+    def query(self) -> bool:
+        """Whether the device has got there."""
+        return self._device._caught_up > self._behind
+
+    def synchronize(self) -> None:
+        """Wait until it has."""
+        if not self.query():
+            self._device.wait("event")
 
 
 class _Recording:
     """The operations of a piece of work, with the memory that each of them reads and writes."""
 
-    def __init__(self, generator: torch.Generator) -> None:
-        self._generator, self._state = generator, generator.get_state()
+    def __init__(self) -> None:
         self._operations: list[tuple[Any, Any, Any, Any]] = []
         self._made: dict[int, torch.Tensor] = {}
         self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._generators: dict[torch.Generator, torch.Tensor] = {}
 
     def before(self, func: Any, args: Any, kwargs: Any) -> None:
         """Keep what is about to be overwritten, where it was there before the recording."""
@@ -163,6 +289,13 @@ class _Recording:
             if address not in self._made and address not in self._saved:
                 whole = torch.empty(0, dtype=one.dtype).set_(one.untyped_storage())
                 self._saved[address] = (whole, whole.clone())
+        for one in kwargs.values():
+            if isinstance(one, torch.Generator) and one not in self._generators:
+                self._generators[one] = one.get_state()
+
+    def made(self, tensor: torch.Tensor) -> None:
+        """Memory that is new since the recording began."""
+        self._made[tensor.untyped_storage().data_ptr()] = tensor
 
     def after(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Take an operation down."""
@@ -170,7 +303,7 @@ class _Recording:
         if _makes(func):
             for one in tree_leaves(result):
                 if isinstance(one, torch.Tensor):
-                    self._made[one.untyped_storage().data_ptr()] = one
+                    self.made(one)
 
     def undo(self) -> None:
         """As if nothing had been executed: what was there is as before, what was made holds nothing of use."""
@@ -179,7 +312,8 @@ class _Recording:
         for one in self._made.values():
             if one.is_floating_point():
                 one.fill_(torch.nan)
-        self._generator.set_state(self._state)
+        for generator, state in self._generators.items():
+            generator.set_state(state)
 
     def replay(self) -> None:
         """Repeat every operation on the memory that it had."""
