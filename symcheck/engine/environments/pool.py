@@ -41,11 +41,13 @@ class Pool:
     Attributes:
         situations: all of them.
         visits: the rollout steps among them, for the control that compares stepping with setting.
+        ends: steps that ended an episode, of rollouts and of exploration.
         episodes: number of episodes that rollouts began.
     """
 
     situations: list[Situation] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
+    ends: list[Visit] = field(default_factory=list)
     episodes: int = 0
 
     def region(self) -> str:
@@ -114,6 +116,7 @@ def roll_out(
             situation = placement.shown(played.seen[i], played.states[i], "rollout" if i else "start")
             pool.situations.append(situation)
             pool.visits.append(Visit(situation, action, step))
+            pool.ends += pool.visits[-1:] if step.terminated or step.truncated else []
         taken += len(played.steps)
 
 
@@ -136,7 +139,7 @@ def _propose(
         situation = placement.at(state, origin)
         if situation is None:  # what it shows is known only after a step
             step = stepper.outcome(state, stepper.env.action_space.sample())
-            situation = None if step.terminated else placement.here(step.obs, origin)
+            situation = None if step.terminated or step.truncated else placement.here(step.obs, origin)
         if situation is not None:
             pool.situations.append(situation)
 
@@ -201,14 +204,18 @@ def _explore(
     taken = 0
     while taken < steps and in_time():
         at = _frontier(finite(np.stack(flats)), rng)
-        stepper.poke(archive[at].state)
+        here = archive[at]
+        stepper.poke(here.state)
         action = stepper.env.action_space.sample()
         for _ in range(int(rng.geometric(0.2))):
             step = stepper.step(action)
             taken += 1
-            if step.terminated or taken >= steps:
+            if step.terminated or step.truncated:
+                pool.ends.append(Visit(here, action, step))
+            if step.terminated or step.truncated or taken >= steps:
                 break
-            archive.append(placement.here(step.obs, "exploration"))
+            here = placement.here(step.obs, "exploration")
+            archive.append(here)
             flats.append(step.flat)
     pool.situations.extend(situation for situation in archive if situation.origin == "exploration")
 

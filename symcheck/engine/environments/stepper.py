@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from symcheck.engine.environments.coordinates import SpaceCodec, Vector
+from symcheck.envs.state_access.generators import without_chance
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import TargetError
 
@@ -116,9 +117,12 @@ class Stepper:
         self.reset_first = False
         self.at = 0
         self._ahead: tuple[Any, list[Any]] = (None, [])
+        self._put: tuple[Any, ...] = ()
         self._clocks = _clocks(env)
         freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
+        if access is not None and not self.batched and not access.source.startswith("built in"):
+            self.access = without_chance(self.base, access)
 
     @property
     def time_limit(self) -> int | None:
@@ -137,9 +141,7 @@ class Stepper:
             raise TargetError(
                 f"reset() raised {type(error).__name__}: {error}.",
                 where=self.label,
-                remedy=_SEEDED
-                if isinstance(error, TypeError) and "seed" in str(error)
-                else "The environment must work on its own before its symmetry can be checked.",
+                remedy=_SEEDED if isinstance(error, TypeError) and "seed" in str(error) else _ON_ITS_OWN,
             ) from error
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TargetError(
@@ -177,6 +179,7 @@ class Stepper:
             self.access.set(self.base, copied(state))
         except STOPPED as error:
             raise self._refused_state(state, error) from error
+        self._put = (state,)
 
     def _refused_state(self, state: Any, error: BaseException) -> TargetError:
         source = "" if self.access is None else self.access.source
@@ -190,8 +193,32 @@ class Stepper:
             f"step() number {self.steps} of this run raised {type(error).__name__}: {error} "
             f"(action = {shown(action)}).",
             where=self.label,
-            remedy="If this state or action is not allowed, restrict what state access proposes.",
+            remedy=_NOT_STEPPED if self.access is not None else _ON_ITS_OWN,
         )
+
+    def _after_reset(self, put: tuple[Any, ...], action: Any, error: BaseException) -> Any:
+        """What a step returns from the state that was set just before, after a reset; from then on each is reset first.
+
+        Many environments refuse a step once an episode is over, and not every setter takes that mark back.
+
+        Args:
+            put: the state that was set, as a tuple of one; empty where the step followed another.
+            action: what the step refused.
+            error: with which it did.
+
+        Raises:
+            TargetError: no state was set just before, resets come first already, or the step raises after a reset too.
+        """
+        if not put or self.reset_first or self.batched:
+            raise self._refused_action(action, error) from error
+        self.reset_first = True
+        try:
+            self.poke(put[0])
+            self._put = ()
+            return self.env.step(copied(action))
+        except STOPPED:
+            self.reset_first = False
+            raise self._refused_action(action, error) from error
 
     def _five(self, returned: Any) -> tuple[Any, Any, Any, Any, Any]:
         if not isinstance(returned, tuple) or len(returned) != 5:
@@ -212,10 +239,11 @@ class Stepper:
 
     def _step(self, action: Any, *, keep: bool) -> Step:
         self.steps += 1
+        put, self._put = self._put, ()
         try:
             returned = self.env.step(copied(action))
         except STOPPED as error:
-            raise self._refused_action(action, error) from error
+            returned = self._after_reset(put, action, error)
         obs, reward, terminated, truncated, _ = self._five(returned)
         flat = self._flat(obs)
         return Step(
@@ -320,7 +348,7 @@ class Stepper:
                     returned = step(action if type(action) in _IMMUTABLE else copied(action))
                 except STOPPED as error:
                     self.steps = before + i + 1
-                    raise self._refused_action(action, error) from error
+                    returned = self._after_reset((states[i],), action, error)
                 if type(returned) is not tuple or len(returned) != 5:
                     self._five(returned)
                 obs, reward, ended, _, _ = returned
@@ -371,6 +399,11 @@ def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
 _AHEAD = 256  # actions
 STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested
 _SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
+_ON_ITS_OWN = "The environment must work on its own before its symmetry can be checked."
+_NOT_STEPPED = (
+    "Setting a state must also take back what step() left behind, such as a mark that the episode is over; if this "
+    "state or action is not allowed, restrict what state access proposes."
+)
 _IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
 
 
@@ -434,7 +467,7 @@ def copied(value: Any) -> Any:
         return value.copy()
     if value is None or type(value) in _IMMUTABLE:
         return value
-    if isinstance(value, int | float | bool | str | bytes | np.generic) or value is None:
+    if isinstance(value, int | float | bool | str | bytes | np.generic):
         return value
     if hasattr(value, "__array__"):  # arrays of other libraries, as functional environments show
         return np.array(value)
@@ -454,7 +487,7 @@ def shown(value: Any) -> str:
 
 def _number(reward: Any, label: str) -> float:
     try:
-        return float(reward)
+        return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
     except (TypeError, ValueError) as error:
         raise TargetError(f"expected a number as reward, got {shown(reward)}.", where=label) from error
 
