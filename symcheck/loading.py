@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from symcheck.errors import TargetError, suggestion
+from symcheck.errors import SymcheckError, TargetError, suggestion
 
 
 def is_reference(text: str) -> bool:
@@ -109,9 +111,27 @@ def _front_of_path(folder: str) -> None:
 
 def _import_failure(source: str, error: BaseException, where: str) -> TargetError:
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    own = [frame for frame in frames if _is_users(frame.filename)]
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    module = Path(source).stem if source.endswith(".py") else source
     return TargetError(
-        f"importing {source} raised {type(error).__name__}: {error}{place}.",
+        f"importing {source} raised {type(error).__name__}{place}: {str(error).rstrip('.')}.",
         where=where,
-        remedy="Mend the file so that it imports on its own: python -c 'import ...'.",
+        remedy=None
+        if isinstance(error, SymcheckError)  # it says itself what to do
+        else f"Mend it so that it imports on its own: python -c 'import {module}'.",
     )
+
+
+def _is_users(filename: str) -> bool:
+    """Whether a line of a traceback is the user's own: of no library, and of nothing that runs before their first."""
+    return not filename.startswith(("<", *_LIBRARIES))
+
+
+_LIBRARIES = tuple(
+    f"{path}{os.sep}"
+    for path in {
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        str(Path(__file__).parent),
+    }
+)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.adapters import adapted
-from symcheck.errors import MissingExtraError, TargetError
+from symcheck.errors import MissingExtraError, SymcheckError, TargetError
 from symcheck.loading import is_reference, load_attribute
 
 WHERE = "TARGET"
@@ -79,9 +79,11 @@ def _built(item: Any, name: str) -> nn.Module:
         net = item()
     except Exception as error:
         raise TargetError(
-            f"the factory raised {type(error).__name__}: {error}.",
+            f"the factory raised {type(error).__name__}: {str(error).rstrip('.')}.",
             where=name,
-            remedy="It is called without arguments and returns a torch.nn.Module.",
+            remedy=None
+            if isinstance(error, SymcheckError)  # it says itself what to do
+            else "It is called without arguments and returns a torch.nn.Module.",
         ) from error
     if not isinstance(net, nn.Module):
         raise TargetError(
