@@ -324,21 +324,38 @@ def corner_images(entry: Entry) -> list[int]:
     if isinstance(entry, IdentityEntry):
         return [1, 2, 3, 4]
     if not isinstance(entry, SpatialEntry):
-        raise SpecError(f"expected a spatial operator, got {type(entry).__name__}.")
+        raise SpecError(f"expected a spatial operator, got {_in_words(entry)[0]}.")
     source = SPATIAL_OPERATORS[entry.operator](np.arange(4).reshape(2, 2)).ravel()
     return [int(image) + 1 for image in np.argsort(source)]
+
+
+def _in_words(entry: Entry) -> tuple[str, str]:
+    """What an entry is, and what layers take in place of one that is no linear map of a vector."""
+    if isinstance(entry, SpatialEntry):
+        return f"{entry.operator!r}", "Images take spatial operators: BasisConv2d(..., spatial=[...])."
+    if isinstance(entry, TreeEntry):
+        return "a mapping of sub-spaces", (
+            "Flatten them (gymnasium.wrappers.FlattenObservation) and write the same symmetry for the vector, block by "
+            "block in the order of the space's keys."
+        )
+    if isinstance(entry, FunctionEntry):
+        return "a callable", "Layers need data: write the map as signs, a permutation or a matrix."
+    if isinstance(entry, IdentityEntry):
+        return "the identity", "Give it a size: a list with 1 for each component."
+    if entry.offset is not None:
+        return "a map with an offset", "Affine maps become linear when the network's input is centred first."
+    return "data on a vector", ""
 
 
 def _representation(group: Group, entries: Sequence[Entry], part: str) -> Representation:
     affine = [entry for entry in entries if isinstance(entry, AffineEntry)]
     vectorial = all(isinstance(entry, AffineEntry | IdentityEntry) for entry in entries)
     if not affine or not vectorial or any(entry.offset is not None for entry in affine):
+        told = list(dict.fromkeys(_in_words(entry) for entry in entries))
         raise SpecError(
             f"expected {part} entries that are linear data on a vector (signs, permutations, matrices); "
-            f"got {', '.join(type(entry).__name__ for entry in entries)}"
-            f"{' with an offset' if any(entry.offset is not None for entry in affine) else ''}.",
+            f"got {' and '.join(words for words, _ in told)}.",
             where=f"{part}_representation",
-            remedy="Images take spatial operators: BasisConv2d(..., spatial=[...]). Affine maps become linear when the "
-            "network's input is centred first.",
+            remedy=" ".join(dict.fromkeys(remedy for _, remedy in told if remedy)),
         )
     return _affine_representation(group, _filled(entries, affine, part), part)

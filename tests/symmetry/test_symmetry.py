@@ -224,3 +224,21 @@ def test_entries_of_a_tuple_may_be_a_ragged_list():
         bound.bind(space, spaces.Discrete(2))
     image = Symmetry("m", C2, [["identity", [1, 0]]], [[1, 0]]).bind(space, spaces.Discrete(2))
     assert image.observation((0,), (np.ones(2), 0))[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("observation", "told", "advice"),
+    [
+        ([{"a": [-1]}], "a mapping of sub-spaces", "FlattenObservation"),
+        (["flip_lr"], "'flip_lr'", "BasisConv2d"),
+        ([lambda obs: -obs], "a callable", "as signs, a permutation or a matrix"),
+        ([{"signs": [-1, 1], "offset": [1, 0]}], "a map with an offset", "centred"),
+        (["identity"], "the identity", "a list with 1 for each component"),
+    ],
+)
+def test_what_layers_cannot_take_is_named_in_words_with_what_they_take(observation, told, advice):
+    symmetry = Symmetry("m", C2, observation, [[1, 0]])
+    with pytest.raises(SpecError, match=f"got {told}\\.") as raised:
+        _ = symmetry.observation_representation
+    assert advice in str(raised.value)
+    assert "Entry" not in str(raised.value)
