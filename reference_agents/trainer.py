@@ -173,7 +173,7 @@ class _Loop:
         self._collector = Collector(environment, seeds, settings, policy, self._device)
         self._augmenter = None
         if job.network.views == "augmented":
-            self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings.batch, policy)
+            self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings, policy)
         self._uploads = Uploads(self._device)
         self._updates = 0
         self._finite: Download | None = None

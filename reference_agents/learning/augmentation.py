@@ -14,24 +14,26 @@ from reference_agents.learning.transfer import Uploads
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.randomness import Purpose, UniformStreams
+from reference_agents.settings import Settings
 
 
 class Augmenter:
     """Replaces the pairs (s, a) of a rollout by (L_g s, K_g a), g uniform and independent.
 
     Advantages and returns stay: in a symmetric MDP they belong to the moved pair as well. Old log probabilities are
-    those of the moved pairs under the same parameters.
+    those of the moved pairs under the same parameters; A2C does not read them, so there they stay as they were.
 
     Args:
         views: of the task.
         seeds: one per run.
-        batch: steps of one run in a rollout.
+        settings: the algorithm, and how many steps of one run a rollout has.
         policy: how the network's numbers are read.
     """
 
-    def __init__(self, views: Views, seeds: Sequence[int], batch: int, policy: Distribution) -> None:
+    def __init__(self, views: Views, seeds: Sequence[int], settings: Settings, policy: Distribution) -> None:
         self._views, self._policy = views, policy
-        self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (batch,))
+        self._asks = settings.algorithm == "ppo"
+        self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (settings.batch,))
         self._uploads = Uploads(views.index.device)
 
     def state(self) -> dict[str, Any]:
@@ -49,8 +51,8 @@ class Augmenter:
         which = self._uploads.send(drawn)
         observations = self._views.each(rollout.observations, which)
         actions = self._views.actions(rollout.actions, which)
+        moved = replace(rollout, observations=observations, actions=actions, kept=False)
+        if not self._asks:
+            return moved
         numbers, _ = network.forward(observations)
-        log_probabilities = self._policy.log_probability(numbers, actions)
-        return replace(
-            rollout, observations=observations, actions=actions, log_probabilities=log_probabilities, kept=False
-        )
+        return replace(moved, log_probabilities=self._policy.log_probability(numbers, actions))

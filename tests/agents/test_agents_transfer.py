@@ -58,7 +58,10 @@ def _assert_same(one: Training, other: Training) -> None:
 @pytest.mark.usefixtures("same_products")
 @pytest.mark.parametrize(
     "network",
-    ["augmented", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cnn", "equivariant", "averaged"))],
+    [
+        "augmented",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("cnn", "equivariant", "extractor", "averaged")),
+    ],
 )
 def test_stacked_runs_of_pong_train_and_resume_to_the_bits_of_the_processor(
     simulated: SimulatedDevice, network: str
