@@ -1,6 +1,6 @@
 """Basis layers against plain layers of the same materialised size: forward + backward, and forward with kept weights.
 
-Then what `to_dense` makes of a network against the same network written by hand. Prints the ratio of the fastest of many
+Then what `to_dense` makes of a network against the same one written by hand. Prints the ratio of the fastest of many
 interleaved repetitions, which a busy machine disturbs least. Run with `python benchmarks/layers.py`; one thread.
 """
 

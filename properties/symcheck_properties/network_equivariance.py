@@ -23,6 +23,8 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
     """The verdict on the outputs, with the residual of the float64 copy and the deployed network's own noise."""
     if context.stochastic:
         return _stochastic(context)
+    if context.remembers:
+        return _with_memory(context)
     decision, measured = context.decision, context.measured
     proved = decision.verdict == "proved"
     return PropertyResult(
@@ -89,6 +91,22 @@ def _stochastic(context: NetContext) -> PropertyResult:
     )
 
 
+def _with_memory(context: NetContext) -> PropertyResult:
+    training = "judge it in eval mode, the default, or " if context.subject.training else ""
+    return PropertyResult(
+        name="network_equivariance",
+        verdict="undecided",
+        method="sampled",
+        checked=1,
+        unit=UNIT,
+        causes=("the network keeps something between calls: a recurrent state, statistics, or its first input",),
+        detail=(
+            "memory: the answer to an input depends on the calls before it, so that two answers cannot be compared; "
+            f"{training}let forward take what it keeps as an input (a dictionary or tuple of tensors) and return it."
+        ),
+    )
+
+
 def _bound(context: NetContext) -> dict[str, Any] | None:
     decision, proof = context.decision, context.proof
     if decision.verdict != "passed":
@@ -138,5 +156,6 @@ def _detail(context: NetContext) -> str:
         roles = ", ".join(f"{claim.path} as {claim.role}" for claim in context.outputs)
         sentences.append(f"By their sizes, outputs move so: {roles}.")
     if context.subject.one_by_one:
-        sentences.append("Inputs were run one by one: samples of a batch influence each other, or only one fits.")
+        why = "only one fits" if context.batch_residual is None else "samples of a batch influence each other"
+        sentences.append(f"Inputs were run one by one: {why}.")
     return " ".join(sentences)

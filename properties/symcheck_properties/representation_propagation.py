@@ -25,7 +25,7 @@ def _geometric_failure(context: NetContext) -> LayerRecord | None:
 
 
 def _applies(context: NetContext) -> bool:
-    if context.stochastic or context.proof is None:
+    if not context.repeatable or context.proof is None:
         return False
     return context.proof.level in ("exact", "rounded") or _geometric_failure(context) is not None
 

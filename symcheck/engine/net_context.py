@@ -28,7 +28,7 @@ from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatc
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray, SignedPermutation
-from symcheck.engine.networks.verdicts import EXACT, ROUNDED, Decision, decide, is_wrong_weight
+from symcheck.engine.networks.verdicts import EXACT, ROUNDED, Decision, decide, is_wrong_weight, of_mixed_batches
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.symmetry import Symmetry
@@ -44,7 +44,8 @@ FEWEST_SAMPLES = 48
 BOX = 1.0
 """Bounds on residuals are stated for inputs with entries in [-1, 1]."""
 MIXED = 1e-9
-"""Relative difference of a batched from a single evaluation, in float64, beyond which samples influence each other."""
+"""Relative difference of two float64 evaluations of one input, in a batch and alone, or first and later, up to which
+they are one answer: far above rounding, far below what another sample or call would do."""
 
 
 class NetContext:
@@ -55,6 +56,12 @@ class NetContext:
         symmetry: the claim.
         options: how much to test, and how the network is deployed.
         emit: receives progress.
+
+    Attributes:
+        stochastic: whether the network answers twice differently because it draws something.
+        remembers: whether its answer depends on the calls before.
+        batch_residual: where samples of a batch influence each other, how far a batch is from moving as claimed, over
+            the output's scale; None where they do not.
 
     Raises:
         SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.
@@ -87,9 +94,18 @@ class NetContext:
         )
         self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self._output_shapes(net), outputs)
         self.observations = _stacked(options.observations, shape)
-        self.stochastic = self._is_stochastic()
-        if not self.stochastic and options.mode == "eval" and not self.subject.one_by_one:
-            self.subject.one_by_one = self._mixes_samples()
+        differs = self._answers_twice_differently()
+        self.remembers = self._has_memory(differs)
+        self.stochastic = differs and not self.remembers
+        self.batch_residual: float | None = None
+        if self.repeatable and options.mode == "eval" and not self.subject.one_by_one:
+            self.batch_residual = self._residual_of_mixed_batch()
+            self.subject.one_by_one = self.batch_residual is not None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same input gets the same answer, so that two answers can be compared."""
+        return not self.stochastic and not self.remembers
 
     def _output_shapes(self, net: nn.Module) -> dict[str, tuple[int, ...]]:
         try:
@@ -182,7 +198,7 @@ class NetContext:
             x = self.measured.nan
             location = None if x is None else first_nonfinite_module(self.subject, x)
             decision = replace(decision, location=location or self.measured.nan_path)
-        return decision
+        return decision if self.batch_residual is None else of_mixed_batches(decision, self.batch_residual)
 
     def _excused(self) -> list[str]:
         return [claim.path for claim in self.outputs if claim.role == "action_scale"]
@@ -246,21 +262,43 @@ class NetContext:
         """Which inputs were tested, in words."""
         return f"inputs of shape {self.subject.shape}: {', '.join(self.measured.families)}"
 
-    def _is_stochastic(self) -> bool:
+    def _answers_twice_differently(self) -> bool:
         x = np.random.default_rng((self.options.seed, 4)).normal(size=(4, *self.subject.shape))
         first, second = self.subject.run(x, exact=False), self.subject.run(x, exact=False)
         return any(not np.array_equal(first[path], second[path], equal_nan=True) for path in first)
 
-    def _mixes_samples(self) -> bool:
+    def _has_memory(self, differs: bool) -> bool:
+        """Whether what was asked before changes the answer: a copy's first one is another, and is not drawn."""
+        x = np.random.default_rng((self.options.seed, 6)).normal(size=(4, *self.subject.shape))
+        first = self.subject.run_afresh(x)
+        if not any(_differ(first, self.subject.run(x, exact=True)) for _ in range(2)):
+            return False
+        return not differs or not _differ(first, self.subject.run_afresh(x))
+
+    def _residual_of_mixed_batch(self) -> float | None:
+        """How far a batch is from moving as claimed, where its samples influence each other; None where they do not."""
         x = np.random.default_rng((self.options.seed, 5)).normal(size=(3, *self.subject.shape))
         whole, single = self.subject.run(x, exact=True), self.subject.run(x[:1], exact=True)
-        for path, alone in single.items():
-            among = whole[path][:1]
-            gap = difference(among, alone)
-            gap[np.isnan(among) & np.isnan(alone)] = 0.0
-            if np.isfinite(alone).any() and bool((gap > MIXED * output_scale(alone)).any()):
-                return True
-        return False
+        if not _differ(single, {path: rows[:1] for path, rows in whole.items()}):
+            return None
+        worst = 0.0
+        for generator in range(len(self.inputs.motions)):
+            moved = self.subject.run(self.inputs.apply(generator, x), exact=True)
+            for claim in self.outputs:
+                wanted = claim.apply(generator, whole[claim.path], x)
+                gap = difference(wanted, moved[claim.path]).max(initial=0.0)
+                worst = max(worst, float(gap / output_scale(wanted, moved[claim.path])))
+        return worst
+
+
+def _differ(usual: dict[str, FloatArray], found: dict[str, FloatArray]) -> bool:
+    """Whether some answer is another one, by more than rounding; answers that are NaN all over tell nothing."""
+    for path, one in usual.items():
+        gap = difference(found[path], one)
+        gap[np.isnan(found[path]) & np.isnan(one)] = 0.0
+        if np.isfinite(one).any() and bool((gap > MIXED * output_scale(one)).any()):
+            return True
+    return False
 
 
 def _starts(found: Measured, groups: list[Family]) -> FloatArray:

@@ -114,6 +114,8 @@ def _method_reason(context: NetContext, interrupted: bool) -> str:
         return "interrupted"
     if context.stochastic:
         return "the network answers twice differently: nothing can be compared without its noise seed"
+    if context.remembers:
+        return "the network's answer depends on the calls before: nothing can be compared"
     proof = context.proof
     if context.subject.coarse:
         return "samples at the deployed precision: no float64 copy of the network runs"
@@ -123,19 +125,14 @@ def _method_reason(context: NetContext, interrupted: bool) -> str:
         return "the action is a callable: no proof from weights, samples only"
     if proof.reason is not None and proof.reason.record is None:
         return f"samples: the action could not be followed through {proof.reason.where}: {proof.reason.reason}"
-    return (
-        "certificate: the action was followed through every layer, and samples agree"
-        if proof.level
-        in (
-            "exact",
-            "rounded",
-        )
-        else "samples: a layer does not carry the action"
-    )
+    if proof.level not in ("exact", "rounded"):
+        return "samples: a layer does not carry the action"
+    alone = ", one input at a time" if context.batch_residual is not None else ""
+    return f"certificate: the action was followed through every layer, and samples agree{alone}"
 
 
 def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...]:
-    if interrupted or context.stochastic or context.proof is None:
+    if interrupted or not context.repeatable or context.proof is None:
         return ()
     at_fault = "failed" if context.decision.verdict == "failed" else "undecided"  # wrong, but no output shows it
     words = {"exact": "proved", "rounded": "passed", "failed": at_fault}

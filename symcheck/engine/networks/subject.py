@@ -76,6 +76,7 @@ class Subject:
         self.training = training
         self.not_judged: dict[str, str] = {}
         self._has_run = False
+        self._given = net
         cast = None if dtype is None else self.dtype
         self._compiled = is_compiled(net)
         self.deployed = compiled_alike(net, copied(net, device=self.device, dtype=cast).train(training))
@@ -125,9 +126,7 @@ class Subject:
     def _float64_copy(self, net: nn.Module, training: bool) -> nn.Module:
         """A copy that runs in float64, without gradients of parameters; the deployed one where none does."""
         try:
-            exact = in_float64(getattr(net, "_orig_mod", net)).train(training)
-            for parameter in exact.parameters():
-                parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
+            exact = _without_gradients(in_float64(getattr(net, "_orig_mod", net)).train(training))
             with torch.no_grad():
                 _in_float64(exact, torch.zeros(1 if self.one_by_one else 2, *self.shape, dtype=torch.float64))
         except Exception:  # quantised layers, bits read as other numbers: what it is, the deployed copy may do as well
@@ -168,6 +167,27 @@ class Subject:
             for path, tensor in self._forward(chunk, exact).items():
                 parts.setdefault(path, []).append(_rows(tensor, len(chunk), path))
         return {path: np.concatenate(rows) for path, rows in parts.items()}
+
+    def run_afresh(self, inputs: npt.NDArray[Any]) -> dict[str, FloatArray]:
+        """As `run` with `exact`, by a copy that has not run before; by the used one where no float64 copy runs.
+
+        Args:
+            inputs: shape (n, *shape), n >= 1.
+
+        Returns:
+            Path of each output to its flat values, shape (n, size), float64.
+
+        Raises:
+            TargetError: as `run`.
+        """
+        used = self.exact
+        if not self.coarse:
+            self.exact = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
+            self.exact.train(self.training)
+        try:
+            return self.run(inputs, exact=True)
+        finally:
+            self.exact = used
 
     def products(self) -> int:
         """Multiplications in the linear layers and convolutions that one input passes through."""
@@ -266,6 +286,13 @@ def _refuse_uninitialised(net: nn.Module) -> None:
             where=type(net).__name__,
             remedy="Run it once on an input of the right shape in the factory, or load its checkpoint.",
         )
+
+
+def _without_gradients(net: nn.Module) -> nn.Module:
+    """The same copy, changed in place: its parameters take no gradients."""
+    for parameter in net.parameters():
+        parameter.detach_().requires_grad_(False)  # copies of TorchScript parameters are no leaves
+    return net
 
 
 def _in_float64(net: nn.Module, x: torch.Tensor) -> Any:

@@ -126,6 +126,15 @@ class Logged:
     trusted: bool
 
 
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A tensor, what is known of it (None: a constant), and how often it had been changed in place by then."""
+
+    tensor: torch.Tensor
+    value: Value | None
+    version: int
+
+
 class Tracer(Float64Mode):
     """Keeps what is known of every tensor while the network runs.
 
@@ -144,25 +153,32 @@ class Tracer(Float64Mode):
         self.log: dict[int, Logged] = {}
         self.owners: dict[int, str] = {}
         self.stack: list[str] = []
-        self._known: dict[int, tuple[torch.Tensor, Value | None]] = {}
+        self._known: dict[int, _Known] = {}
         self._calls = 0
         for name, module in net.named_modules():
             for tensor in tree_flatten({k: v for k, v in vars(module).items() if k != "_modules"})[0]:
                 if isinstance(tensor, torch.Tensor):
                     self.owners.setdefault(id(tensor), names(name.partition(PARAMETRISED)[0]))
-                    self._known[id(tensor)] = (tensor, None)
+                    self.learn(tensor, None)
         self.is_leaf = next(net.children(), None) is None  # then its own name, which is empty, names the layer
         self.own = {} if self.is_leaf else _own_tensors(net, names)
 
     def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
         """Say what is known of a tensor; None: a constant."""
-        self._known[id(tensor)] = (tensor, value)
+        self._known[id(tensor)] = _Known(tensor, value, tensor._version)
 
     def value(self, tensor: torch.Tensor) -> Value | None:
-        """What is known of a tensor; None: a constant."""
-        if id(tensor) in self._known:
-            return self._known[id(tensor)][1]
-        return Opaque("a tensor of unknown origin", (self.stack[-1] if self.stack else "") or "forward")
+        """What is known of a tensor; None: a constant.
+
+        Compiled code and a few methods change tensors where nothing is seen but that torch counts the change.
+        """
+        known = self._known.get(id(tensor))
+        where = (self.stack[-1] if self.stack else "") or "forward"
+        if known is None:
+            return Opaque("a tensor of unknown origin", where)
+        if known.version != tensor._version and not isinstance(known.value, Opaque):
+            return Opaque("a tensor was changed in place where it cannot be followed", where)
+        return known.value
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -184,6 +200,8 @@ class Tracer(Float64Mode):
         result = run_in_float64(func, args, kwargs)
         self._calls += 1
         changed = [t for t, version in zip(inputs, versions, strict=True) if t._version != version]
+        for tensor, value in zip(inputs, values, strict=True):
+            self.learn(tensor, value)  # as of before the call, for the rule, which looks at it after
         known = self._follow(name, args, kwargs, values, result)
         self._learn_results(result, known)
         self._pass_owner_on(inputs, values, result)
@@ -250,16 +268,18 @@ class Tracer(Float64Mode):
                 self.owners.setdefault(id(result), owner)
             elif own:
                 self.own.setdefault(id(result), own)
-                self._known.setdefault(id(result), (result, None))  # kept alive, as its identity names it
+                if id(result) not in self._known:
+                    self.learn(result, None)  # kept alive, as its identity names it
 
     def _forget_aliases(self, changed: list[torch.Tensor], result: Any, name: str) -> None:
         for tensor in changed:
             storage = tensor.untyped_storage().data_ptr()
-            for key, (other, value) in list(self._known.items()):
+            for known in list(self._known.values()):
+                other, value = known.tensor, known.value
                 if other is not result and other.untyped_storage().data_ptr() == storage:
                     where = (self.stack[-1] if self.stack else "") or "forward"
                     reason = f"{name} changes in place a tensor that is used elsewhere"
-                    self._known[key] = (other, value if isinstance(value, Opaque) else Opaque(reason, where))
+                    self.learn(other, value if isinstance(value, Opaque) else Opaque(reason, where))
 
 
 def _own_tensors(net: nn.Module, names: Callable[[str], str]) -> dict[int, str]:

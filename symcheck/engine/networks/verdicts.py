@@ -83,6 +83,29 @@ def decide(
     return Decision("undecided", judged.tolerance, False, None, None, f"{why}. Of the other outputs: {judged.why}")
 
 
+def of_mixed_batches(alone: Decision, residual: float) -> Decision:
+    """What can be said of a network whose samples influence each other in a batch.
+
+    Args:
+        alone: the decision on inputs that were run one by one.
+        residual: how far a batch is from moving as claimed, over the output's scale.
+
+    Returns:
+        At most `passed`, as nothing was proved of batches; `undecided` where a batch does not move as claimed.
+    """
+    if alone.verdict not in ("proved", "passed"):
+        return alone
+    if residual <= ROUNDED:
+        why = f"samples of a batch influence each other, and a batch of three moves as claimed; one by one, {alone.why}"
+        return replace(alone, verdict="passed", why=why)
+    why = (
+        f"one by one, {alone.why}; but samples of a batch influence each other, and a batch of three is off by "
+        f"{residual:.1e} of the output's scale: take out of forward what mixes samples (a mean over the batch axis, a "
+        "reshape across it, the batch's size)"
+    )
+    return Decision("undecided", ROUNDED, False, None, None, why)
+
+
 def _of_judged_outputs(
     proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str], coarse: bool, artefact: str
 ) -> Decision:

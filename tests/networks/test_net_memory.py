@@ -1,0 +1,174 @@
+"""What makes a network another function from call to call, or from batch to batch: never `proved`, and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from net_catalogue import Draw, linear, mirror, mirror_mlp, swap_blocks
+from torch import nn
+
+from symcheck.engine.net_options import NetOptions
+from symcheck.engine.net_runner import run_net
+from symcheck.engine.results import PropertyResult
+
+
+def judged(net: nn.Module, **options: Any) -> PropertyResult:
+    result = run_net(net, mirror(), options=NetOptions(samples=100, **options))
+    found = next(p for p in result.properties if p.name == "network_equivariance")
+    assert result.verdict == found.verdict
+    return found
+
+
+class Around(nn.Module):
+    """An equivariant network with something around it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = mirror_mlp(16)
+
+
+class CentredByItsFirstInput(Around):
+    """Its first input settles a shift, as layers do that initialise themselves from data."""
+
+    shift: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.shift is None:
+            self.shift = x.mean(0)
+        return self.net(x - self.shift)
+
+
+class Recurrent(nn.Module):
+    """An equivariant cell whose hidden state stays among its attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        draw = Draw()
+        first = draw(8, 4)
+        self.embed, self.cell = linear(torch.cat([first, -first])), nn.GRUCell(16, 16, bias=False)
+        with torch.no_grad():
+            for weight in (self.cell.weight_ih, self.cell.weight_hh):
+                weight.copy_(torch.cat([swap_blocks(draw, 8, 8) for _ in range(3)]))
+        self.head = linear(swap_blocks(draw, 1, 8))
+        self.hidden: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.hidden is None or len(self.hidden) != len(x):
+            self.hidden = x.new_zeros(len(x), 16)
+        self.hidden = self.cell(torch.relu(self.embed(x)), self.hidden)
+        return self.head(self.hidden)
+
+
+class RunningMean(Around):
+    """Centres its inputs by a mean that it goes on estimating, in eval mode too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.mean = self.mean + 0.1 * (x.mean(0) - self.mean)
+        return self.net(x - self.mean)
+
+
+class KeepsWhatChangesNothing(Around):
+    """Counts its calls, keeps its last answer and makes a constant when first called, as many modules do."""
+
+    calls, last, scale = 0, None, None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        if self.scale is None:
+            self.scale = torch.full((4,), 0.5)
+        self.last = self.net(x * self.scale)
+        return self.last
+
+
+@pytest.mark.parametrize("kind", [CentredByItsFirstInput, Recurrent, RunningMean])
+def test_a_network_whose_answer_depends_on_the_calls_before_is_undecided_and_its_memory_named(
+    kind: type[nn.Module],
+) -> None:
+    for options in ({}, {"noise_seed": 0}):
+        found = judged(kind(), **options)
+        assert found.verdict == "undecided"
+        assert found.detail.startswith("memory")
+        assert "noise" not in found.detail
+        assert "keeps something between calls" in found.causes[0]
+
+
+def test_weights_that_change_with_every_call_in_train_mode_are_a_memory_and_eval_mode_is_named() -> None:
+    net = mirror_mlp(16)
+    nn.utils.parametrizations.spectral_norm(net[2])
+    found = judged(net, mode="train")
+    assert found.verdict == "undecided"
+    assert "eval mode" in found.detail
+    assert judged(net).verdict == "proved"
+
+
+def test_what_a_network_draws_is_noise_and_no_memory() -> None:
+    found = judged(mirror_mlp(16, between=lambda n: nn.Dropout(0.5)), mode="train")
+    assert found.verdict == "undecided"
+    assert found.detail.startswith("stochastic")
+    assert "--noise-seed" in found.detail
+
+
+def test_what_is_kept_without_changing_an_answer_is_no_memory() -> None:
+    assert judged(KeepsWhatChangesNothing()).verdict == "proved"
+
+
+class OtherInBatches(Around):
+    """Equivariant for one input; with more than one at a time another network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.net(x) if len(x) == 1 else self.net(x) + 0.1 * self.other(x)
+
+
+class AxesMixedUp(Around):
+    """A reshape across the batch axis, which one input at a time does not show."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        answers = self.net(x)
+        return answers.t().reshape(answers.shape)
+
+
+class WithTheMean(Around):
+    """Adds a share of the batch's mean: equivariant in any batch, but proved of single inputs only."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        answers = self.net(x)
+        return answers + 0.1 * answers.mean(0)
+
+
+@pytest.mark.parametrize("kind", [OtherInBatches, AxesMixedUp])
+def test_a_network_that_is_equivariant_one_input_at_a_time_only_is_undecided(kind: type[nn.Module]) -> None:
+    found = judged(kind())
+    assert found.verdict == "undecided"
+    assert "samples of a batch influence each other" in found.detail
+
+
+def test_a_network_that_mixes_its_batch_symmetrically_is_passed_and_not_proved() -> None:
+    found = judged(WithTheMean())
+    assert found.verdict == "passed"
+    assert "a batch of three moves as claimed" in found.detail
+
+
+class ChangedUnseen(Around):
+    """Hidden units are changed in place where torch tells nobody, on inputs larger than any that are tried."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.net[0](x)
+        with torch._C.DisableTorchFunction():  # as compiled extensions do
+            hidden.add_((hidden > 1e6) * torch.arange(16))
+        return self.net[4](torch.relu(self.net[2](torch.relu(hidden))))
+
+
+def test_what_is_changed_in_place_unseen_ends_the_proof() -> None:
+    result = run_net(ChangedUnseen(), mirror(), options=NetOptions(samples=100))
+    assert result.verdict == "passed"
+    assert "changed in place where it cannot be followed" in result.method_reason
