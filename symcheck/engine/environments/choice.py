@@ -163,14 +163,19 @@ def choose_method(bench: Workbench) -> Chosen:
         TargetError: the environment cannot be used.
     """
     rng = np.random.default_rng([bench.options.seed, 1])
-    bench.pool = gather(
+    bench.pool = _gathered(bench, rng)
+    return _chosen(bench, rng)
+
+
+def _gathered(bench: Workbench, rng: np.random.Generator) -> Pool:
+    """States to test."""
+    return gather(
         bench.pairs.stepper,
         bench.pairs.placement,
         bench.options.samples if bench.model is None else min(bench.options.samples, BY_HAND),
         rng,
         lambda: bench.in_time(_GATHERING),
     )
-    return _chosen(bench, rng)
 
 
 def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
@@ -196,8 +201,11 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
         )
     if placement.kind is None or method == "trajectory":
         return _replayed(bench, rng, start) or _black_box(bench, start)
+    resetting = bench.pairs.stepper.reset_first
     control = identity_control(bench.pairs.stepper, bench.pool, rng)
     bench.pairs.stepper.reset_first = control.reset_first
+    if control.behaviour == "deterministic" and control.reset_first and not resetting:
+        bench.pool = _gathered(bench, rng)  # states that were set without a reset may have led nowhere
     if control.behaviour == "leaky":
         return Chosen(bench, NoEvidence(control.text), control.text, start)
     if method == "distribution" or (method == "auto" and control.behaviour == "stochastic"):

@@ -11,19 +11,21 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from symcheck.engine.environments.coordinates import finite, scalar_coordinate
 from symcheck.engine.environments.pairs import Part
-from symcheck.engine.environments.pool import Pool
-from symcheck.engine.environments.reaching import reaching
+from symcheck.engine.environments.pool import Pool, Visit
+from symcheck.engine.environments.reaching import Reached, reaching
 from symcheck.engine.environments.stepper import Step, Stepper, numeric
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60
+_ENDS = 6  # of these, steps that end an episode
+_REFUSED = " with a reset before each state, without which step() refuses to go on"
 # Distinct states, and actions, on which setting must have an effect. A sensor that drops out under three seeds in ten,
 # whatever the state, hides all twelve once in two million times.
 _TRIED, _ACTIONS = 6, 12
@@ -69,6 +71,8 @@ def identity_control(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> 
     picked = rng.integers(0, len(pool.situations), size=_REPEATED)
     states = [pool.situations[i].state for i in picked]
     actions = [stepper.env.action_space.sample() for _ in states]
+    for i, visit in enumerate(_last_steps(pool, rng)):  # what follows an end may be another environment
+        states[i], actions[i] = visit.situation.state, visit.action
     first = _stepped(stepper, states, actions, range(len(states)))
     second = _stepped(stepper, states, actions, rng.permutation(len(states)))
     apart, noise = _agreement(stepper, first, second)
@@ -83,11 +87,39 @@ def identity_control(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> 
             return _not_repeating(stepper, pool, states, actions, apart / _MORE, rng)
         if kept := _kept(stepper, states, actions, found.caution, rng):
             return kept
+        if cleared := _cleared(stepper, pool, rng):
+            return replace(cleared, noise=noise)
     text = (
-        f"identity control passed: {len(states)} pairs (s, a), set and stepped twice, gave the same outcome"
-        f"{found.remark}"
+        f"identity control passed{_REFUSED if stepper.reset_first else ''}: {len(states)} pairs (s, a), set and "
+        f"stepped twice, gave the same outcome{found.remark}"
     )
-    return Control("deterministic", text, found.caution, noise)
+    return Control("deterministic", text, found.caution, noise, reset_first=stepper.reset_first)
+
+
+def _last_steps(pool: Pool, rng: np.random.Generator) -> list[Visit]:
+    """Some steps that ended an episode."""
+    return [pool.ends[i] for i in rng.permutation(len(pool.ends))[:_ENDS]]
+
+
+def _cleared(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Control | None:
+    """The control where a reset before each state takes back what setting it does not, as a mark that all is over."""
+    if stepper.reset_first:
+        return None
+    stepper.reset_first = True
+    found = reaching(stepper, pool, rng)
+    stepper.reset_first = not found.caution
+    return None if found.caution else _resetting(found)
+
+
+def _resetting(found: Reached) -> Control:
+    """The control of an environment that repeats itself where it is reset before each state."""
+    return Control(
+        "deterministic",
+        "identity control passed after a reset before each state: something survives setting the state alone"
+        f"{found.remark}",
+        found.caution,
+        reset_first=True,
+    )
 
 
 def _kept(
@@ -158,14 +190,7 @@ def _not_repeating(
     stepper.reset(seed=int(rng.integers(0, 2**30)))
     if not any(_agreement(stepper, forward, other)[0] for other in others):
         stepper.reset_first = True
-        found = reaching(stepper, pool, rng)
-        return Control(
-            "deterministic",
-            "identity control passed after a reset before each state: something survives setting the state alone"
-            f"{found.remark}",
-            found.caution,
-            reset_first=True,
-        )
+        return _resetting(reaching(stepper, pool, rng))
     return Control(
         "stochastic",
         "identity control: the same (s, a) gave different s', and the same with the same seed: the dynamics are random",

@@ -1,15 +1,33 @@
 """The random numbers of an environment, read and put back, so that a random step can be taken again.
 
-They are no part of a state: where both sides of a pair drew the same noise, a biased one would be hidden. They are
-needed where an environment is to be left as it was found, and where stepping is compared with setting.
+They are no part of a state: where both sides of a pair drew the same noise, a biased one would be hidden, and a fair
+one would be taken for an asymmetry. They are needed where an environment is to be left as it was found, and where
+stepping is compared with setting. What a setter does to them, as one does that copies every attribute, is taken back:
+see `without_chance`.
 """
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+import pickle
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from symcheck.envs.state_access.record import StateAccess
+
+_LEFT_ALONE = "what it does to random generators is taken back, as chance is no part of a state"
+
+
+class _Generator(NamedTuple):
+    """One random generator that an environment may draw from: how its state is read, put back and changed."""
+
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+    draw: Callable[[], Any]
 
 
 def random_state(env: Any, access: StateAccess | None = None) -> Any:
@@ -48,3 +66,95 @@ def set_random_state(env: Any, state: Any, access: StateAccess | None = None) ->
         access.set_random(env, state)
         return
     env.np_random.bit_generator.state = copy.deepcopy(state)
+
+
+def without_chance(env: Any, access: StateAccess) -> StateAccess:
+    """State access whose setter leaves random generators as they are.
+
+    Whether the given setter decides what generators draw is tried out: one state is set twice, and between the two
+    numbers are drawn from every generator that the environment holds and from those of the process, whose states are
+    put back at the end.
+
+    Args:
+        env: the unwrapped environment, reset.
+        access: its state access.
+
+    Returns:
+        `access` itself where its setter leaves generators alone, where states cannot be read, or where trying it
+        raises; else an access that sets and then takes back what it did to the generators.
+
+    Example:
+        >>> import gymnasium
+        >>> env = gymnasium.make("CartPole-v1").unwrapped
+        >>> _ = env.reset(seed=0)
+        >>> def put(env, state):
+        ...     env.__dict__.update(copy.deepcopy(state))
+        >>> whole = StateAccess(put, "my own", get=lambda env: copy.deepcopy(env.__dict__))
+        >>> state = whole.get(env)
+        >>> drawn = env.np_random.random()
+        >>> without_chance(env, whole).set(env, state)
+        >>> env.np_random.random() == drawn
+        False
+    """
+    if access.get is None or access.batched or access.get_random is not None:
+        return access
+    before = {name: one.read() for name, one in _generators(env).items()}
+    decided = _decided(env, access)
+    for name, one in _generators(env).items():
+        if name in before:
+            one.write(before[name])
+    if not decided:
+        return access
+
+    def put(target: Any, state: Any) -> None:
+        held = {name: one.read() for name, one in _generators(target).items() if name in decided}
+        access.set(target, state)
+        now = _generators(target)
+        for name in held.keys() & now.keys():
+            now[name].write(held[name])
+
+    return replace(access, set=put, inexact="; ".join(filter(None, (access.inexact, _LEFT_ALONE))))
+
+
+def _decided(env: Any, access: StateAccess) -> frozenset[str]:
+    """The generators whose next numbers a set state decides; none where reading or setting raises."""
+    if access.get is None:
+        return frozenset()
+    try:
+        state = copy.deepcopy(access.get(env))
+        access.set(env, copy.deepcopy(state))
+        first = _generators(env)
+        held = {name: pickle.dumps(one.read()) for name, one in first.items()}
+        for one in first.values():
+            one.draw()
+        access.set(env, state)
+        return frozenset(name for name, one in _generators(env).items() if pickle.dumps(one.read()) == held.get(name))
+    except Exception:  # whatever a user's setter raises is reported when a state is set in earnest
+        return frozenset()
+
+
+def _generators(env: Any) -> dict[str, _Generator]:
+    """The generators among an environment's attributes, by name, and those of the process."""
+    found = {
+        name: known
+        for name, value in getattr(env, "__dict__", {}).items()
+        if (known := _as_generator(value)) is not None
+    }
+    found["numpy.random"] = _Generator(np.random.get_state, np.random.set_state, np.random.random)
+    found["random"] = _Generator(random.getstate, random.setstate, random.random)
+    return found
+
+
+def _as_generator(value: Any) -> _Generator | None:
+    if isinstance(value, np.random.Generator):
+        bits = value.bit_generator
+        return _Generator(
+            lambda: copy.deepcopy(bits.state),
+            lambda state: setattr(bits, "state", copy.deepcopy(state)),
+            lambda: bits.random_raw(),
+        )
+    if isinstance(value, np.random.RandomState):
+        return _Generator(value.get_state, value.set_state, value.random_sample)
+    if isinstance(value, random.Random):
+        return _Generator(value.getstate, value.setstate, value.random)
+    return None
