@@ -17,6 +17,7 @@ time is what counts.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -66,7 +67,8 @@ def training_speed(network: str, runs: int, steps: int, device: str, clock: Cloc
     marks: list[float] = []
 
     def mark(progress: Progress) -> None:
-        if device == "cuda":
+        # A wait after every update would keep the device from learning while the processor goes on.
+        if device == "cuda" and progress.env_steps in (settings.batch, settings.updates * settings.batch):
             torch.cuda.synchronize()
         marks.append(clock())
 
@@ -135,15 +137,27 @@ def _screen_features() -> type:
     return Features
 
 
-def medians(subjects: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+def medians(
+    subjects: Mapping[str, Callable[[], float]], rounds: int, *, tell: Callable[[str], None] = lambda text: None
+) -> dict[str, float]:
     """Each subject once a round, interleaved; the first round is thrown away."""
     measured: dict[str, list[float]] = {name: [] for name in subjects}
     for round_ in range(rounds + 1):
         for name, measure in subjects.items():
+            started = time.perf_counter()
             speed = measure()
+            tell(f"round {round_}: {name} {speed:,.0f}, after {time.perf_counter() - started:.1f} s")
             if round_:
                 measured[name].append(speed)
     return {name: statistics.median(speeds) for name, speeds in measured.items()}
+
+
+def describe(device: str) -> str:
+    """The device, torch's version, what it may round, and how many cores there are for the games."""
+    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    precision = torch.get_float32_matmul_precision()
+    return f"{name}, torch {torch.__version__}, float32 products: {precision} precision, {cores} cores"
 
 
 def show(found: Mapping[str, float], baseline: str, second: str) -> None:
@@ -179,8 +193,8 @@ def main() -> None:
     elif given.what == "stacking":
         shared = (given.network, given.runs, given.steps, given.device, time.perf_counter)
         subjects = {"stacked": partial(training_speed, *shared), "one by one": partial(one_by_one, *shared)}
-        print(torch.cuda.get_device_name() if given.device == "cuda" else "cpu")
-        show(medians(subjects, given.rounds), "one by one", "second")
+        print(describe(given.device))
+        show(medians(subjects, given.rounds, tell=partial(print, flush=True)), "one by one", "second")
     else:
         from symcheck.envs.atari.evidence import measure
 

@@ -101,14 +101,18 @@ def main() -> None:
     if given.device == "cuda" and not torch.cuda.is_available():
         parser.error("there is no CUDA device here; --device cpu runs the same code without a graph")
     torch.set_num_threads(1)
-    print(torch.cuda.get_device_name() if given.device == "cuda" else "cpu")
+    name = torch.cuda.get_device_name() if given.device == "cuda" else "cpu"
+    print(f"{name}, torch {torch.__version__}, float32 products: {torch.get_float32_matmul_precision()} precision")
     for task, network in SUBJECTS:
         loop = DeviceLoop(job(task, network, given.device), graph.seeded(given.device, 0))
         median = statistics.median(speed(loop, given.updates, given.rounds))
         goal = f"  goal {GOALS[task, network]:,}" if (task, network) in GOALS else ""
-        print(f"{task:10} {network:12} {len(loop.job.runs)} runs  {median:11,.0f} environment steps a second{goal}")
+        print(
+            f"{task:10} {network:12} {len(loop.job.runs)} runs  {median:11,.0f} environment steps a second{goal}",
+            flush=True,
+        )
         if given.evaluations:
-            print(f"{'':33} {evaluation_seconds(loop):11.2f} s an evaluation")
+            print(f"{'':33} {evaluation_seconds(loop):11.2f} s an evaluation", flush=True)
     if given.device == "cuda":
         print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB")
     if given.pong_steps:
