@@ -266,7 +266,7 @@ def find_runs(folder: Path) -> Sequence[Path]:
     """
     found = sorted(path.parent for path in folder.rglob(RECORD_FILE)) if folder.is_dir() else []
     if not found:
-        what = "holds no run" if folder.is_dir() else "does not exist"
+        what = "holds no run" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
         raise TargetError(
             f"expected a folder of runs, but {str(folder)!r} {what}.",
             where="DIR",

@@ -66,6 +66,17 @@ class MissingExtraError(SymcheckError):
         )
 
 
+def described(error: BaseException) -> str:
+    r"""What somebody else's code raised, for a sentence of one of ours: on one line, without its full stop.
+
+    Example:
+        >>> described(ValueError("no engine.\n  Start it."))
+        'ValueError: no engine. Start it'
+    """
+    text = " ".join(str(error).split()).rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def suggestion(given: str, known: Iterable[str]) -> str:
     """The sentence that proposes the nearest known name, or lists what there is.
 

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from symcheck.errors import SymcheckError
+
+_NAMES = {
+    "--json": "report.json",
+    "--junit": "junit.xml",
+    "--markdown": "summary.md",
+    "--out": "symmetry.toml",
+    "--pytest": "test_symmetry.py",
+}
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -56,15 +65,40 @@ def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
     return target
 
 
+def check_outputs(paths: Mapping[str, Path | None]) -> None:
+    """Refuse what cannot be written, and two outputs in one file, before any work is done.
+
+    Args:
+        paths: option to file; None for what was not asked for.
+
+    Raises:
+        SymcheckError: naming the option.
+
+    Example:
+        >>> check_outputs({"--html": Path("a.html"), "--json": Path("a.html")})
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.SymcheckError: --json: expected a file of its own, got a.html, where --html is written.
+    """
+    taken: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        check_writable(path, option)
+        first = taken.setdefault(path.resolve(), option)
+        if first != option:
+            raise SymcheckError(f"expected a file of its own, got {path}, where {first} is written.", where=option)
+
+
 def check_writable(path: Path, where: str) -> None:
-    """Refuse a report path whose folder does not exist, before any work is done.
+    """Refuse a report path whose folder does not exist or is read-only, before any work is done.
 
     Args:
         path: where a report will go.
         where: names the option in the message.
 
     Raises:
-        SymcheckError: there is no such folder, or the path is a folder itself.
+        SymcheckError: there is no such folder, nothing can be written there, or the path is a folder itself.
     """
     if not path.parent.is_dir():
         raise SymcheckError(
@@ -73,4 +107,12 @@ def check_writable(path: Path, where: str) -> None:
             remedy=f"Create it first: mkdir -p {path.parent}",
         )
     if path.is_dir():
-        raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path}/report.html")
+        name = _NAMES.get(where, "report.html")
+        raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path / name}")
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        held = path if path.exists() else path.parent
+        raise SymcheckError(
+            f"expected a file that can be written, got {path}: {held} is read-only.",
+            where=where,
+            remedy="Name a file elsewhere.",
+        )

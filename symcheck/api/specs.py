@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from symcheck.envs import atlas
-from symcheck.errors import SpecError, SymcheckError, suggestion
+from symcheck.errors import SpecError, SymcheckError, described, suggestion
 from symcheck.loading import is_reference, load_attribute
 from symcheck.symmetry import spec as spec_files
 from symcheck.symmetry.symmetry import Symmetry
@@ -87,7 +87,7 @@ def _built(factory: Callable[[], Any], reference: str, where: str) -> Any:
         raise
     except Exception as error:
         raise SpecError(
-            f"calling {reference} raised {type(error).__name__}: {error}.",
+            f"calling {reference} raised {described(error)}.",
             where=where,
             remedy="It must work without arguments and return a symcheck.Symmetry.",
         ) from error

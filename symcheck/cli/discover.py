@@ -46,13 +46,12 @@ def command(
     Example: symcheck discover CartPole-v1 --out cartpole.toml
     """
     kwargs = json_object(env_kwargs)
+    from symcheck.files import check_outputs
+
+    check_outputs({"--out": out, "--html": html, "--json": json_path})
     from symcheck.api.discover import discover
     from symcheck.cli.progress import progress
-    from symcheck.files import check_writable
 
-    for option, path in (("--out", out), ("--html", html), ("--json", json_path)):
-        if path is not None:
-            check_writable(path, option)
     with progress(quiet=quiet) as emit:
         found = discover(
             target, env_kwargs=kwargs, samples=samples, max_time=max_time, alpha=alpha, seed=seed, emit=emit

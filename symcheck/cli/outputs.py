@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from symcheck.cli.exit_codes import FailOn, code_of, parse_fail_on
+from symcheck.errors import SymcheckError
 
 if TYPE_CHECKING:
     from symcheck.api.report import Report
@@ -40,21 +41,19 @@ class Outputs:
         """Refuse paths that cannot be written before any work is done, and read --fail-on.
 
         Raises:
-            SymcheckError: a folder that does not exist, or an unknown verdict.
+            SymcheckError: a folder that does not exist, two outputs in one file, or an unknown verdict.
         """
-        from symcheck.files import check_writable
+        from symcheck.files import check_outputs
 
-        for option in ("html", "json", "junit", "markdown"):
-            path: Path | None = getattr(self, option)
-            if path is not None:
-                check_writable(path, f"--{option}")
+        check_outputs({"--html": self.html, "--json": self.json, "--junit": self.junit, "--markdown": self.markdown})
         return parse_fail_on(self.fail_on)
 
     def finish(self, report: Report, fail_on: frozenset[FailOn]) -> None:
         """Write what was asked for, print the verdict and leave with the exit code.
 
         Raises:
-            typer.Exit: always, with the run's code.
+            typer.Exit: with the run's code.
+            SymcheckError: a file could not be written; the others are.
         """
         from symcheck.api.report import Report
         from symcheck.api.reproduce import with_reproduction
@@ -68,11 +67,18 @@ class Outputs:
             (self.junit, report.to_junit, False),
             (self.markdown, lambda: report.to_markdown(after=_size(self.markdown)), True),
         )
+        problems: list[SymcheckError] = []
         for path, render, append in writers:
             if path is not None:
-                write_text(path, render(), append=append)
+                try:
+                    write_text(path, render(), append=append)
+                except SymcheckError as error:
+                    problems.append(error)
+                    continue
                 if not self.quiet:
                     typer.echo(f"written: {path}")
+        if problems:
+            raise SymcheckError(" ".join(str(one) for one in problems))
         raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
     def _print(self, report: Report) -> None:

@@ -20,7 +20,7 @@ import gymnasium as gym
 
 from symcheck.envs import registration
 from symcheck.envs.functional import FunctionalEnv, is_functional
-from symcheck.errors import MissingExtraError, TargetError, suggestion
+from symcheck.errors import MissingExtraError, TargetError, described, suggestion
 from symcheck.loading import is_reference, load_attribute
 
 # A single environment, or a batch of one kind: what is given is what is verified.
@@ -167,6 +167,8 @@ def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) ->
             remedy="Give a factory instead, or build the environment with them.",
         )
 
+    _check_spaces(env, label, where)
+
     def make() -> AnyEnv:
         try:
             return copy.deepcopy(env)
@@ -199,12 +201,26 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
             where=where,
             remedy="Wrap environments of other libraries as one of the two.",
         )
+    _check_spaces(env, label, where)
     return EnvTarget(label, make, _id_of(env))
+
+
+def _check_spaces(env: AnyEnv, label: str, where: str) -> None:
+    """Refuse an environment that does not say what it takes and returns."""
+    prefix = "single_" if isinstance(env, gym.vector.VectorEnv) else ""
+    names = (f"{prefix}observation_space", f"{prefix}action_space")
+    missing = [name for name in names if not isinstance(getattr(env, name, None), gym.Space)]
+    if missing:
+        raise TargetError(
+            f"expected an environment with {' and '.join(names)}; {label} does not set {' and '.join(missing)}.",
+            where=where,
+            remedy="Each is a gymnasium.spaces.Space, set in __init__.",
+        )
 
 
 def _build_failure(label: str, error: Exception, where: str) -> TargetError:
     return TargetError(
-        f"building {label} raised {type(error).__name__}: {error}.",
+        f"building {label} raised {described(error)}.",
         where=where,
         remedy="It must work without arguments, or with those of --env-kwargs.",
     )

@@ -20,7 +20,7 @@ from gymnasium import spaces
 from symcheck.engine.environments.coordinates import SpaceCodec, Vector
 from symcheck.envs.state_access.generators import without_chance
 from symcheck.envs.state_access.record import StateAccess
-from symcheck.errors import TargetError
+from symcheck.errors import TargetError, described
 
 
 class Step(NamedTuple):
@@ -139,7 +139,7 @@ class Stepper:
             returned = self.env.reset(seed=seed)
         except STOPPED as error:
             raise TargetError(
-                f"reset() raised {type(error).__name__}: {error}.",
+                f"reset() raised {described(error)}.",
                 where=self.label,
                 remedy=_SEEDED if isinstance(error, TypeError) and "seed" in str(error) else _ON_ITS_OWN,
             ) from error
@@ -184,14 +184,13 @@ class Stepper:
     def _refused_state(self, state: Any, error: BaseException) -> TargetError:
         source = "" if self.access is None else self.access.source
         return TargetError(
-            f"setting the state {shown(state)} raised {type(error).__name__}: {error}.",
+            f"setting the state {shown(state)} raised {described(error)}.",
             where=f"{self.label}, state access ({source})",
         )
 
     def _refused_action(self, action: Any, error: BaseException) -> TargetError:
         return TargetError(
-            f"step() number {self.steps} of this run raised {type(error).__name__}: {error} "
-            f"(action = {shown(action)}).",
+            f"step() number {self.steps} of this run raised {described(error)} (action = {shown(action)}).",
             where=self.label,
             remedy=_NOT_STEPPED if self.access is not None else _ON_ITS_OWN,
         )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermutation
-from symcheck.errors import SpecError, SymcheckError, suggestion
+from symcheck.errors import SpecError, SymcheckError, described, suggestion
 from symcheck.representations.representation import Representation
 from symcheck.symmetry.entries import (
     AffineEntry,
@@ -307,7 +307,7 @@ def _function_motion(entry: FunctionEntry, where: str) -> Motion:
             raise
         except Exception as error:
             raise SpecError(
-                f"the callable raised {type(error).__name__}: {error} on an input of shape {inputs.shape[1:]}.",
+                f"the callable raised {described(error)} on an input of shape {inputs.shape[1:]}.",
                 where=where,
                 remedy="It receives one unbatched value: observation(obs) or action(action, obs).",
             ) from error

@@ -18,7 +18,7 @@ from torch import nn
 from symcheck.engine.networks.onnx_quantised import QUANTISED, folded
 from symcheck.engine.networks.onnx_runtime import OnnxRuntime, opened
 from symcheck.engine.networks.onnx_shapes import HOST, on_host
-from symcheck.errors import MissingExtraError, TargetError
+from symcheck.errors import MissingExtraError, TargetError, described
 
 Operation = Callable[..., Any]
 
@@ -45,7 +45,7 @@ def load_onnx(path: Path) -> nn.Module:
         onnx.checker.check_model(model)
     except Exception as error:
         raise TargetError(
-            f"cannot be read as ONNX: {type(error).__name__}: {str(error).strip()[:200]}",
+            f"cannot be read as ONNX: {described(error)[:200]}.",
             where=str(path),
             remedy="Export it again.",
         ) from error

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.adapters import adapted
-from symcheck.errors import MissingExtraError, SymcheckError, TargetError
+from symcheck.errors import MissingExtraError, SymcheckError, TargetError, described
 from symcheck.loading import is_reference, load_attribute
 
 WHERE = "TARGET"
@@ -79,7 +79,7 @@ def _built(item: Any, name: str) -> nn.Module:
         net = item()
     except Exception as error:
         raise TargetError(
-            f"the factory raised {type(error).__name__}: {str(error).rstrip('.')}.",
+            f"the factory raised {described(error)}.",
             where=name,
             remedy=None
             if isinstance(error, SymcheckError)  # it says itself what to do
