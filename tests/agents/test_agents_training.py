@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from reference_agents import trainer, vectorised
 from reference_agents.catalog import find_network, find_task
 from reference_agents.environments.vector import Actions, Flags, Step
 from reference_agents.learning.distributions import Categorical
-from reference_agents.learning.rollout import Collector
+from reference_agents.learning.rollout import Collector, Rollout
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.build import build_plan
 from reference_agents.randomness import Purpose, UniformStreams, generator
@@ -69,21 +70,42 @@ def test_evaluations_happen_at_the_first_update_past_each_multiple_and_change_no
 
 def test_a_run_that_diverges_is_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     clean = train(_job("mlp", (0, 1)))
-    original = trainer.Learner.update
-    updates = []
-
-    def poisoned(self: trainer.Learner, rollout):  # type: ignore[no-untyped-def]
-        updates.append(None)
-        if len(updates) == 5:
-            rollout.advantages[0] = float("nan")
-        return original(self, rollout)
-
-    monkeypatch.setattr(trainer.Learner, "update", poisoned)
+    monkeypatch.setattr(trainer.Learner, "update", poisoned_at(5))
     training = train(_job("mlp", (0, 1)))
     assert training.stopped == {0: 5 * SHORT.batch}
     assert np.isnan(np.array(training.returns)[1:, 0]).all()
     assert np.array_equal(np.array(training.returns)[:, 1], np.array(clean.returns)[:, 1])
     assert torch.equal(training.network.parameters.values[1], clean.network.parameters.values[1])
+
+
+def poisoned_at(update: int) -> Callable[..., torch.Tensor]:
+    """The learner's update, with advantages that are not finite in one of them."""
+    original, updates = trainer.Learner.update, itertools.count(1)
+
+    def poisoned(learner: trainer.Learner, rollout: Rollout) -> torch.Tensor:
+        if next(updates) == update:
+            rollout.advantages[0] = float("nan")
+        return original(learner, rollout)
+
+    return poisoned
+
+
+def test_a_checkpoint_names_the_run_that_the_update_before_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[dict[int, int]] = []
+    monkeypatch.setattr(trainer.Learner, "update", poisoned_at(3))
+    train(_job("mlp", (0, 1)), on_checkpoint=lambda state: found.append(state()["stopped"]))
+    assert found[1:4] == [{}, {0: 3 * SHORT.batch}, {0: 3 * SHORT.batch}]
+
+
+def test_an_interrupt_leaves_the_run_named_that_the_update_before_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(progress: trainer.Progress) -> None:
+        if progress.env_steps == 3 * SHORT.batch:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainer.Learner, "update", poisoned_at(3))
+    training = train(_job("mlp", (0, 1)), on_progress=interrupt)
+    assert training.interrupted
+    assert training.stopped == {0: 3 * SHORT.batch}
 
 
 def test_an_interrupt_keeps_what_was_finished() -> None:

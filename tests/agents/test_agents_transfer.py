@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch.utils._pytree import tree_map
 
+from reference_agents import trainer
 from reference_agents.catalog import find_network, find_task
 from reference_agents.learning import transfer
-from reference_agents.learning.distributions import Categorical
+from reference_agents.learning.distributions import Categorical, Gaussian
 from reference_agents.learning.rollout import Collector, Rollout
 from reference_agents.learning.transfer import Download, Uploads
 from reference_agents.networks import actor_critic
@@ -23,9 +24,9 @@ from reference_agents.settings import preset
 from reference_agents.tasks import resolve_network
 from reference_agents.trainer import Job, Training, train
 from tests.agents.simulated_device import DEVICE, SimulatedDevice, Transfer
-from tests.agents.test_agents_training import CountingEnvironment
+from tests.agents.test_agents_training import CountingEnvironment, poisoned_at
 
-THERE = torch.device(DEVICE)
+THERE, TASK = torch.device(DEVICE), find_task("cartpole")
 
 
 @pytest.fixture
@@ -162,11 +163,10 @@ class Overwriting(Uploads):
 
 def _cut_off(device: str) -> Rollout:
     """A batch in which a time limit ends episodes, so that two observations of a shape are sent in one step."""
-    task = find_task("cartpole")
     settings = dataclasses.replace(
         preset("cartpole", "paper"), environments=2, horizon=4, decorrelation_steps=0, time_limit_is_terminal=False
     )
-    network = ActorCritic(build_plan(task, find_network(task, "mlp")), [0], torch.device(device))
+    network = ActorCritic(build_plan(TASK, find_network(TASK, "mlp")), [0], torch.device(device))
     collector = Collector(CountingEnvironment([0], 2), [0], settings, Categorical(), torch.device(device))
     return collector.collect(network)
 
@@ -210,6 +210,32 @@ def test_on_the_processor_nothing_is_copied() -> None:
     assert Uploads(torch.device("cpu")).send(array).data_ptr() == array.ctypes.data
     tensor = torch.zeros(3)
     assert Download(tensor).get() is tensor
+
+
+def test_a_gaussian_policy_comes_down_in_one_copy(simulated: SimulatedDevice) -> None:
+    numbers, uniforms = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0)), np.full((2, 3, 2), 0.3)
+    with simulated:
+        drawn = Gaussian(2).sample(numbers.to(DEVICE), uniforms)
+        assert simulated.transfers[1:] == [Transfer("down", numbers.nbytes, waited=True)]
+    assert np.array_equal(drawn, Gaussian(2).sample(numbers, uniforms))
+
+
+def test_a_run_that_diverges_on_a_device_is_named_and_leaves_the_others_bits(
+    simulated: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = preset("cartpole", "paper").with_changes(steps=400, evaluation_every=400, decorrelation_steps=2)
+    settings = dataclasses.replace(settings, evaluation_episodes=2)
+    job = Job(TASK, find_network(TASK, "mlp"), (0, 1), (0.001,), settings)
+
+    def trained(device: str) -> Training:
+        with monkeypatch.context() as patch:
+            patch.setattr(trainer.Learner, "update", poisoned_at(2))
+            return train(dataclasses.replace(job, device=device))
+
+    expected = trained("cpu")
+    assert expected.stopped == {0: 2 * settings.batch}
+    with simulated:
+        _assert_same(trained(DEVICE), expected)
 
 
 def test_a_download_is_what_was_there_when_it_was_asked_for(simulated: SimulatedDevice) -> None:
