@@ -11,10 +11,9 @@ from typing import Any
 
 import gymnasium as gym
 
+from symcheck.envs.transparent import KEEPS_LAWS, defined_at, wrappers
+
 Table = Mapping[int, Mapping[int, list[tuple[float, int, float, bool]]]]
-TRANSPARENT = frozenset(
-    {"Autoreset", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics", "RecordVideo", "TimeLimit"}
-)
 
 
 def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
@@ -27,12 +26,7 @@ def opaque_wrapper(env: gym.Env[Any, Any]) -> str | None:
         >>> opaque_wrapper(gym.wrappers.TransformReward(gym.make("FrozenLake-v1"), float))
         'TransformReward'
     """
-    layer: Any = env
-    while isinstance(layer, gym.Wrapper):
-        if type(layer).__name__ not in TRANSPARENT:
-            return type(layer).__name__
-        layer = layer.env
-    return None
+    return next((type(layer).__name__ for layer in wrappers(env) if defined_at(layer) not in KEEPS_LAWS), None)
 
 
 def table_of(env: gym.Env[Any, Any]) -> Table | None:

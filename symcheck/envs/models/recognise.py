@@ -18,11 +18,8 @@ import gymnasium as gym
 
 from symcheck.envs.models import acrobot, cartpole, mountain_car, pendulum
 from symcheck.envs.models.model import BatchModel
+from symcheck.envs.transparent import KEEPS_STEPS, defined_at, wrappers
 
-_TRANSPARENT = frozenset(
-    f"gymnasium.wrappers.common:{name}"
-    for name in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
-)
 _PACKAGE = "gymnasium.envs.classic_control"
 
 
@@ -72,21 +69,15 @@ def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
         >>> find_model(gym.wrappers.ClipReward(gym.make("CartPole-v1"), -1, 0)) is None
         True
     """
-    layer: Any = env
-    while isinstance(layer, gym.Wrapper):
-        if _name(layer) not in _TRANSPARENT or "step" in vars(layer):
-            return None
-        layer = layer.env
-    known = _KNOWN.get(_name(layer))
-    if known is None or layer.render_mode is not None:
+    if any(defined_at(layer) not in KEEPS_STEPS or "step" in vars(layer) for layer in wrappers(env)):
         return None
-    if any(name in vars(layer) for name in known.code) or code_digest(type(layer), known.code) != known.digest:
+    base: Any = env.unwrapped
+    known = _KNOWN.get(defined_at(base))
+    if known is None or base.render_mode is not None:
         return None
-    return known.build(layer)
-
-
-def _name(layer: Any) -> str:
-    return f"{type(layer).__module__}:{type(layer).__qualname__}"
+    if any(name in vars(base) for name in known.code) or code_digest(type(base), known.code) != known.digest:
+        return None
+    return known.build(base)
 
 
 def code_digest(env_class: type, names: tuple[str, ...]) -> str:
