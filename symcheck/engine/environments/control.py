@@ -24,7 +24,7 @@ from symcheck.engine.environments.stepper import Step, Stepper, numeric
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60
-_ENDS = 6  # of these, steps that end an episode
+_ENDS = 6  # steps that end an episode, taken before the repetitions
 _REFUSED = " with a reset before each state, without which step() refuses to go on"
 # Distinct states, and actions, on which setting must have an effect. A sensor that drops out under three seeds in ten,
 # whatever the state, hides all twelve once in two million times.
@@ -71,9 +71,9 @@ def identity_control(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> 
     picked = rng.integers(0, len(pool.situations), size=_REPEATED)
     states = [pool.situations[i].state for i in picked]
     actions = [stepper.env.action_space.sample() for _ in states]
-    for i, visit in enumerate(_last_steps(pool, rng)):  # what follows an end may be another environment
-        states[i], actions[i] = visit.situation.state, visit.action
     first = _stepped(stepper, states, actions, range(len(states)))
+    for visit in _last_steps(pool, rng):  # what follows an end may be another environment
+        stepper.outcome(visit.situation.state, visit.action)
     second = _stepped(stepper, states, actions, rng.permutation(len(states)))
     apart, noise = _agreement(stepper, first, second)
     if apart:
