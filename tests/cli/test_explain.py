@@ -72,7 +72,7 @@ SAID = {
     ],
     "SYM043": [
         "the noise is not symmetric, or the mean dynamics are not",
-        "reward: the mean of reward is shifted by 0.04 (0.08 between the two sides); about 1979 pairs find this with "
+        "reward: the mean of reward is shifted by 0.04 (0.08 between the two sides); about 1,979 pairs find this with "
         "90% power",
         "transition: skew of observation[1] differs between T(mirror s, mirror a) and mirror T(s, a); about 96 pairs "
         "find this with 90% power",

@@ -318,7 +318,7 @@ def test_pairs_finished_before_an_interrupt_are_judged() -> None:
         assert result.properties[0].verdict == "proved"
         assert {one.name: one.verdict for one in result.properties}["initial_invariance"] == "undecided"
     verdicts = {one.name: one for one in sound.properties}
-    assert "interrupted after 1000 pairs" in verdicts["transition_invariance"].detail
+    assert "interrupted after 1,000 pairs" in verdicts["transition_invariance"].detail
     assert {one.name: one.verdict for one in broken.properties}["transition_invariance"] == "failed"
     assert (sound.verdict, broken.verdict) == ("undecided", "failed")
 

@@ -159,7 +159,7 @@ def test_resets_stop_where_the_start_is_clearly_not_symmetric_and_nowhere_else()
     slight = results(lambda: Repeating(start=0.08), samples=8000)["initial"]
     sound = results(Repeating, samples=8000)["initial"]
     assert (clear.verdict, clear.checked) == ("failed", 251)
-    assert "Resets stopped at 251 of 2001 pairs" in clear.detail
+    assert "Resets stopped at 251 of 2,001 pairs" in clear.detail
     assert "centre 0.5 of" in clear.causes[0] or "centre 0.4" in clear.causes[0]
     assert (slight.verdict, slight.checked) == ("failed", 2001)
     assert "stopped" not in slight.detail

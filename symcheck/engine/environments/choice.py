@@ -190,7 +190,7 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     told = "" if table is None else contradiction(table, bench.pool.visits)
     if table is not None and not told:
         law = getattr(bench.pairs.stepper.base, "initial_state_distrib", None)
-        reason = f"exact: a finite MDP of {len(table)} states whose probabilities are known, enumerated"
+        reason = f"exact: a finite MDP of {len(table):,} states whose probabilities are known, enumerated"
         return Chosen(bench, TabularEvidence(bench, table, law), reason, start)
     if method == "exact":
         raise OptionError(

@@ -154,12 +154,14 @@ class DistributionEvidence:
             unit=UNITS[part],
             p_value=test.p_value,
             detail=(
-                f"{len(words)} pairs of independent outcomes, from {self.bench.pool.region()}; swap test at level "
+                f"{len(words):,} pairs of independent outcomes, from {self.bench.pool.region()}; swap test at level "
                 f"{level:.2g}, features of each coordinate and where it depends on s and a."
             ),
         )
         if self.paired.stopped:
-            said = f"Sampling stopped at {len(words)} of {self.bench.options.samples} pairs, as the answer was clear."
+            said = (
+                f"Sampling stopped at {len(words):,} of {self.bench.options.samples:,} pairs, as the answer was clear."
+            )
             result = dataclasses.replace(result, detail=f"{result.detail} {said}")
         if test.p_value <= level:
             rows = np.array([i for i, other in enumerate(words) if other == word])
@@ -190,14 +192,14 @@ class DistributionEvidence:
         j = test.coordinate
         expected = float(np.mean(finite(comparison.expected[rows, j])))
         actual = float(np.mean(finite(comparison.actual[rows, j])))
-        text = f"{test.feature} differs between T({label} s, {label} a) and {label} T(s, a)"
+        text = f"{test.feature} differs between T(g s, g a) and g T(s, a), g = {label}"
         if test.moment == "mean":
             text = (
                 f"the mean of {names[j]} is shifted by {abs(test.shift) / 2:.2g} "
                 f"({abs(test.shift):.2g} between the two sides)"
             )
         causes = [
-            f"{part}: {text}; about {test.needed} pairs find this with 90% power",
+            f"{part}: {text}; about {test.needed:,} pairs find this with 90% power",
             *([f"differs in {', '.join(names[i] for i in test.coordinates)}"] if len(test.coordinates) > 1 else []),
             "the noise is not symmetric, or the mean dynamics are not",
         ]

@@ -242,7 +242,7 @@ class PairedEvidence:
         if part != "termination" or not self._ends or not self._unsought:
             return self.region
         if self._between.count:
-            return f"{self.region}; thresholds were sought at {self._between.count} states set between visited ones"
+            return f"{self.region}; thresholds were sought at {self._between.count:,} states set between visited ones"
         return f"{self.region}; thresholds between ending and going on were not sought on purpose: {self._unsought}"
 
     def share(self, part: Part) -> float:
@@ -378,20 +378,22 @@ class PairedEvidence:
 
     def _detail(self, part: Part, looked: _Looked) -> str:
         screened = self.screened
-        text = f"{self.checked} pairs drawn from {self._region_of(part)}"
+        text = f"{self.checked:,} pairs drawn from {self._region_of(part)}"
         if part == "termination":
-            text += f"; {self._ends} of the pairs end the episode"
+            text += f"; {self._ends:,} of the pairs end the episode"
         if screened is not None:
             text += (
-                f"; {screened.checked} of them stepped by {screened.source}, whose numbers were, bit for bit, those of "
-                f"the environment on {2 * len(self.drawn.cases)} steps of this run"
+                f"; {screened.checked:,} of them stepped by {screened.source}, whose numbers were, bit for bit, those "
+                f"of the environment on {2 * len(self.drawn.cases):,} steps of this run"
             )
         if looked.rounding:
             text += (
                 f"; {len(looked.rounding)} differ by no more than one unit in the last place of the state can do there"
             )
         if looked.unseen and looked.representative:
-            text += f", the worst and as many picked at random; {len(looked.unseen)} more like them were not looked at"
+            text += (
+                f", the worst and as many picked at random; {len(looked.unseen):,} more like them were not looked at"
+            )
         return f"{text}. Tolerance: {_ORIGIN[part]}."
 
     def _failed(
@@ -410,7 +412,7 @@ class PairedEvidence:
             verdict="failed",
             counterexample=example,
             causes=tuple(causes),
-            detail=f"{result.detail} Shrunk from {result.violations} violating pairs.",
+            detail=f"{result.detail} Shrunk from {result.violations:,} violating pairs.",
         )
 
     def _shrunk(self, part: Part, rows: list[int], tie: Tie | None) -> Case:
@@ -499,7 +501,7 @@ class PairedEvidence:
                 result, "too many pairs sit within one unit in the last place of a jump to be judged; sample elsewhere"
             )
         if self.bench.interrupted:
-            return _undecided(result, f"interrupted after {result.checked} pairs")
+            return _undecided(result, f"interrupted after {result.checked:,} pairs")
         if self._never_a_number(part):
             return _undecided(result, f"every {_NAMED[part]} was NaN on both sides: nothing could be compared")
         if self.stopped and self.bench.options.fail_fast:  # else every equation is refuted, and this is what was asked

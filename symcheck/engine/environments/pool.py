@@ -58,8 +58,8 @@ class Pool:
             '2 states: 1 from uniform-policy rollouts, 1 where episodes start'
         """
         counts = Counter(situation.origin for situation in self.situations)
-        parts = [f"{count} {_ORIGINS.get(origin, origin)}" for origin, count in counts.items()]
-        return f"{len(self.situations)} states: {', '.join(parts)}"
+        parts = [f"{count:,} {_ORIGINS.get(origin, origin)}" for origin, count in counts.items()]
+        return f"{len(self.situations):,} states: {', '.join(parts)}"
 
 
 _ORIGINS = {

@@ -193,8 +193,8 @@ class Screen:
         states = np.concatenate(parts)
         if self._placement.kind == "inverse" and self._model.state_showing is not None:
             states = self._model.state_showing(self._model.observe(states))
-        said = f"{len(states)} states: {len(own)} of the run's own, {len(reached)} from uniform-policy rollouts"
-        return states, said + (f", {len(parts[-1])} drawn from the box of states" if boxed else "")
+        said = f"{len(states):,} states: {len(own):,} of the run's own, {len(reached):,} from uniform-policy rollouts"
+        return states, said + (f", {len(parts[-1]):,} drawn from the box of states" if boxed else "")
 
     def _roll_out(self, starts: Vector, count: int, rng: np.random.Generator) -> Vector:
         if count <= 0 or not len(starts):

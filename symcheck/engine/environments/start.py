@@ -161,7 +161,7 @@ def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTes
     sample, test = min(tested, key=lambda one: one[1].p_value)
     level = bench.judged_at(START, sample.word, test.p_value)
     checked = sum(len(one.actual) for one, _ in tested)
-    region = f"{checked} independent pairs of resets"
+    region = f"{checked:,} independent pairs of resets"
     result = PropertyResult(
         name,
         "passed",
@@ -180,7 +180,7 @@ def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTes
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
     if (drawn := len(sample.actual)) < planned and bench.in_time():
-        saved = f"Resets stopped at {drawn} of {planned} pairs under each generator, as the answer was clear."
+        saved = f"Resets stopped at {drawn:,} of {planned:,} pairs under each generator, as the answer was clear."
         result = dataclasses.replace(result, detail=f"{result.detail} {saved}")
     return _failed(result, bench.pairs, sample, test, coordinates)
 

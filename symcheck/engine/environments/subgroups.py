@@ -219,7 +219,7 @@ def breaking_actions(evidence: PairedEvidence, part: Part) -> str:
     quiet = int(sum((taken == value).sum() for value in never))
     if not never or not broken or quiet < _CASES:
         return ""
-    return f"it breaks for action{_listed(broken)}, never for {_listed(never).strip(' s')} ({quiet} pairs)"
+    return f"it breaks for action{_listed(broken)}, never for {_listed(never).strip(' s')} ({quiet:,} pairs)"
 
 
 def _listed(values: Sequence[int]) -> str:

@@ -84,7 +84,9 @@ class TabularEvidence:
             max_residual=worst,
             tolerance=_TOLERANCE,
             unit="total variation of the laws",
-            detail=f"All {checked:,} (s, a, g) of the {len(self._visited)} states that an episode visits, enumerated.",
+            detail=(
+                f"All {checked:,} (s, a, g) of the {len(self._visited):,} states that an episode visits, enumerated."
+            ),
         )
         return self._failed(result, part, violations) if violations else result
 
@@ -231,7 +233,7 @@ class TabularEvidence:
             max_residual=worst,
             tolerance=_TOLERANCE,
             unit="difference of probabilities",
-            detail=f"the probabilities of all {len(self._start)} states, compared.",
+            detail=f"the probabilities of all {len(self._start):,} states, compared.",
         )
         if worst <= _TOLERANCE:
             return result

@@ -229,8 +229,8 @@ class TrajectoryEvidence:
             checked=episodes,
             unit=UNITS[part],
             detail=(
-                f"{episodes} episodes ({steps} transitions, at most {_LONGEST} an episode) of the uniform policy, half "
-                "of them mapped; whole episodes are swapped"
+                f"{episodes:,} episodes ({steps:,} transitions, at most {_LONGEST} an episode) of the uniform policy, "
+                "half of them mapped; whole episodes are swapped"
             ),
         )
         fewest = self._fewest
@@ -259,8 +259,20 @@ class TrajectoryEvidence:
             episodes,
             self.bench.options.alpha,
             unit="standard deviations of an episode's total",
-            region=f"{episodes} episodes of the uniform policy",
+            region=f"{episodes:,} episodes of the uniform policy: "
+            + self._why_episodes("larger effects only are seen", "to see smaller ones"),
         )
+
+    def _why_episodes(self, so: str, remedy: str) -> str:
+        """Why whole episodes are compared, what that means, and what would change it."""
+        pairs = self.bench.pairs
+        if pairs.stepper.access is None:
+            return f"states cannot be set here, so {so}: register state access {remedy}"
+        if pairs.placement.kind is None:
+            return f"the symmetry does not say how states transform, so {so}: give it state= {remedy}"
+        if self.bench.options.method == "trajectory":
+            return f"whole episodes were asked for, so {so}: leave --method out {remedy}"
+        return f"setting a state loses some of it, so {so}: restore all of it {remedy}"
 
     def _rejected(
         self, result: PropertyResult, part: Part, test: SignFlipTest, described: list[str], word: Word
@@ -283,9 +295,7 @@ class TrajectoryEvidence:
                 "the law of next states is broken too, so that episodes and their images visit different states: "
                 "this may follow from it alone"
             )
-        causes.append(
-            "states cannot be set here, so no single counterexample is shown: register state access to get one"
-        )
+        causes.append(self._why_episodes("no single counterexample is shown", "to get one"))
         example = Counterexample(
             label, None, None, None, 0.0, float(test.statistics[best]), float(test.statistics[best]), described[best]
         )
