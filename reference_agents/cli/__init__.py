@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
-INTERRUPTED = 130
+from symcheck.streams import INTERRUPTED as INTERRUPTED
+from symcheck.streams import run_program
 
 
 def main() -> None:
     """Run the application; the console script. An interrupt at any moment, imports included, exits with 130."""
-    try:
-        from reference_agents.cli.app import app
+    run_program("reference-agents", _main)
 
-        app()
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        sys.exit(INTERRUPTED)
+
+def _main() -> None:
+    from reference_agents.cli.app import app
+
+    app()

@@ -1,0 +1,86 @@
+"""Standard streams that outlast their reader: `symcheck ... --json report.json | head -1` still writes the report.
+
+A program whose output is a closed pipe is told so by an error at its next print, which would end it in the middle of
+its work, with an exit code that reads as a verdict. Here the streams of a console script drop what nobody reads; what
+cannot be written for another reason (a full disk) is remembered, and ends the program with one message and code 2 once
+its work is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+UNUSABLE, INTERRUPTED = 2, 130
+_NO_READER = (errno.EPIPE, errno.EINVAL)  # Windows says EINVAL
+
+
+class _Lasting(io.FileIO):
+    """A file descriptor whose writes never raise."""
+
+    problem: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno not in _NO_READER:
+                self.problem = self.problem or error
+            return memoryview(data).nbytes
+
+
+def run_program(name: str, main: Callable[[], None]) -> None:
+    """Run a console script to its end whatever becomes of its output.
+
+    Args:
+        name: how its messages begin.
+        main: the program; it may end by `SystemExit`.
+
+    Raises:
+        SystemExit: with the program's own code; 130 where it was interrupted; 2 where what it printed could not be
+            written although somebody was reading.
+    """
+    out = _last("stdout")
+    _last("stderr")
+    code: Any = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        code = INTERRUPTED
+    sys.stdout.flush()
+    if out is not None and out.problem is not None:
+        reason = out.problem.strerror or out.problem
+        sys.stderr.write(
+            f"{name}: what was printed could not be written: {reason}; the run itself ended with {code}.\n"
+        )
+        code = UNUSABLE
+    sys.exit(code)
+
+
+def _last(name: str) -> _Lasting | None:
+    """Put a lasting stream in place of `sys.stdout` or `sys.stderr`, or one that is dropped where there is none."""
+    stream = getattr(sys, name)
+    if stream is None:  # closed by whoever started the program
+        setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 open until the program ends
+        return None
+    if not isinstance(stream, io.TextIOWrapper) or stream.isatty():
+        return None
+    with contextlib.suppress(OSError, ValueError):  # no descriptor below it: not ours to replace
+        stream.flush()
+        raw = _Lasting(stream.fileno(), "w", closefd=False)
+        layers: Any = raw if stream.write_through else io.BufferedWriter(raw)
+        lasting = io.TextIOWrapper(
+            layers, stream.encoding, stream.errors, None, stream.line_buffering, stream.write_through
+        )
+        setattr(sys, name, lasting)
+        return raw
+    return None
