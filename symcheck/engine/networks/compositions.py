@@ -1,5 +1,7 @@
 """Functions that are followed as what they are composed of: recurrent layers and three-dimensional convolutions.
 
+Attention is in `compositions_attention`, sums of products in `compositions_sums`.
+
 Torch runs a recurrent layer in one call. Written as linear layers, gates and sums it needs no rule of its own: an
 action permutes the hidden units of a cell exactly if it permutes every gate's rows alike, which the sums of the gates
 check. A convolution over depth, height and width is one over height and width whose channels are pairs of channel and
@@ -130,44 +132,6 @@ def _layers(name: str) -> Composition:
 for _name in STEPS:
     composition(_name)(_layers(_name))
     composition(f"{_name}_cell")(_cell(_name))
-
-
-@composition("multi_head_attention_forward")
-def multi_head_attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: torch.Tensor | None,
-    in_proj_bias: torch.Tensor | None,
-    bias_k: Any,
-    bias_v: Any,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: torch.Tensor,
-    out_proj_bias: torch.Tensor | None,
-    training: bool = True,
-    key_padding_mask: Any = None,
-    need_weights: bool = True,
-    attn_mask: Any = None,
-    **rest: Any,
-) -> Any:
-    """Projections, heads, attention, a last projection; tokens (length, batch, channels). Weights where asked for."""
-    others = (bias_k, bias_v, key_padding_mask, attn_mask, rest.get("static_k"), rest.get("static_v"))
-    if any(item is not None for item in others) or add_zero_attn or rest.get("is_causal") or query.dim() != 3:
-        return None
-    if in_proj_weight is None or (training and dropout_p):
-        return None
-    biases = [None] * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-    parts = zip((query, key, value), in_proj_weight.chunk(3), biases, strict=True)
-    q, k, v = (torch.unflatten(F.linear(x, w, b), -1, (num_heads, -1)).permute(1, 2, 0, 3) for x, w, b in parts)
-    heads = F.scaled_dot_product_attention(q, k, v)
-    out = F.linear(heads.permute(2, 0, 1, 3).flatten(2), out_proj_weight, out_proj_bias)
-    if not need_weights:
-        return out, None
-    weights = torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, -1)
-    return out, weights.mean(1) if rest.get("average_attn_weights", True) else weights
 
 
 @composition("conv3d")

@@ -1,11 +1,14 @@
-"""Sums of products that are linear layers: einsum with a fixed factor, adjacency matrices, messages added up by index.
+"""Sums of products: einsum, adjacency matrices, messages added up by index.
 
 A factor that the batch axis does not lead is taken for the weights. Written as a linear layer over the axes that it
-sums, it is judged as any other. What is not of this form returns None, and is left to the rules of its own name.
+sums, it is judged as any other. Other sums over two factors are products of matrices, as in attention. What is not of
+this form returns None, and is left to the rules of its own name.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,6 +28,8 @@ def einsum(equation: Any, *operands: Any) -> torch.Tensor | None:
     data = next((k for k in (0, 1) if made and made[0] in names[k]), None)
     if data is None or any(len(set(name)) != len(name) for name in (*names, made)):
         return None
+    if made[0] in names[1 - data]:
+        return _product(factors, names, made)
     x, of_x, weight, of_weight = factors[data], names[data], factors[1 - data], names[1 - data]
     summed = [axis for axis in of_weight if axis not in made]
     new = [axis for axis in of_weight if axis in made]
@@ -38,6 +43,26 @@ def einsum(equation: Any, *operands: Any) -> torch.Tensor | None:
     result = torch.unflatten(result, -1, sizes) if new else result.squeeze(-1)
     order = [*kept, *new]
     return result.permute([order.index(axis) for axis in made])
+
+
+def _product(factors: Sequence[torch.Tensor], names: Sequence[str], made: str) -> torch.Tensor | None:
+    """Two factors as arrays of matrices: axes of both that are kept, then rows, sums and columns."""
+    left, right = names
+    kept = [axis for axis in left if axis in right and axis in made]
+    summed = [axis for axis in left if axis in right and axis not in made]
+    rows, columns = ([axis for axis in name if axis not in other] for name, other in ((left, right), (right, left)))
+    if sorted([*kept, *rows, *columns]) != sorted(made):
+        return None  # an axis that is summed alone
+    a, b = (
+        factor.permute([name.index(axis) for axis in (*kept, *first, *last)])
+        for factor, name, first, last in ((factors[0], left, rows, summed), (factors[1], right, summed, columns))
+    )
+    sizes = dict(zip(left + right, (*factors[0].shape, *factors[1].shape), strict=True))
+    lead = [sizes[axis] for axis in kept]
+    n, d, m = (math.prod(sizes[axis] for axis in axes) for axes in (rows, summed, columns))
+    result = a.reshape(*lead, n, d) @ b.reshape(*lead, d, m)
+    order = [*kept, *rows, *columns]
+    return result.reshape([sizes[axis] for axis in order]).permute([order.index(axis) for axis in made])
 
 
 @composition("matmul", "__matmul__")

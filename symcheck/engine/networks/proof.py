@@ -13,9 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 
+import symcheck.engine.networks.compositions_attention
 import symcheck.engine.networks.compositions_sums
-import symcheck.engine.networks.rules_attention
 import symcheck.engine.networks.rules_blocks
+import symcheck.engine.networks.rules_masks
+import symcheck.engine.networks.rules_products
 import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine

@@ -34,29 +34,35 @@ def linear(call: Call, x: Any, weight: Any, bias: Any = None) -> Value:
     """W x + b on the last axis."""
     W = call.constant(weight)
     b = np.zeros(W.shape[0]) if bias is None else call.constant(bias)
-    return _linear(call, x, W, b, call.owner(weight, bias), "Linear")
+    return on_last_axis(call, x, W, b, call.owner(weight, bias), "Linear")
 
 
-@rule("matmul", "__matmul__", "mm", "addmm")
-def matmul(call: Call, x: Any, y: Any, z: Any = None, **kwargs: Any) -> Value:
-    """X @ W with W constant (and b + x @ W)."""
-    bias = None
-    if call.name == "addmm":
-        if kwargs:
-            raise NotUnderstoodError("addmm with factors is not understood")
-        bias, x, y = x, y, z
-    if call.value(x) is None or call.value(y) is not None or y.dim() != 2:
-        raise NotUnderstoodError(f"{call.name} of two values is not understood")
-    W = call.constant(y).T
-    b = np.zeros(W.shape[0]) if bias is None else np.broadcast_to(call.constant(bias), (W.shape[0],))
-    return _linear(call, x, np.ascontiguousarray(W), np.array(b), call.owner(y, bias), call.name)
-
-
-def _linear(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
-    value = call.value(x)
+def on_last_axis(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
+    """W x + b on the last axis of x, W of shape (out, in); as `applied` otherwise."""
     lead = int(np.prod(call.shape[:-1]))
     if lead > 1:
         W, b = _written_out(W, b, lead)
+    return applied(call, x, W, b, name, kind)
+
+
+def applied(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
+    """W x + b over all entries of x.
+
+    Args:
+        call: the call.
+        x: the tensor.
+        W: shape (entries of the result, entries of x).
+        b: shape (entries of the result,).
+        name: of the layer.
+        kind: of the layer.
+
+    Returns:
+        The value: matched, or waiting for the next layer.
+
+    Raises:
+        NotUnderstoodError: x has no permutation of its own.
+    """
+    value = call.value(x)
     record = LayerRecord(name, kind)
     if isinstance(value, Pending):
         product = W @ value.weight

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from symcheck.engine.networks.matching import judge
+from symcheck.engine.networks.matching import CLOSE, judge
 from symcheck.engine.networks.rules_movement import broadcast_constant, moved_classes, regrouped
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
@@ -29,6 +29,8 @@ from symcheck.engine.networks.values import (
     SignedPermutation,
     Tracked,
     Value,
+    first_places,
+    regroup,
 )
 
 ODD = (
@@ -171,16 +173,16 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
     """
     shape = value.shape
     if value.is_free or _kinds(value, scale, shift) == value.classes:
-        first = np.full(value.classes, -1, dtype=np.int64)
-        first[value.cls[::-1]] = np.arange(len(value.cls))[::-1]
+        first = first_places(value.cls, value.classes)
         a, b = scale[first], shift[first]
-        _record_scale(call, value, a, b, name, kind)
+        images = tuple(_turned(image, a, b) for image in value.images) if kind == "constant" else value.images
+        _record_scale(call, Tracked(shape, value.cls, images), value.images, a, b, name, kind)
         interval = None
         if value.interval is not None:
             size = np.abs(a) * value.interval.size + np.abs(b)
-            off = np.max([_scale_gap(image, a, b, value.interval.size) for image in value.images], axis=0)
-            interval = Interval(size, np.abs(a) * value.interval.drift + off)
-        return Tracked(shape, value.cls, value.images, interval=interval)
+            gaps = [_scale_gap(*pair, a, b, value.interval.size) for pair in zip(value.images, images, strict=True)]
+            interval = Interval(size, np.abs(a) * value.interval.drift + np.max(gaps, axis=0))
+        return Tracked(shape, value.cls, images, interval=interval)
     keyed = Keyed(
         [value.cls, scale, shift],
         [
@@ -188,7 +190,51 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
             for image in value.images
         ],
     )
-    return regrouped(shape, keyed, f"{kind} {name} treats equal entries differently")
+    groups = regroup(keyed)
+    if groups is not None:
+        return Tracked(shape, *groups)
+    apart = _separated(value)
+    if apart is None or not _nearly_carried(apart, scale):
+        raise NotUnderstoodError(f"{kind} {name} treats equal entries differently")
+    return scaled(call, apart, scale, shift, name, kind)
+
+
+def _separated(value: Tracked) -> Tracked | None:
+    """Every entry as a class of its own: the k-th of a class goes to the k-th of its image, as in broadcast tensors.
+
+    None where a class and its image have not the same number of entries.
+    """
+    counts = np.bincount(value.cls, minlength=value.classes)
+    if any((counts[image.index] != counts).any() for image in value.images):
+        return None
+    start = np.cumsum(counts) - counts
+    order = np.argsort(value.cls, kind="stable")
+    within = np.empty(len(value.cls), dtype=np.int64)
+    within[order] = np.arange(len(value.cls)) - start[value.cls[order]]
+    of_class = value.cls[order]
+    images = tuple(
+        SignedPermutation(start[image.index[of_class]] + within[order], image.sign[of_class]) for image in value.images
+    )
+    return Tracked(value.shape, start[value.cls] + within, images)
+
+
+def _nearly_carried(value: Tracked, scale: FloatArray) -> bool:
+    """Whether the scale of most entries is about that of their images: only then is another one a wrong constant."""
+    a = scale[first_places(value.cls, value.classes)]
+    off = [np.abs(np.abs(a[image.index]) - np.abs(a)) > CLOSE * np.abs(a).max(initial=0.0) for image in value.images]
+    return bool(np.mean(off) < 0.5)
+
+
+def _turned(image: SignedPermutation, a: FloatArray, b: FloatArray) -> SignedPermutation:
+    """The action after a scale and shift: where the image of a scale is its negative, as of coordinates under a flip.
+
+    What is zero everywhere (the middle of such coordinates) has no sign of its own and takes that of the others.
+    """
+    flips = np.where(np.abs(a[image.index] + a) < np.abs(a[image.index] - a), -1, 1)
+    zero = (a == 0) & (b == 0) & (a[image.index] == 0) & (b[image.index] == 0)
+    if not zero.all() and (flips[~zero] == -1).all():
+        flips[zero] = -1
+    return SignedPermutation(image.index, image.sign * flips)
 
 
 def _kinds(value: Tracked, scale: FloatArray, shift: FloatArray) -> int:
@@ -196,17 +242,29 @@ def _kinds(value: Tracked, scale: FloatArray, shift: FloatArray) -> int:
     return len(np.unique(np.stack([value.cls.astype(np.float64), scale, shift], axis=1), axis=0))
 
 
-def _scale_gap(image: SignedPermutation, a: FloatArray, b: FloatArray, size: FloatArray) -> FloatArray:
+def _scale_gap(
+    before: SignedPermutation, image: SignedPermutation, a: FloatArray, b: FloatArray, size: FloatArray
+) -> FloatArray:
     gap = np.empty_like(a)
-    gap[image.index] = np.abs(a[image.index] - a) * size + np.abs(b[image.index] - image.sign * b)
+    off = np.abs(a[image.index] - image.sign * before.sign * a)
+    gap[image.index] = off * size + np.abs(b[image.index] - image.sign * b)
     return gap
 
 
-def _record_scale(call: Call, value: Tracked, a: FloatArray, b: FloatArray, name: str, kind: str) -> None:
+def _record_scale(
+    call: Call,
+    value: Tracked,
+    before: tuple[SignedPermutation, ...],
+    a: FloatArray,
+    b: FloatArray,
+    name: str,
+    kind: str,
+) -> None:
+    """Record how far a scale a and shift b are from carrying the action `before` on to that of `value`."""
     worst = None
-    for image in value.images:
+    for earlier, image in zip(before, value.images, strict=True):
         left = np.stack([a[image.index], b[image.index]], axis=1)
-        right = np.stack([a, image.sign * b], axis=1)
+        right = np.stack([image.sign * earlier.sign * a, image.sign * b], axis=1)
         judgement = judge(left, right)
         if worst is None or judgement.rank > worst.rank:
             worst = judgement
@@ -275,7 +333,21 @@ def added(call: Call, x: Any, y: Any, *, alpha: Any = 1, **kwargs: Any) -> Value
     value, constant, left = _constant_side(call, x, y)
     sign = -1.0 if difference and left else 1.0
     shift = broadcast_constant(call, constant, call.shape) * (-1.0 if difference and not left else 1.0)
+    if np.isinf(shift).any():
+        return _with_infinities(call, value, shift)
     return _scaled_broadcast(call, value, np.full(shift.shape, sign), shift, constant)
+
+
+def _with_infinities(call: Call, x: Any, shift: FloatArray) -> Value:
+    """A sum whose infinite entries no longer depend on the input: a mask of attention, or of actions."""
+    value = tracked(call, x)
+    lost, cls = np.isinf(shift), moved_classes(call, x, call.shape)
+    images = []
+    for image in value.images:
+        signs = np.where(lost, 1, image.sign[cls])
+        images.append(([np.where(lost, -1, image.index[cls]), shift * signs], signs))
+    keyed = Keyed([np.where(lost, -1, cls), shift], images)
+    return regrouped(call.shape, keyed, f"{call.name} with a mask that the action does not carry along")
 
 
 def _added_pending(call: Call, x: Any, y: Any, sign: float) -> Pending | None:

@@ -36,6 +36,7 @@ _SAME_SIGNATURE_NAMES = (
     "conv2d detach div dropout elu expand flatten gelu group_norm hardtanh layer_norm leaky_relu linear "
     "log_softmax matmul max_pool2d mean mm mul neg permute relu reshape select sigmoid silu softmax softplus "
     "split squeeze stack sub sum sym_size t tanh transpose unsqueeze view unflatten index_select slice pad prelu relu_ "
+    "baddbmm bmm einsum masked_fill scaled_dot_product_attention tril triu where "
 )
 SAME_SIGNATURE = frozenset(_SAME_SIGNATURE_NAMES.split())
 """Operators of exported graphs that take their arguments as the torch function of the same name does."""

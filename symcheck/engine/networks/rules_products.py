@@ -1,0 +1,111 @@
+"""Products of two tensors, summed over an axis: attention, mixing networks, ensembles of layers.
+
+Of two values, every entry of the result is a sum over pairs of entries, so it is known by the collection of pairs of
+classes that it adds up, whatever their order. The action must carry collections to collections, and the members of one
+must change sign together. With a constant on one side the product is a linear layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.networks.rules_linear import LARGEST, applied, on_last_axis
+from symcheck.engine.networks.rules_pointwise import tracked
+from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
+from symcheck.engine.networks.values import FloatArray, IntArray, SignedPermutation, Tracked, Value
+
+
+@rule("matmul", "__matmul__", "mm", "bmm")
+def matmul(call: Call, x: Any, y: Any) -> Value:
+    """Products over the last two axes, shapes (..., n, d) and (..., d, m); vectors are left out."""
+    return _product(call, x, y, 0.0)
+
+
+@rule("addmm", "baddbmm")
+def shifted_matmul(call: Call, shift: Any, x: Any, y: Any, **kwargs: Any) -> Value:
+    """Products with a constant shift."""
+    if kwargs:
+        raise NotUnderstoodError(f"{call.name} with factors is not understood")
+    return _product(call, x, y, shift)
+
+
+def _product(call: Call, x: Any, y: Any, shift: Any) -> Value:
+    shifts = call.constant(shift)
+    if call.value(x) is not None and call.value(y) is None and y.dim() == 2 and shifts.ndim < 2:
+        W = np.ascontiguousarray(call.constant(y).T)
+        return on_last_axis(call, x, W, np.array(np.broadcast_to(shifts, len(W))), call.owner(y, shift), call.name)
+    if min(x.dim(), y.dim()) < 2:
+        raise NotUnderstoodError(f"{call.name} with a vector is not understood")
+    if call.value(x) is not None and call.value(y) is not None:
+        if shifts.any():
+            raise NotUnderstoodError(f"{call.name} of two values with a shift is not understood")
+        return _of_two_values(call, tracked(call, x), tracked(call, y))
+    return _written_out(call, x, y, shifts)
+
+
+def _pairs(left: Any, right: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """What each entry of `left @ right` adds up, shape (entries, d) each, for arrays (..., n, d) and (..., d, m)."""
+    full = (*shape, left.shape[-1])
+    a = np.broadcast_to(left[..., :, None, :], full).reshape(-1, full[-1])
+    b = np.broadcast_to(np.swapaxes(right, -2, -1)[..., None, :, :], full).reshape(-1, full[-1])
+    return a, b
+
+
+def _of_two_values(call: Call, x: Tracked, y: Tracked) -> Tracked:
+    if int(np.prod(call.shape)) * x.shape[-1] > LARGEST:
+        raise NotUnderstoodError(f"{call.name} of two values too large to follow")
+    left, right = _pairs(x.cls.reshape(x.shape), y.cls.reshape(y.shape), call.shape)
+    images = [
+        (a.index[left] * y.classes + b.index[right], a.sign[left] * b.sign[right])
+        for a, b in zip(x.images, y.images, strict=True)
+    ]
+    return collected(call, left * y.classes + right, images)
+
+
+def collected(call: Call, collections: IntArray, images: list[tuple[IntArray, IntArray]]) -> Tracked:
+    """A value whose entries are known by collections.
+
+    Args:
+        call: the call.
+        collections: the members of each entry's collection by number, shape (n, k).
+        images: per generator the members of each image, shape (n, k), and their signs, of the same shape.
+
+    Returns:
+        The value, of the call's shape.
+
+    Raises:
+        NotUnderstoodError: some collection is not carried to a collection, or its members change sign differently.
+    """
+    unique, first, cls = np.unique(np.sort(collections, axis=1), axis=0, return_index=True, return_inverse=True)
+    place = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(unique))}
+    found = []
+    for moved, signs in images:
+        if not (signs == signs[:, :1]).all():
+            raise NotUnderstoodError(f"{call.name} over entries that the action negates differently")
+        rows = np.ascontiguousarray(np.sort(moved[first], axis=1))
+        index = np.array([place.get(row.tobytes(), -1) for row in rows], dtype=np.int64)
+        if min(index, default=0) < 0 or len(np.unique(index)) != len(index):
+            raise NotUnderstoodError(f"{call.name} over collections that the action does not carry into each other")
+        found.append(SignedPermutation(index, signs[first, 0].astype(np.int64)))
+    return Tracked(call.shape, cls.reshape(-1).astype(np.int64), tuple(found))
+
+
+def _written_out(call: Call, x: Any, y: Any, shifts: FloatArray) -> Value:
+    """A value times an array of matrices, or the other way round, as one linear layer over all its entries."""
+    on_the_left = call.value(x) is not None
+    value, constant = (x, y) if on_the_left else (y, x)
+    entries, terms = int(np.prod(call.shape)), int(x.shape[-1])
+    if entries * max(int(value.numel()), terms) > LARGEST:
+        raise NotUnderstoodError(f"{call.name} with an array of matrices too large to write out")
+    places = np.arange(int(value.numel())).reshape(tuple(value.shape))
+    numbers = call.constant(constant)
+    if on_the_left:
+        columns, factors = _pairs(places, numbers, call.shape)
+    else:
+        factors, columns = _pairs(numbers, places, call.shape)
+    W = np.zeros((entries, int(value.numel())))
+    np.add.at(W, (np.arange(entries)[:, None], columns), factors)
+    bias = np.array(np.broadcast_to(shifts, call.shape)).reshape(-1)
+    return applied(call, value, W, bias, call.owner(constant), call.name)
