@@ -12,6 +12,7 @@ from reference_agents.environments.predator_prey import PredatorPreyVector
 from reference_agents.evaluation import MakeEnvironment
 from reference_agents.learning.distributions import Categorical, Distribution, Gaussian
 from reference_agents.settings import Settings
+from symcheck.envs.atari.games import find_game, rom_path
 
 _ENVIRONMENTS: dict[str, MakeEnvironment] = {
     "cartpole": CartPoleVector,
@@ -42,3 +43,14 @@ def environment_class(task: Task) -> MakeEnvironment:
     if task.name in _ENVIRONMENTS:
         return _ENVIRONMENTS[task.name]
     return functools.partial(GymnasiumVector, task.environment)
+
+
+def check_environment(task: Task) -> None:
+    """Refuse a task whose games cannot be played here.
+
+    Raises:
+        TargetError: ale-py cannot be used, or a ROM is missing.
+    """
+    make = environment_class(task)
+    if isinstance(make, functools.partial) and make.func is AtariGames:
+        rom_path(find_game(make.args[0]))

@@ -13,6 +13,7 @@ from reference_agents.cli.completion import DEVICES, EXECUTORS
 from reference_agents.settings import parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
+from reference_agents.vectorised import check_environment
 from symcheck.errors import OptionError, suggestion
 
 DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
@@ -87,6 +88,7 @@ def build_job(request: Request) -> Job:
     """
     check_execution(request)
     task = resolve_task(request.task_name, request.symmetry)
+    check_environment(task)
     network = resolve_network(task, request.network or DEFAULT_NETWORK)
     seeds = DEFAULT_SEEDS if request.seeds is None else request.seeds
     if seeds < 1:

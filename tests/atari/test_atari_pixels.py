@@ -1,8 +1,13 @@
+import sys
+
 import numpy as np
 import pytest
 
+from symcheck.envs.atari.evidence import measure
 from symcheck.envs.atari.games import GAMES, find_game, rom_path
+from symcheck.envs.atari.images import AtariImageEnv
 from symcheck.envs.atari.pixels import FrameStacks, field, observe, reduce_field
+from symcheck.envs.atari.vector import AtariVector
 from symcheck.errors import TargetError
 
 
@@ -100,6 +105,13 @@ def test_a_missing_rom_names_the_file_and_the_folder(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(roms, "get_rom_path", lambda name: None)
     with pytest.raises(TargetError, match=r"expected the ROM pong\.bin that ale-py ships, but it is not in .*roms"):
         rom_path(GAMES["pong"])
+
+
+@pytest.mark.parametrize("make", [AtariVector, AtariImageEnv, measure])
+def test_an_ale_py_that_cannot_be_imported_is_said_with_its_remedy(make, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    with pytest.raises(TargetError, match=r"pong needs ale-py, which cannot be imported \(.*Install it with"):
+        make("pong")
 
 
 def test_actions_swap_in_pairs_in_both_games():

@@ -165,3 +165,11 @@ def test_what_cannot_be_trained_exits_2_with_one_message(arguments: list[str], m
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
+
+
+def test_a_missing_rom_exits_2_and_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ale_py.roms.get_rom_path", lambda name: None)
+    result = CliRunner().invoke(app, ["train", "pong", "--out", str(tmp_path / "runs")])
+    assert result.exit_code == 2
+    assert "expected the ROM pong.bin that ale-py ships" in " ".join(result.output.split())
+    assert not (tmp_path / "runs").exists()

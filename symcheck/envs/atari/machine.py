@@ -29,16 +29,20 @@ class Machine:
 
     Args:
         game: which game.
+
+    Raises:
+        TargetError: ale-py cannot be imported, or lacks the ROM.
     """
 
     def __init__(self, game: Game) -> None:
+        rom = rom_path(game)
         import ale_py
 
         self._clone = ale_py.ALEState
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._ale = ale_py.ALEInterface()
         self._ale.setFloat("repeat_action_probability", 0.0)
-        self._ale.loadROM(str(rom_path(game)))
+        self._ale.loadROM(str(rom))
         self._actions = self._ale.getMinimalActionSet()
         self._fire = game.fire
         self._screen = np.zeros(self._ale.getScreenDims(), dtype=np.uint8)
