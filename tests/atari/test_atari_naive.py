@@ -195,6 +195,15 @@ def test_the_number_of_threads_changes_nothing():
             assert np.array_equal(a, b)
 
 
+def test_the_games_take_a_thread_for_each_core_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch):
+    threads = []
+    monkeypatch.setattr(pipeline, "_vectoriser", lambda game, count, asked: threads.append(asked))
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {3, 5, 7}, raising=False)
+    for count, asked in ((2, 0), (20, 0), (20, 6)):
+        AtariVector("pong", count, num_threads=asked)
+    assert threads == [2, 3, 6]
+
+
 def test_games_beyond_a_block_of_one_seed_are_restored_bit_for_bit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pipeline, "_BLOCK", 2)
     first, second = (AtariVector("breakout", 1, num_threads=1, symmetrized=True, horizon=130) for _ in range(2))

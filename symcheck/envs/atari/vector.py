@@ -11,6 +11,7 @@ the actions of the games that are being played, and `restore` plays those again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         clip_rewards: rewards are replaced by their sign; `info["score"]` has them as they are.
         episodic_life: a lost life counts as `terminated`.
         horizon: steps after which a game is truncated.
-        num_threads: of the vectoriser; 0 for one per core.
+        num_threads: of the vectoriser; 0 for one for each core that this process may use.
 
     Attributes:
         single_observation_space: Box of uint8, (4, 80, 80), the oldest frame first.
@@ -91,7 +92,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         num_threads = whole_number(num_threads, "num_threads", least=0)
         rom_path(self.game)
         self._symmetrized, self._clips, self._episodic = bool(symmetrized), clip_rewards, episodic_life
-        self._emulators = _vectoriser(game, num_envs, num_threads)
+        self._emulators = _vectoriser(game, num_envs, num_threads or min(num_envs, _usable_cores()))
         self.single_observation_space = gym.spaces.Box(0, 255, (STACK, FIELD // 2, FIELD // 2), np.uint8)
         self.single_action_space = gym.spaces.Discrete(len(self.game.actions))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -343,6 +344,11 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         """Draw which way round some episodes are played, each from its environment's seed, game and life."""
         for at in np.flatnonzero(where):
             self._reflected[at] = _is_reflected(self._seeds[at], int(self._played[at]), int(self._lives[at]))
+
+
+def _usable_cores() -> int:
+    """Cores that this process may run on; the vectoriser by itself would count all that there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _vectoriser(game: str, num_envs: int, num_threads: int) -> Any:
