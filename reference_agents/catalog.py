@@ -269,7 +269,7 @@ TASKS: dict[str, Task] = {
             ("breakout", "symcheck/Breakout-v0", "breakout/flip", "break bricks; left and right are nearly alike"),
             (
                 "breakout-symmetrized", "symcheck/SymmetrizedBreakout-v0", "breakout/symmetrized",
-                "the same, each game mirrored or not at random, so that the flip is exact",
+                "the same, each life mirrored or not at random, so that the flip is exact",
             ),
         )
     },
