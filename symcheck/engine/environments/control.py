@@ -232,11 +232,11 @@ def _without_effect(stepper: Stepper, states: list[Any], actions: list[Any], see
     distinct = {known.tobytes(): state for state in states if (known := numeric(state)) is not None}
     if len(distinct) < _TRIED:
         return False
-    with _global_generators():
+    with global_generators():
         for k, action in enumerate(actions[:_ACTIONS]):  # each under a seed of its own: noise may hide the state
             outcomes = set()
             for state in list(distinct.values())[:_TRIED]:
-                _seed_all(seed + k)
+                seed_all(seed + k)
                 stepper.reset(seed=seed + k)
                 step = stepper.outcome(state, action)
                 outcomes.add((step.flat.tobytes(), step.reward, step.terminated))
@@ -271,21 +271,22 @@ def _repeating(first: list[Step], second: list[Step]) -> frozenset[Part]:
 
 def _seeded(stepper: Stepper, states: list[Any], actions: list[Any], order: Any, seed: int) -> list[Step]:
     steps: dict[int, Step] = {}
-    with _global_generators():
+    with global_generators():
         for i in order:
-            _seed_all(seed + int(i))
+            seed_all(seed + int(i))
             stepper.reset(seed=seed + int(i))
             steps[int(i)] = stepper.outcome(states[int(i)], actions[int(i)])
     return [steps[i] for i in range(len(states))]
 
 
-def _seed_all(seed: int) -> None:
-    np.random.seed(seed)  # noqa: NPY002 - environments that draw from the global generator
+def seed_all(seed: int) -> None:
+    """Seed the process-wide generators, from which some environments draw."""
+    np.random.seed(seed)  # noqa: NPY002 - which is what it is about
     random.seed(seed)
 
 
 @contextmanager
-def _global_generators() -> Iterator[None]:
+def global_generators() -> Iterator[None]:
     """Leave the process-wide generators as they were found."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:

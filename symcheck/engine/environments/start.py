@@ -21,6 +21,7 @@ from symcheck.engine.environments.pairs import Pairs
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.probing import linear_map
 from symcheck.engine.environments.reduction import reduction
+from symcheck.engine.environments.surviving import survives_reset
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -31,6 +32,10 @@ _FEWEST_DRAWN = 20  # whatever the time
 _CHUNK = 250  # resets that are held as they came: observations may be images
 _WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
 START = "initial"  # the name of its tests in the run's budget
+_SURVIVES = (
+    "the same seed starts elsewhere after other episodes, so that starts follow what was played before: something "
+    "survives reset() (running statistics, a curriculum). Decide with it frozen or left out"
+)
 _UNIT = "standardised difference of the two samples"
 
 
@@ -179,6 +184,8 @@ def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTes
         detectable = max(one.detectable for _, one in tested)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
+    if survives_reset(bench, test.coordinate):
+        return dataclasses.replace(result, verdict="undecided", detail=f"Undecided: {_SURVIVES}. {result.detail}")
     if (drawn := len(sample.actual)) < planned and bench.in_time():
         saved = f"Resets stopped at {drawn:,} of {planned:,} pairs under each generator, as the answer was clear."
         result = dataclasses.replace(result, detail=f"{result.detail} {saved}")

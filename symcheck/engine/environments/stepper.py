@@ -186,13 +186,25 @@ class Stepper:
         return TargetError(
             f"setting the state {shown(state)} raised {described(error)}.",
             where=f"{self.label}, state access ({source})",
+            remedy=self._what_was_set(),
+        )
+
+    def _what_was_set(self) -> str:
+        """That a setter was given what wrappers show, where they show something else and no state can be read."""
+        space = self.base.observation_space
+        if self.access is None or self.access.get is not None or self.batched or space == self.codec.space:
+            return ""
+        return (
+            f"State access has no get, so set is given what the wrapped environment shows ({self.codec.space}), and "
+            f"the unwrapped one shows {space}: register get as well, and say how states transform "
+            "(Symmetry(..., state=...))."
         )
 
     def _refused_action(self, action: Any, error: BaseException) -> TargetError:
         return TargetError(
             f"step() number {self.steps} of this run raised {described(error)} (action = {shown(action)}).",
             where=self.label,
-            remedy=_NOT_STEPPED if self.access is not None else _ON_ITS_OWN,
+            remedy=self._what_was_set() or (_ON_ITS_OWN if self.access is None else _NOT_STEPPED),
         )
 
     def _after_reset(self, put: tuple[Any, ...], action: Any, error: BaseException) -> Any:

@@ -279,7 +279,8 @@ class TrajectoryEvidence:
     ) -> PropertyResult:
         claimed = self.bench.pairs.bound.symmetry.initial
         if not claimed or self._start.verdict != "passed":
-            reason = "is not symmetric" if claimed else "is not claimed to be symmetric"
+            unsure = "is not symmetric" if self._start.verdict == "failed" else "may not be symmetric"
+            reason = unsure if claimed else "is not claimed to be symmetric"
             return _undecided(
                 result,
                 f"the start distribution {reason}, so that episodes and mapped episodes visit different states and a "
