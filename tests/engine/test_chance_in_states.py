@@ -49,6 +49,24 @@ class Reseeding(Windy):
         self._np_random = np.random.default_rng(7)
 
 
+class OwnGenerator(Windy):
+    """Its wind comes from a generator that is made once, and that no reset seeds."""
+
+    def __init__(self, mean=0.0):
+        super().__init__(mean)
+        self.wind = np.random.default_rng(3)
+
+    def step(self, action):
+        self._np_random = self.wind
+        return super().step(action)
+
+    def get_state(self):
+        return {"x": self.x.copy()}
+
+    def set_state(self, state):
+        self.x = state["x"].copy()
+
+
 mirror = sc.Symmetry(
     "mirror", sc.groups.cyclic(2), [[-1, -1]], [[1, 0]], state=[lambda held: {**held, "x": -held["x"]}]
 )
@@ -61,6 +79,13 @@ def test_noise_that_a_set_state_would_repeat_is_judged_by_its_law(world, mean, v
     assert report.verdict == verdict
     assert report["transition_invariance"].method == "distribution"
     assert "chance is no part of a state" in report.results[0].method_reason
+
+
+@pytest.mark.parametrize(("mean", "verdict"), [(0.0, "passed"), (0.1, "failed")])
+def test_noise_of_a_generator_that_no_reset_seeds_is_no_hidden_state(mean, verdict):
+    report = sc.verify_env(lambda: gym.wrappers.TimeLimit(OwnGenerator(mean), 30), mirror, samples=400)
+    assert report.verdict == verdict
+    assert report["transition_invariance"].method == "distribution"
 
 
 class Many:

@@ -21,6 +21,7 @@ from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.pool import Pool, Visit
 from symcheck.engine.environments.reaching import Reached, reaching
 from symcheck.engine.environments.stepper import Step, Stepper, numeric
+from symcheck.envs.state_access.generators import seed_held
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60
@@ -236,8 +237,7 @@ def _without_effect(stepper: Stepper, states: list[Any], actions: list[Any], see
         for k, action in enumerate(actions[:_ACTIONS]):  # each under a seed of its own: noise may hide the state
             outcomes = set()
             for state in list(distinct.values())[:_TRIED]:
-                seed_all(seed + k)
-                stepper.reset(seed=seed + k)
+                reset_all(stepper, seed + k)
                 step = stepper.outcome(state, action)
                 outcomes.add((step.flat.tobytes(), step.reward, step.terminated))
             if len(outcomes) > 1:
@@ -273,16 +273,21 @@ def _seeded(stepper: Stepper, states: list[Any], actions: list[Any], order: Any,
     steps: dict[int, Step] = {}
     with global_generators():
         for i in order:
-            seed_all(seed + int(i))
-            stepper.reset(seed=seed + int(i))
+            reset_all(stepper, seed + int(i))
             steps[int(i)] = stepper.outcome(states[int(i)], actions[int(i)])
     return [steps[i] for i in range(len(states))]
 
 
-def seed_all(seed: int) -> None:
-    """Seed the process-wide generators, from which some environments draw."""
-    np.random.seed(seed)  # noqa: NPY002 - which is what it is about
-    random.seed(seed)
+def reset_all(stepper: Stepper, seed: int) -> Any:
+    """Reset under a seed, which reaches the generators of the process and those that a reset leaves alone as well.
+
+    Returns:
+        The observation.
+    """
+    seed_held(stepper.env, seed)
+    shown = stepper.reset(seed=seed)
+    seed_held(stepper.env, seed)
+    return shown
 
 
 @contextmanager

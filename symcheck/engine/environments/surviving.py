@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symcheck.engine.environments.control import global_generators, seed_all
+from symcheck.engine.environments.control import global_generators, reset_all
 from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.evidence import Workbench
 from symcheck.engine.environments.reduction import reduction
@@ -50,6 +50,5 @@ def _starts(bench: Workbench, seeds: list[int]) -> Vector:
     shown = []
     with global_generators():
         for seed in seeds:
-            seed_all(seed)
-            shown.append(stepper.reset(seed=seed))
+            shown.append(reset_all(stepper, seed))
     return finite(reduction(stepper.codec).apply(stepper.codec.flatten_batch(shown)))

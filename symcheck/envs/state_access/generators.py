@@ -23,11 +23,12 @@ _LEFT_ALONE = "what it does to random generators is taken back, as chance is no 
 
 
 class _Generator(NamedTuple):
-    """One random generator that an environment may draw from: how its state is read, put back and changed."""
+    """One random generator that an environment may draw from: how its state is read, put back, changed and begun."""
 
     read: Callable[[], Any]
     write: Callable[[Any], None]
     draw: Callable[[], Any]
+    seed: Callable[[int], Any]
 
 
 def random_state(env: Any, access: StateAccess | None = None) -> Any:
@@ -133,6 +134,33 @@ def _decided(env: Any, access: StateAccess) -> frozenset[str]:
         return frozenset()
 
 
+def seed_held(env: Any, seed: int) -> None:
+    """Seed the generators of the process, and those that an environment and its wrappers hold as attributes.
+
+    Many environments make a generator of their own once, which no `reset(seed=...)` reaches.
+
+    Args:
+        env: with its wrappers.
+        seed: of all of them.
+
+    Example:
+        >>> import gymnasium
+        >>> env = gymnasium.make("CartPole-v1")
+        >>> env.unwrapped.wind = np.random.default_rng(0)
+        >>> seed_held(env, 7)
+        >>> first = env.unwrapped.wind.random()
+        >>> seed_held(env, 7)
+        >>> env.unwrapped.wind.random() == first
+        True
+    """
+    layer, known = env, []
+    while layer is not None and not any(layer is one for one in known):
+        for one in _generators(layer).values():
+            one.seed(seed)
+        known.append(layer)
+        layer = getattr(layer, "env", None)
+
+
 def _generators(env: Any) -> dict[str, _Generator]:
     """The generators among an environment's attributes, by name, and those of the process."""
     found = {
@@ -140,8 +168,8 @@ def _generators(env: Any) -> dict[str, _Generator]:
         for name, value in getattr(env, "__dict__", {}).items()
         if (known := _as_generator(value)) is not None
     }
-    found["numpy.random"] = _Generator(np.random.get_state, np.random.set_state, np.random.random)
-    found["random"] = _Generator(random.getstate, random.setstate, random.random)
+    found["numpy.random"] = _Generator(np.random.get_state, np.random.set_state, np.random.random, np.random.seed)
+    found["random"] = _Generator(random.getstate, random.setstate, random.random, random.seed)
     return found
 
 
@@ -152,9 +180,10 @@ def _as_generator(value: Any) -> _Generator | None:
             lambda: copy.deepcopy(bits.state),
             lambda state: setattr(bits, "state", copy.deepcopy(state)),
             lambda: bits.random_raw(),
+            lambda seed: setattr(bits, "state", type(bits)(seed).state),
         )
     if isinstance(value, np.random.RandomState):
-        return _Generator(value.get_state, value.set_state, value.random_sample)
+        return _Generator(value.get_state, value.set_state, value.random_sample, value.seed)
     if isinstance(value, random.Random):
-        return _Generator(value.getstate, value.setstate, value.random)
+        return _Generator(value.getstate, value.setstate, value.random, value.seed)
     return None
