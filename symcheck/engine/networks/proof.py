@@ -7,7 +7,7 @@ suffice. What the trace says is held against a second run at L_g x before it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -213,10 +213,10 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
             gap[gap <= noise + rounding] = 0.0
             off = gap[:, :-1] @ interval.size + gap[:, -1] + np.abs(moved[:, :-1]) @ interval.drift
             drift = max(drift, float(off.max(initial=0.0)))
-    record = pending.record
+    record = replace(pending.own or pending.record)
     if worst is not None:
         record.take(worst)
-        name_inputs(pending, worst)
+        name_inputs(record, pending, worst)
         row, column = worst.place
         record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
         record.cause = ""
@@ -225,6 +225,7 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
             record.cause = f"{claim.path} does not move as its {claim.role} claim says{hint}"
         record.representation = record.representation or f"{claim.role} representation"
     record.bound = drift if interval is not None else None
+    pending.record.settle(record)
     return record.bound
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,11 +138,9 @@ def matched(call: Call, pending: Pending) -> Value:
         judgements.append(_judged(moved[first], unique, match, noise))
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
-    pending.record.images = tuple(images)
-    pending.record.certain = certain
-    _fill(pending, worst, first_places(cls, len(unique)), matched=True)
-    pending.record.representation = result.text()
-    result.interval = _bounds(pending, unique, first_places(cls, len(unique)), images)
+    result.interval, bound = _bounds(pending, unique, first_places(cls, len(unique)), images)
+    found = {"images": tuple(images), "certain": certain, "representation": result.text(), "bound": bound}
+    _fill(pending, worst, first_places(cls, len(unique)), matched=True, **found)
     return result
 
 
@@ -161,18 +160,21 @@ def _judged(moved: FloatArray, rows: FloatArray, match: Match | None, noise: flo
     return judge(moved[image.index], image.sign[:, None] * rows, noise)
 
 
-def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: bool) -> None:
-    record = pending.record
+def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: bool, **found: Any) -> None:
+    """Say what was found for these rows, to be final where something uses them as they are."""
+    record = replace(pending.record, matched=matched, certain=found.pop("certain", False), settled=False, **found)
     record.take(judgement, units)
-    name_inputs(pending, judgement)
+    name_inputs(record, pending, judgement)
     record.level = judgement.level if matched else "failed"
-    record.matched = record.certain = matched
     row, column = judgement.place
     what = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
     record.place = f"unit {units[row]}, {what}"
     if not matched:
         record.cause = "its units are not permuted by the symmetry: no order of rows of [W L, b] gives [W, b]"
         record.cause += flattened_before(pending)
+    pending.own = record
+    if not pending.record.settled:
+        pending.record.adopt(record)
 
 
 def flattened_before(pending: Pending) -> str:
@@ -186,18 +188,20 @@ def flattened_before(pending: Pending) -> str:
     )
 
 
-def name_inputs(pending: Pending, judgement: Judgement) -> None:
-    """Say in the record which of the layer's inputs carry a wrong weight, and the layer's sizes."""
+def name_inputs(record: LayerRecord, pending: Pending, judgement: Judgement) -> None:
+    """Say in a record which of the layer's inputs carry a wrong weight, and the layer's sizes."""
     outputs, inputs = pending.weight.shape
-    pending.record.inputs = tuple(column for column in judgement.columns if column < inputs)
-    pending.record.sizes = (inputs, outputs)
+    record.inputs = tuple(column for column in judgement.columns if column < inputs)
+    record.sizes = (inputs, outputs)
 
 
-def _bounds(pending: Pending, rows: FloatArray, first: IntArray, images: list[SignedPermutation]) -> Interval | None:
-    """d_next <= |R' W - W R| m + |W| d + |R' b - b|, with m an interval bound of |u|."""
+def _bounds(
+    pending: Pending, rows: FloatArray, first: IntArray, images: list[SignedPermutation]
+) -> tuple[Interval | None, float | None]:
+    """d_next <= |R' W - W R| m + |W| d + |R' b - b|, with m an interval bound of |u|; and the largest of d_next."""
     interval = pending.parent.interval
     if interval is None:
-        return None
+        return None, None
     W = np.abs(rows[:, :-1])
     size = W @ interval.size + np.abs(rows[:, -1])
     drift = np.zeros(len(rows))
@@ -208,5 +212,4 @@ def _bounds(pending: Pending, rows: FloatArray, first: IntArray, images: list[Si
         one = np.empty(len(rows))
         one[image.index] = gap[:, :-1] @ interval.size + gap[:, -1]
         drift = np.maximum(drift, one + W @ interval.drift)
-    pending.record.bound = float(drift.max(initial=0.0))
-    return Interval(size, drift)
+    return Interval(size, drift), float(drift.max(initial=0.0))

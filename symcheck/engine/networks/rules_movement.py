@@ -5,7 +5,8 @@ Each is run once on the entries' numbers, which tells where every entry came fro
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -59,13 +60,11 @@ def reshaped(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
         return moved
     if isinstance(value, Dense):
         return Dense(call.shape, value.maps, value.interval)
-    return Pending(call.shape, value.parent, value.weight, value.bias, value.noise, value.record)
+    return replace(value, shape=call.shape)
 
 
 def _reshaped_origin(origin: Pending | None, shape: tuple[int, ...]) -> Pending | None:
-    if origin is None:
-        return None
-    return Pending(shape, origin.parent, origin.weight, origin.bias, origin.noise, origin.record)
+    return None if origin is None else replace(origin, shape=shape)
 
 
 def moved_entries(call: Call, function: Any, tensors: list[Any], *args: Any, **kwargs: Any) -> Value | list[Value]:
@@ -102,6 +101,8 @@ def _class_table(parts: Any) -> tuple[IntArray, dict[int, int]]:
             key, size, cls = id(tensor), len(numbers), inverse.reshape(-1)
         elif isinstance(value, Tracked):
             key, size, cls = id(value), value.classes, value.cls
+            if value.origin is not None:
+                value.origin.use()
         else:
             raise NotUnderstoodError("joins values of which one has no permutation of its own")
         if key not in offsets:
@@ -168,7 +169,7 @@ def gathered(value: Value, source: IntArray, shape: tuple[int, ...]) -> Value:
 
 
 def _rows(value: Pending, source: IntArray, shape: tuple[int, ...]) -> Pending:
-    return Pending(shape, value.parent, value.weight[source], value.bias[source], value.noise, value.record)
+    return replace(value, shape=shape, weight=value.weight[source], bias=value.bias[source])
 
 
 def _moved_dense(value: Dense, source: IntArray, shape: tuple[int, ...]) -> Value:
@@ -267,6 +268,18 @@ _register_movers()
 def expanded(call: Call, x: Any, other: Any) -> Any:
     """Expansion to another tensor's shape, of which nothing else is used."""
     return None if call.value(x) is None else moved_entries(call, lambda marks: marks[0].expand(call.shape), [x])
+
+
+@rule("broadcast_tensors")
+def broadcast(call: Call, *tensors: Any) -> list[Value | None]:
+    """Each expanded to the common shape."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    return [
+        None
+        if call.value(tensor) is None
+        else cast(Value, moved_entries(call, lambda marks: marks[0].expand(call.shape), [tensor]))
+        for tensor in given
+    ]
 
 
 @rule("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack")

@@ -8,6 +8,7 @@ statistics that differ between images of one channel does not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,11 @@ def tracked(call: Call, x: Any) -> Tracked:
     """
     value = call.value(x)
     if isinstance(value, Tracked):
+        if value.origin is not None:
+            value.origin.use()
         return value
     if isinstance(value, Pending):
+        value.use()
         value.record.level = "failed"
         value.record.matched = False
         raise NotUnderstoodError(
@@ -111,18 +115,53 @@ def _slope(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
     return abs(float(number))
 
 
-@rule("hardtanh", "hardtanh_", "clamp", "clamp_", "clip")
+@rule("hardtanh", "hardtanh_", "clamp", "clamp_", "clip", "clip_")
 def clamped(call: Call, x: Any, min_val: Any = None, max_val: Any = None, *args: Any, **kwargs: Any) -> Value:
     """Clamping is odd between bounds of opposite sign."""
     low = kwargs.get("min", min_val)
     high = kwargs.get("max", max_val)
     if call.name.startswith("hardtanh"):
         low, high = (-1.0 if low is None else low), (1.0 if high is None else high)
+    return _clamped(call, x, low, high)
+
+
+@rule("clamp_min", "clamp_min_")
+def clamped_below(call: Call, x: Any, min: Any) -> Value:  # noqa: A002 (torch's own name)
+    """At least a number."""
+    return _clamped(call, x, min, None)
+
+
+@rule("clamp_max", "clamp_max_")
+def clamped_above(call: Call, x: Any, max: Any) -> Value:  # noqa: A002 (torch's own name)
+    """At most a number."""
+    return _clamped(call, x, None, max)
+
+
+def _clamped(call: Call, x: Any, low: Any, high: Any) -> Value:
     if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
-        raise NotUnderstoodError("clamp between tensors is not understood")
+        return _clamped_by_entry(call, x, low, high)
     value = tracked(call, x)
     symmetric = low is not None and high is not None and low == -high
     return kept(value if symmetric else unsigned(call, value), call)
+
+
+def _clamped_by_entry(call: Call, x: Any, low: Any, high: Any) -> Value:
+    """Bounds of each entry: they must be carried along, and change places with its sign."""
+    value = tracked(call, x)
+    bounds = [
+        np.full(int(np.prod(call.shape)), default) if side is None else broadcast_constant(call, side, call.shape)
+        for side, default in ((low, -np.inf), (high, np.inf))
+    ]
+    cls = moved_classes(call, x, call.shape)
+    images = []
+    for image in value.images:
+        sign = image.sign[cls]
+        least = np.where(sign > 0, bounds[0], -bounds[1])
+        most = np.where(sign > 0, bounds[1], -bounds[0])
+        images.append(([image.index[cls], least, most], sign))
+    return regrouped(
+        call.shape, Keyed([cls, *bounds], images), f"{call.name} between bounds that the action does not carry along"
+    )
 
 
 def unsigned(call: Call, value: Tracked) -> Tracked:
@@ -403,14 +442,9 @@ def _scaled_broadcast(call: Call, x: Any, scale: FloatArray, shift: FloatArray, 
     if isinstance(value, Opaque) or value is None:
         raise NotUnderstoodError(f"{call.name} is not understood")
     if isinstance(value, Pending) and value.shape == call.shape:
-        return Pending(
-            call.shape,
-            value.parent,
-            value.weight * scale[:, None],
-            value.bias * scale + shift,
-            value.noise * float(np.abs(scale).max(initial=0.0)) + 4e-16 * float(np.abs(shift).max(initial=0.0)),
-            value.record,
-        )
+        noise = value.noise * float(np.abs(scale).max(initial=0.0)) + 4e-16 * float(np.abs(shift).max(initial=0.0))
+        weight, bias = value.weight * scale[:, None], value.bias * scale + shift
+        return replace(value, shape=call.shape, weight=weight, bias=bias, noise=noise)
     if isinstance(value, Dense):
         return scaled_input(call, value, scale, shift)
     value = tracked(call, x)
@@ -419,7 +453,7 @@ def _scaled_broadcast(call: Call, x: Any, scale: FloatArray, shift: FloatArray, 
     origin = value.origin
     if origin is not None and value.shape == call.shape and (scale != 0).all():
         weight, bias = origin.weight * scale[:, None], origin.bias * scale + shift
-        result.origin = Pending(call.shape, origin.parent, weight, bias, origin.noise, origin.record)
+        result.origin = replace(origin, shape=call.shape, weight=weight, bias=bias)
     return result
 
 

@@ -17,7 +17,7 @@ representation: `symcheck.engine.networks.matching` finds the permutation. Four 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -164,6 +164,8 @@ class LayerRecord:
         pattern: what else its differences look like where they failed, in words; "" otherwise.
         images: the permutation of its distinct units (or channels) found for each generator: with it the certificate
             can be checked again without a search. Empty where none was found.
+        settled: whether some use of the layer's units made what the record says final; before, the layer may wait for
+            one that shows its action.
     """
 
     name: str
@@ -185,6 +187,23 @@ class LayerRecord:
     sizes: tuple[int, int] = (0, 0)
     pattern: str = ""
     images: tuple[SignedPermutation, ...] = ()
+    settled: bool = False
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Orders records from best to worst."""
+        return ("exact", "rounded", "failed").index(self.level), self.residual or 0.0
+
+    def settle(self, found: LayerRecord) -> None:
+        """Take what was found for one use of the layer's units, unless another use showed worse."""
+        if not self.settled or found.rank > self.rank:
+            self.adopt(found)
+        self.settled = True
+
+    def adopt(self, found: LayerRecord) -> None:
+        """Say what another record says."""
+        for item in fields(found):
+            setattr(self, item.name, getattr(found, item.name))
 
     def take(self, judgement: Judgement, units: IntArray | None = None) -> None:
         """Write a judgement of the layer's weights into the record; `units` are the units that its rows stand for."""
@@ -258,6 +277,7 @@ class Pending:
         bias: shape (n,).
         noise: bound on the rounding of `weight` and `bias` themselves, shape (n, m + 1); 0 where none was rounded.
         record: the record of the layer that made it.
+        own: what the record says of these rows, where an action on them was looked for.
     """
 
     shape: tuple[int, ...]
@@ -266,6 +286,12 @@ class Pending:
     bias: FloatArray
     noise: float
     record: LayerRecord
+    own: LayerRecord | None = None
+
+    def use(self) -> None:
+        """Note that a function went on with these units: what was found for them counts."""
+        if self.own is not None:
+            self.record.settle(self.own)
 
 
 @dataclass(eq=False)
