@@ -106,23 +106,26 @@ def _layers(name: str) -> Composition:
         bidirectional: bool = False,
         batch_first: bool = False,
     ) -> Any:
-        if not isinstance(weights, list | tuple) or bidirectional or (training and dropout):
-            return None  # packed sequences, both directions, draws between layers
-        per_layer = 4 if has_biases else 2
-        if len(weights) != per_layer * layers or x.dim() != 3:
+        if not isinstance(weights, list | tuple) or (training and dropout):
+            return None  # packed sequences, draws between layers
+        per_run, ways = (4 if has_biases else 2), (2 if bidirectional else 1)
+        if len(weights) != per_run * ways * layers or x.dim() != 3:
             return None  # projections, or no batch
         states = tuple(state) if isinstance(state, tuple | list) else (state,)
         time = 1 if batch_first else 0
         sequence, last = list(x.unbind(time)), []
         for layer in range(layers):
-            held = tuple(part.select(0, layer) for part in states)
-            own = weights[layer * per_layer : (layer + 1) * per_layer]
-            outputs = []
-            for moment in sequence:
-                held = STEPS[name](moment, held, own)
-                outputs.append(held[0])
-            sequence = outputs
-            last.append(held)
+            made = []
+            for run in range(layer * ways, (layer + 1) * ways):  # forwards, then perhaps backwards
+                held = tuple(part.select(0, run) for part in states)
+                own = weights[run * per_run : (run + 1) * per_run]
+                outputs = []
+                for moment in sequence[:: 1 if run % ways == 0 else -1]:
+                    held = STEPS[name](moment, held, own)
+                    outputs.append(held[0])
+                made.append(outputs[:: 1 if run % ways == 0 else -1])
+                last.append(held)
+            sequence = made[0] if ways == 1 else [torch.cat(both, -1) for both in zip(*made, strict=True)]
         final = [torch.stack([held[i] for held in last]) for i in range(len(states))]
         return (torch.stack(sequence, time), *final)
 

@@ -51,7 +51,7 @@ def _additive(left_out: torch.Tensor) -> torch.Tensor:
 
 
 def _joint_mask(of_pairs: torch.Tensor | None, of_keys: torch.Tensor | None, heads: int) -> torch.Tensor | None:
-    """Masks (queries, keys) or (batch * heads, queries, keys), and (batch, keys), as one that broadcasts to all heads."""
+    """Masks (queries, keys) or (batch * heads, queries, keys), and (batch, keys), as one for all heads."""
     if of_pairs is not None:
         of_pairs = _additive(of_pairs)
         of_pairs = torch.unflatten(of_pairs, 0, (-1, heads)) if of_pairs.dim() == 3 else of_pairs

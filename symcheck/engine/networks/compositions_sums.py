@@ -1,4 +1,4 @@
-"""Sums of products: einsum, adjacency matrices, messages added up by index.
+"""Sums of products: einsum, adjacency matrices, messages added up by index, similarities, gates.
 
 A factor that the batch axis does not lead is taken for the weights. Written as a linear layer over the axes that it
 sums, it is judged as any other. Other sums over two factors are products of matrices, as in attention. What is not of
@@ -82,3 +82,28 @@ def index_add(base: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -
     places = torch.arange(base.shape[dim], device=index.device)[:, None] == index
     added: torch.Tensor = F.linear(source.movedim(dim, -1), places.to(source.dtype)).movedim(-1, dim)
     return added.add(base)
+
+
+@composition("bilinear")
+def bilinear(left: Any, right: Any, weight: Any, bias: Any = None) -> torch.Tensor:
+    """Each output a sum over pairs of entries: a linear layer of one side, and a product with the other."""
+    out, n, m = weight.shape
+    rows = F.linear(left, weight.transpose(1, 2).reshape(out * m, n))
+    made: torch.Tensor = (torch.unflatten(rows, -1, (out, m)) @ right.unsqueeze(-1)).squeeze(-1)
+    return made if bias is None else made + bias
+
+
+@composition("cosine_similarity")
+def cosine_similarity(left: Any, right: Any, dim: int = 1, eps: float = 1e-8) -> torch.Tensor:
+    """The sum of products of two vectors of length one."""
+    left, right = (x / x.norm(dim=dim, keepdim=True).clamp_min(eps) for x in (left, right))
+    made: torch.Tensor = (left * right).sum(dim)
+    return made
+
+
+@composition("glu")
+def glu(x: Any, dim: int = -1) -> torch.Tensor:
+    """One half times the logistic function of the other."""
+    kept, gate = x.chunk(2, dim)
+    made: torch.Tensor = kept * torch.sigmoid(gate)
+    return made

@@ -11,12 +11,11 @@ import numpy as np
 import torch
 
 from symcheck.engine.networks.rules_movement import regrouped
-from symcheck.engine.networks.rules_pointwise import scaled, tracked, unsigned
+from symcheck.engine.networks.rules_pointwise import extreme, scaled, tracked, unsigned
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import IntArray, Interval, Keyed, LayerRecord, Opaque, Tracked, Value
 
 LINEAR = ("mean", "sum", "nanmean", "nansum")
-SIGNLESS = ("amax", "amin", "max", "min", "logsumexp", "median", "prod", "std", "var")
 
 
 def blocks_of_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> IntArray:
@@ -82,9 +81,15 @@ def reduced(call: Call, value: Tracked, blocks: IntArray, shape: tuple[int, ...]
     return result
 
 
-@rule("mean", "sum", "amax", "amin", "max", "min", "logsumexp", "std", "var", "prod", "norm", "vector_norm")
+@rule(
+    *("mean", "sum", "amax", "amin", "max", "min", "logsumexp", "std", "var", "prod", "norm", "vector_norm"),
+    *("median", "nanmean", "nansum"),
+)
 def reduction(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Reductions over axes."""
+    """Reductions over axes; `max` and `min` of two tensors are entrywise."""
+    other = kwargs.get("other", args[0] if args else None)
+    if isinstance(other, torch.Tensor):
+        return extreme(call, x, other)
     value = tracked(call, x)
     if call.name in ("norm", "vector_norm"):
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
@@ -92,14 +97,37 @@ def reduction(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
     else:
         dim = kwargs.get("dim", kwargs.get("axis", args[0] if args else None))
         mode = "linear" if call.name in LINEAR else "plain"
-    if isinstance(dim, torch.Tensor):
-        raise NotUnderstoodError(f"{call.name} of two tensors is not understood")
     blocks = blocks_of_axes(value.shape, _axes(dim, len(value.shape)))
     first = call.result if isinstance(call.result, torch.Tensor) else call.result[0]
     result = reduced(call, value, blocks, tuple(first.shape), mode=mode)
     if isinstance(call.result, torch.Tensor):
         return result
     return [result] + [Opaque(f"indices of {call.name}", call.source)] * (len(call.result) - 1)
+
+
+@rule("sort", "msort", "topk")
+def ranked(call: Call, x: Any, *args: Any, **kwargs: Any) -> list[Value]:
+    """The entries of each block by their size: known by the block and the rank."""
+    value = unsigned(call, tracked(call, x))
+    if call.name == "topk":
+        args = args[1:]
+        if not kwargs.get("sorted", args[2] if len(args) > 2 else True):
+            raise NotUnderstoodError("topk in no order is not understood")
+    usual = 0 if call.name == "msort" else -1
+    axis = kwargs.get("dim", args[0] if args and not isinstance(args[0], bool) else usual) % len(value.shape)
+    numbers, images = block_keys(value, blocks_of_axes(value.shape, (axis,)))
+    rest = tuple(n for i, n in enumerate(value.shape) if i != axis)
+
+    def laid(of_block: IntArray) -> IntArray:
+        return np.array(np.broadcast_to(np.expand_dims(of_block.reshape(rest), axis), call.shape)).reshape(-1)
+
+    rank = np.indices(call.shape)[axis].reshape(-1)
+    rows = [([laid(moved), rank], np.ones_like(rank)) for moved, _ in images]
+    what = f"{call.name} over blocks that do not fit together"
+    result: Value = regrouped(call.shape, Keyed([laid(numbers), rank], rows), what)
+    return (
+        [result] if isinstance(call.result, torch.Tensor) else [result, Opaque(f"indices of {call.name}", call.source)]
+    )
 
 
 @rule("softmax", "log_softmax", "softmin", "normalize", "_softmax")

@@ -16,6 +16,9 @@ from symcheck.engine.networks.rules_pointwise import tracked
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import FloatArray, IntArray, SignedPermutation, Tracked, Value
 
+MOST_PAIRS = 10_000_000
+"""Products of two entries beyond which a product of two values is not followed: some 600 MB of class numbers."""
+
 
 @rule("matmul", "__matmul__", "mm", "bmm")
 def matmul(call: Call, x: Any, y: Any) -> Value:
@@ -54,7 +57,7 @@ def _pairs(left: Any, right: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _of_two_values(call: Call, x: Tracked, y: Tracked) -> Tracked:
-    if int(np.prod(call.shape)) * x.shape[-1] > LARGEST:
+    if int(np.prod(call.shape)) * x.shape[-1] > MOST_PAIRS:
         raise NotUnderstoodError(f"{call.name} of two values too large to follow")
     left, right = _pairs(x.cls.reshape(x.shape), y.cls.reshape(y.shape), call.shape)
     images = [
