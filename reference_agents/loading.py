@@ -11,7 +11,7 @@ from reference_agents.equivariant_export import to_equivariant_module
 from reference_agents.export import TrainedNetwork, empty_module
 from reference_agents.record import PARAMETERS_FILE, Record, load
 from reference_agents.tasks import resolve_network, resolve_task
-from symcheck.errors import TargetError
+from symcheck.errors import TargetError, described
 from symcheck.nn.sequential import EquivariantHeads
 
 
@@ -25,8 +25,8 @@ def load_equivariant_network(
         OptionError: where the run's network is not equivariant.
     """
     record, position = _find(Path(folder), learning_rate, seed)
-    stacked = torch.load(Path(folder) / PARAMETERS_FILE, weights_only=True)
     task, network = trained(record)
+    stacked = _weights(Path(folder) / PARAMETERS_FILE)
     parameters = {name: values[position] for name, values in stacked.items()}
     return to_equivariant_module(task, network, parameters)
 
@@ -43,15 +43,37 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
         The module, float32, on the CPU; observations to (logits, values).
 
     Raises:
-        TargetError: where the folder is not a run, or has no such run, or that run diverged.
+        TargetError: where the folder is not a run, or has no such run, or that run diverged, or its weights cannot be
+            read.
     """
     record, position = _find(Path(folder), learning_rate, seed)
-    state = torch.load(Path(folder) / str(record.runs[position].weights), weights_only=True)
+    file = Path(folder) / str(record.runs[position].weights)
     task, network = trained(record)
     module = empty_module(task, network)
-    module.load_state_dict(state)
+    state = _weights(file)
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        raise _damaged(file, error) from error
     module.example_input = torch.zeros(1, *task.observation_shape)  # tells `verify-net` the shape; no buffer
     return module
+
+
+def _weights(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        state: dict[str, torch.Tensor] = torch.load(path, weights_only=True)
+    except Exception as error:  # torch reads damaged files to whatever end
+        raise _damaged(path, error) from error
+    return state
+
+
+def _damaged(path: Path, error: Exception) -> TargetError:
+    first = described(error).partition(". ")[0]
+    return TargetError(
+        f"the weights in {str(path)!r} cannot be read ({first[:200]}).",
+        where="RUN",
+        remedy="Copy the whole run folder again, or train it again.",
+    )
 
 
 def trained(record: Record) -> tuple[Task, NetworkPlan]:

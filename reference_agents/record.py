@@ -217,7 +217,7 @@ def load(folder: Path) -> Record:
             where="RUN",
             remedy="Give a folder that `reference-agents train` wrote.",
         ) from error
-    if document.pop("schema", None) != SCHEMA:
+    if not isinstance(document, dict) or document.pop("schema", None) != SCHEMA:
         raise TargetError(
             f"{str(folder / RECORD_FILE)!r} is not of schema {SCHEMA!r}.",
             remedy="Read it with the version that wrote it.",
@@ -225,9 +225,26 @@ def load(folder: Path) -> Record:
     try:
         document["channels"] = tuple(document["channels"])
         document["runs"] = tuple(_run(run) for run in document["runs"])
-        return Record(**document, curves=_read_curves(folder / CURVES_FILE))
+        return _whole(Record(**document, curves=_read_curves(folder / CURVES_FILE)))
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise TargetError(f"{str(folder)!r} holds a damaged run: {error}.", remedy="Train it again.") from error
+
+
+def _whole(record: Record) -> Record:
+    """The record, if its curves are those that it was written with.
+
+    Raises:
+        ValueError: where the table of curves was cut short, or belongs to another training.
+    """
+    lasts = {(curve.learning_rate, curve.seed): curve.returns[-1] for curve in record.curves}
+    for run in record.runs:
+        last = lasts.get((run.learning_rate, run.seed))
+        if run.final_return is not None and run.final_return != last:
+            raise ValueError(
+                f"{CURVES_FILE} ends at {'nothing' if last is None else last} for learning rate "
+                f"{run.learning_rate:g} seed {run.seed}, {RECORD_FILE} at {run.final_return}"
+            )
+    return record
 
 
 def _run(document: dict[str, Any]) -> RunRecord:
