@@ -21,6 +21,7 @@ from symcheck.engine.environments.evidence import UNITS
 from symcheck.engine.environments.paired import PairedEvidence
 from symcheck.engine.environments.pairs import Pairs, Part
 from symcheck.engine.environments.placement import Situation, Word
+from symcheck.engine.environments.stepper import numeric
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
@@ -131,8 +132,40 @@ def _input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, Any]:
 
 
 def _state(pairs: Pairs, state: Any) -> Any:
-    special = None if pairs.placement.kind is None else pairs.placement.access.from_report
-    return np.array(_numbers(state), dtype=np.float64) if special is None else special(state)
+    placement = pairs.placement
+    special = None if placement.kind is None else placement.access.from_report
+    if special is not None:
+        return special(state)
+    if isinstance(placement.form, Mapping | list | tuple) and numeric(placement.form) is None:
+        return like(placement.form, state)
+    return np.array(_numbers(state), dtype=np.float64)
+
+
+def like(form: Any, value: Any) -> Any:
+    """A value in the form of another, from its JSON form; parts that JSON cannot hold are those of `form`.
+
+    Args:
+        form: mappings, sequences, arrays, numbers and texts, nested at will; anything else is kept as it is.
+        value: what a report holds of such a value.
+
+    Raises:
+        ValueError: a number or an array does not have the form's.
+        TypeError: as ValueError.
+
+    Example:
+        >>> like({"x": np.zeros(2), "n": 3, "owner": print}, {"x": [1.0, "NaN"], "n": 4, "owner": "<built-in>"})
+        {'x': array([ 1., nan]), 'n': 4, 'owner': <built-in function print>}
+    """
+    if isinstance(form, Mapping) and isinstance(value, Mapping):
+        return {key: like(item, value[str(key)]) if str(key) in value else item for key, item in form.items()}
+    if isinstance(form, np.ndarray):
+        return np.array(_numbers(value), dtype=form.dtype).reshape(form.shape)
+    if isinstance(form, list | tuple) and isinstance(value, list) and len(value) == len(form):
+        items = [like(*both) for both in zip(form, value, strict=True)]
+        return type(form)(*items) if hasattr(form, "_fields") else type(form)(items)
+    if form is None or isinstance(form, str | bool):
+        return value
+    return type(form)(value) if isinstance(form, int | float | np.number) else form
 
 
 def from_json(space: spaces.Space[Any], value: Any) -> Any:

@@ -23,7 +23,7 @@ from symcheck.engine.environments.edges import Tie
 from symcheck.engine.environments.pairs import Case, Measurement, Pairs, Part, outside
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.probing import MOST_PROBED, linear_map
-from symcheck.engine.environments.stepper import Steps
+from symcheck.engine.environments.stepper import Steps, numeric
 from symcheck.symmetry.bound import BoundSymmetry
 
 if TYPE_CHECKING:
@@ -300,7 +300,8 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[str, AlteredSy
         diagonal = matrix[j, j] != 0
         shifted[j] = 0.0 if diagonal and changed[j, j] > 0 else offset[j]
         sign = "+1" if changed[j].sum() > 0 else "-1"
-        same = pairs.placement.kind == "map" and np.size(case.situation.state) == len(matrix)
+        held = numeric(case.situation.state) if pairs.placement.kind == "map" else None
+        same = held is not None and held.size == len(matrix)
         yield (
             f"holds with sign {sign} on {names[j]}",
             AlteredSymmetry(

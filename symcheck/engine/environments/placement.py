@@ -60,6 +60,7 @@ class Placement:
     Attributes:
         kind: which of the three ways is used; None where there is none.
         why_not: where kind is None, what is missing, in words.
+        form: a state as `get` returns it; None where states cannot be read.
         inner: how internal next states are compared in float64 as well; None where they are not.
     """
 
@@ -69,7 +70,7 @@ class Placement:
         self._access, shows_state, visited = _inspected(stepper, rng)
         self.kind, self.why_not = _choose(self._access, bound, shows_state)
         readable = self._access is not None and self._access.get is not None
-        self._form = stepper.read_raw() if readable else None
+        self.form = stepper.read_raw() if readable else None
         self._visited = visited
         self._settle()
         if not stepper.batched and (self.kind is None or (self.kind == "map" and self.inner is None)):
@@ -121,12 +122,12 @@ class Placement:
 
     def _as_states(self, word: Word, states: Vector) -> Vector:
         """Images of states under the map on states, in the shape of `states`: pictures may come flat."""
-        form = np.shape(self._form) if isinstance(self._form, np.ndarray) else np.shape(states)[1:]
+        form = np.shape(self.form) if isinstance(self.form, np.ndarray) else np.shape(states)[1:]
         return _in_shape(self._bound.state_batch, form, word, states)
 
     def _said(self, word: Word, state: Vector) -> Vector:
         """The image of a state vector as the symmetry says it, which may be rounded to float32."""
-        held = _in_form(state, self._form)
+        held = _in_form(state, self.form)
         if self.kind == "map":
             image = self._bound.state(word, held)
         elif self.kind == "observation":
@@ -149,7 +150,7 @@ class Placement:
         exact = self._sharpened(word, np.asarray(state, dtype=np.float64).reshape(-1))
         rounded = np.asarray(said, dtype=np.float64).reshape(-1)
         near = np.abs(rounded - exact) <= _NEAR * (1 + np.abs(exact))
-        return _in_form(np.where(near, exact, rounded), self._form)
+        return _in_form(np.where(near, exact, rounded), self.form)
 
     @property
     def access(self) -> StateAccess:
@@ -200,11 +201,13 @@ class Placement:
 
     def not_a_state(self, state: Any) -> str:
         """Why a proposed state cannot be one, in words; "" where nothing speaks against it."""
+        proposed = numeric(state)
+        count = -1 if proposed is None else proposed.size
         if self.access.get is not None:
-            known = numeric(self._form)
-            return "" if known is None or np.size(state) == known.size else f"where get returns {known.size} numbers"
+            known = numeric(self.form)
+            return "" if known is None or count == known.size else f"where get returns {known.size} numbers"
         expected = np.size(self._stepper.first_obs)
-        if isinstance(self._stepper.first_obs, np.ndarray) and np.size(state) != expected:
+        if isinstance(self._stepper.first_obs, np.ndarray) and count != expected:
             return f"expected an observation's {expected} numbers, as there is no get"
         return ""
 
@@ -212,7 +215,7 @@ class Placement:
         """The situation's image under a group element, ready to be set."""
         if self.kind == "map" or self._bound.has_state:
             obs = self._bound.observation(word, situation.obs)
-            state = _in_form(self._bound.state(word, situation.state), self._form)
+            state = _in_form(self._bound.state(word, situation.state), self.form)
             if self._sharp:
                 state = self._without_rounding(word, state, situation.state)
             return Situation(carried_over(state, situation.state), obs, "image")
@@ -220,7 +223,7 @@ class Placement:
             obs = self._bound.observation(word, situation.obs)
             return Situation(self._without_rounding(word, obs, situation.state), obs, "image")
         if self._double:
-            state = _in_form(self._as_observations(word, np.asarray(situation.state)[None])[0], self._form)
+            state = _in_form(self._as_observations(word, np.asarray(situation.state)[None])[0], self.form)
             return Situation(state, _as_like(state, situation.obs), "image")
         obs = self._bound.observation(word, situation.obs)
         return Situation(self._state_showing(obs), obs, "image")
@@ -289,7 +292,7 @@ class Placement:
             A neighbour in the precision in which images are made; None where states are not made of floats.
         """
         if self._double or self.kind == "map" or self._bound.has_state or self._sharp:
-            state = _in_form(_neighbour(situation.state, pattern, up, units), self._form)
+            state = _in_form(_neighbour(situation.state, pattern, up, units), self.form)
             return None if state is None else situation._replace(state=carried_over(state, situation.state))
         obs = _neighbour(situation.obs, pattern, up, units)
         return None if obs is None else situation._replace(obs=obs, state=self._state_showing(obs))
@@ -298,7 +301,7 @@ class Placement:
         if self.access.get is None:
             return obs
         if self.access.from_observation is None:
-            return _in_form(obs, self._form)
+            return _in_form(obs, self.form)
         return self.access.from_observation(obs)
 
 
