@@ -151,7 +151,8 @@ def _reports(path: Path) -> list[dict[str, Any]]:
 
 
 def _entry(report: dict[str, Any], json_link: str, page_link: str) -> IndexEntry:
-    properties = [p for p in report.get("properties", []) if isinstance(p, dict)]
+    listed = report.get("properties")
+    properties = [p for p in listed if isinstance(p, dict)] if isinstance(listed, list) else []
     return IndexEntry(
         target=str(report.get("target", "")),
         symmetry=str(report.get("symmetry", "")),

@@ -83,7 +83,10 @@ def from_command(line: str, *, where: str) -> RunCommand:
     Raises:
         SymcheckError: the line is none of ours.
     """
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError:  # a quotation that does not end
+        words = []
     if len(words) < 3 or words[0] != "symcheck":
         raise SymcheckError(
             f"expected a report that names the command it came from, got {line!r}.",

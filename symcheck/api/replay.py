@@ -13,8 +13,12 @@ from symcheck.api.commands import RunCommand, from_command
 from symcheck.api.report import Report
 from symcheck.api.specs import resolve_symmetry
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult
-from symcheck.errors import SymcheckError
+from symcheck.errors import SymcheckError, described
 
+_FIELDS: dict[str, Any] = {
+    "kind": str, "target": str, "symmetry": str, "group": dict, "properties": list, "alpha": float | int, "seed": int,
+    "command": str | None,
+}  # fmt: skip
 _REAL = ("alpha", "max_time", "discount", "accept_gap")
 
 
@@ -55,7 +59,24 @@ def _reports(path: Path) -> list[dict[str, Any]]:
     reports = data.get("reports", [data])
     if not isinstance(reports, list) or not all(isinstance(r, dict) and "properties" in r for r in reports):
         raise SymcheckError("expected reports with properties, got something else.", where=str(path))
+    for report in reports:
+        wrong = [name for name, kind in _FIELDS.items() if not isinstance(report.get(name), kind)]
+        if wrong or not all(map(_is_property, report["properties"])):
+            raise SymcheckError(
+                f"expected a report as symcheck writes it, but {' and '.join(wrong) or 'a property'} cannot be read.",
+                where=str(path),
+                remedy="Make it again: symcheck verify-env ... --json FILE.",
+            )
     return reports
+
+
+def _is_property(item: Any) -> bool:
+    kinds = {"name": str, "verdict": str}
+    return (
+        isinstance(item, dict)
+        and all(isinstance(item.get(name), kind) for name, kind in kinds.items())
+        and isinstance(item.get("counterexample"), dict | None)
+    )
 
 
 def _replayable(report: dict[str, Any]) -> bool:
@@ -101,7 +122,16 @@ def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[Pr
     target = resolve_environment(command.target, env_kwargs=kwargs)
     symmetry = resolve_symmetry(command.options["symmetry"]).symmetry
     options = _read_options(EnvOptions, command)
-    return [env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items]
+    try:
+        return [
+            env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items
+        ]
+    except (TypeError, ValueError) as error:  # numbers that are none, or lists in place of one
+        raise SymcheckError(
+            f"the counterexample does not fit the environment's spaces: {described(error)}.",
+            where="replay",
+            remedy="Replay the report as it was written, against the environment that it was made with.",
+        ) from error
 
 
 def _replay_net(

@@ -60,7 +60,7 @@ class Outputs:
         from symcheck.files import write_text
 
         report = Report([with_reproduction(result, self.json) for result in report.results])
-        self._print(report)
+        self.show(report)
         writers = (
             (self.html, report.to_html, False),
             (self.json, report.to_json, False),
@@ -81,7 +81,8 @@ class Outputs:
             raise SymcheckError(" ".join(str(one) for one in problems))
         raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
-    def _print(self, report: Report) -> None:
+    def show(self, report: Report) -> None:
+        """Print the verdict of each property, or the run's alone where it is to be quiet."""
         from rich.console import Console
 
         from symcheck_reports import annotations, terminal

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symcheck.cli import options, settings
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
-from symcheck.errors import OptionError
+from symcheck.errors import OptionError, SymcheckError
 
 if TYPE_CHECKING:
     from symcheck.api.report import Report
@@ -41,16 +42,35 @@ def command(
     if not found.checks or found.path is None:
         place = f"{found.path} lists none" if found.path else f"no settings were found from {Path.cwd()} upward"
         raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
-    here = Path.cwd()
     shared = _shared(found, baseline)
+    checks = [_read(check, f"{found.path}, checks[{i}]", shared) for i, check in enumerate(found.checks)]
+    here = Path.cwd()
+    reports: list[Report] = []
     os.chdir(found.path.parent)
     try:
-        reports = [_run(check, i, found.path, shared) for i, check in enumerate(found.checks)]
+        for check in checks:
+            reports.append(_run(check))
+            if reports[-1].interrupted:
+                break
+    except SymcheckError:
+        for report in reports:  # what was found before the check that cannot be used
+            outputs.show(report)
+        raise
     finally:
         os.chdir(here)
     from symcheck.api.report import Report
 
     outputs.finish(Report([result for report in reports for result in report.results]), accepted)
+
+
+@dataclass(frozen=True)
+class _Check:
+    """One check as it will be run: "env" or "net", what it is about, arguments by name, and where it stands."""
+
+    kind: str
+    target: str
+    arguments: Mapping[str, Any]
+    where: str
 
 
 def _shared(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
@@ -59,22 +79,34 @@ def _shared(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
     return shared if baseline is None else {**shared, "baseline": baseline.absolute()}
 
 
-def _run(check: Mapping[str, Any], index: int, path: Path, shared: Mapping[str, Any]) -> Report:
-    where = f"{path}, checks[{index}]"
+def _read(check: Mapping[str, Any], where: str, shared: Mapping[str, Any]) -> _Check:
+    """Read one check; all are read before the first is run.
+
+    Raises:
+        OptionError: it names nothing to check, or has a setting that its kind does not have.
+    """
     kind, target, given = _subject({key.replace("_", "-"): value for key, value in check.items()}, where)
     known = (*_SHARED, *(settings.ENV_ONLY if kind == "env" else settings.NET_ONLY))
     settings.check_names(given, known, where)
+    if kind == "net" and "symmetry" not in given:
+        raise OptionError("expected symmetry = SPEC beside a network.", where=where, remedy=_EXAMPLE)
     arguments = {key.replace("-", "_"): value for key, value in {**shared, **given}.items()}
+    return _Check(kind, target, arguments, where)
+
+
+def _run(check: _Check) -> Report:
     try:
-        if kind == "env":
+        if check.kind == "env":
             from symcheck.api.verify_env import verify_env
 
-            return verify_env(target, **arguments)
+            return verify_env(check.target, **check.arguments)
         from symcheck.api.verify_net import verify_net
 
-        return verify_net(target, **{"symmetry": None, **arguments})
+        return verify_net(check.target, **check.arguments)
+    except SymcheckError as error:
+        raise SymcheckError(str(error), where=check.where) from error
     except TypeError as error:
-        raise OptionError(f"a setting has the wrong type: {error}.", where=where) from error
+        raise OptionError(f"a setting has the wrong type: {error}.", where=check.where) from error
 
 
 def _subject(check: dict[str, Any], where: str) -> tuple[str, str, dict[str, Any]]:

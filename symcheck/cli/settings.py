@@ -11,11 +11,13 @@
     net = "my_networks.py:policy"
     symmetry = "my_symmetries.py:mirror"
 
-Settings are defaults of the commands, under the names of their options; the command line wins.
+Settings are defaults of the commands, under the names of their options; the command line wins. Paths are relative to the
+file that they stand in.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ from symcheck.errors import OptionError, suggestion
 
 SHARED = ("samples", "max-time", "alpha", "seed", "baseline", "fail-on", "html", "json", "junit", "markdown", "quiet")
 _DISCOVER = ("samples", "max_time", "alpha", "seed", "quiet")  # report files of a check are not overwritten by a search
+_RUN = ("fail_on", "html", "json_path", "junit", "markdown", "quiet")
+PATHS = ("baseline", "html", "json", "junit", "markdown")
 ENV_ONLY = ("symmetry", "env-kwargs", "method", "fail-fast", "accept-gap", "discount")
 NET_ONLY = (
     "symmetry",
@@ -83,12 +87,19 @@ def _table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
     try:
         table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        if keys:  # a pyproject.toml of somebody else's concern
+        if keys and not _speaks_of_us(path):  # a pyproject.toml of somebody else's concern
             return None
         raise OptionError(f"expected a TOML file, got: {error}.", where=str(path)) from error
     for key in keys:
         table = table.get(key) if isinstance(table, dict) else None
     return table if isinstance(table, dict) else None
+
+
+def _speaks_of_us(path: Path) -> bool:
+    try:
+        return b"tool.symcheck" in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _read(table: Mapping[str, Any], path: Path) -> Settings:
@@ -97,6 +108,9 @@ def _read(table: Mapping[str, Any], path: Path) -> Settings:
         raise OptionError("expected checks as a list of tables: [[tool.symcheck.checks]].", where=str(path))
     shared = {key.replace("_", "-"): value for key, value in table.items() if key != "checks"}
     check_names(shared, SHARED, str(path))
+    for name in PATHS:
+        if not isinstance(shared.get(name, ""), str):
+            raise OptionError(f"expected {name} to be a path, got {shared[name]!r}.", where=str(path))
     return Settings(path, shared, tuple(checks))
 
 
@@ -117,13 +131,24 @@ def check_names(given: Iterable[str], known: tuple[str, ...], where: str) -> Non
 
 
 def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
-    """The settings as defaults of the commands that check, by parameter name; `discover` takes those that it has.
+    """The settings as defaults of the commands that check, by parameter name; others take those that they have.
+
+    Paths are relative to the file that they stand in.
 
     Example:
         >>> command_defaults(Settings(None, {"samples": 5, "json": "r.json"}, ()))["verify-env"]
         {'samples': 5, 'json_path': 'r.json'}
     """
     renamed = {"json": "json_path"}
-    values = {renamed.get(name, name.replace("-", "_")): value for name, value in settings.shared.items()}
+    shared = {name: _from_here(settings, name, value) for name, value in settings.shared.items()}
+    values = {renamed.get(name, name.replace("-", "_")): value for name, value in shared.items()}
+    running = {name: values[name] for name in _RUN if name in values}
     searching = {name: values[name] for name in _DISCOVER if name in values}
-    return {"verify-env": values, "verify-net": dict(values), "discover": searching}
+    return {"verify-env": values, "verify-net": dict(values), "run": running, "discover": searching}
+
+
+def _from_here(settings: Settings, name: str, value: Any) -> Any:
+    """A setting as it would be typed in the current folder."""
+    if name not in PATHS or settings.path is None or Path(value).is_absolute():
+        return value
+    return os.path.relpath(settings.path.parent / value)

@@ -86,6 +86,8 @@ def resolve_environment(
         >>> resolve_environment("CartPole-v1").env_id
         'CartPole-v1'
     """
+    if env_kwargs is not None and not isinstance(env_kwargs, Mapping):
+        raise TargetError(f"expected keyword arguments by name, got {env_kwargs!r}.", where="--env-kwargs")
     arguments = dict(env_kwargs or {})
     if isinstance(target, str):
         return _named(target, arguments, where)

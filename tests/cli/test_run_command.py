@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
+from typer.testing import CliRunner
 
 from symcheck.cli import main, settings
 from symcheck.errors import OptionError
@@ -65,12 +66,12 @@ def test_what_cannot_be_run_exits_2(project, text, message):
 def test_settings_are_defaults_and_the_command_line_wins(project, monkeypatch, capsys):
     (project / "pyproject.toml").write_text('[tool.symcheck]\nsamples = 150\njson = "from_settings.json"\n')
     words = ["verify-env", "CartPole-v1", "--quiet"]
-    for extra, name in (([], "from_settings.json"), (["--json", "own.json"], "own.json")):
+    for extra, file in (([], project / "from_settings.json"), (["--json", "own.json"], project / "deep" / "own.json")):
         monkeypatch.setattr(sys, "argv", ["symcheck", *words, *extra])
         with pytest.raises(SystemExit) as stop:
             main.main()
         assert stop.value.code == 0
-        command = json.loads((project / "deep" / name).read_text())["command"]
+        command = json.loads(file.read_text())["command"]
         assert "--samples 150" in command
     capsys.readouterr()
 
@@ -90,3 +91,67 @@ def test_somebody_elses_broken_pyproject_is_left_alone_but_a_broken_symcheck_tom
     (tmp_path / "symcheck.toml").write_text("not toml")
     with pytest.raises(OptionError, match="expected a TOML file"):
         settings.find_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[tool.symcheck.checks]\n", "pyproject.toml: expected a TOML file, got"),
+        ('[[tool.symcheck.checks]]\nnet = "nets.py:mlp"\n', "checks[0]: expected symmetry = SPEC beside a network"),
+        (HEAD + ENV + "samples = 0\n", "checks[0]: --samples"),
+        (HEAD + ENV + 'env-kwargs = "{}"\n', "checks[0]: --env-kwargs: expected keyword arguments by name, got '{}'"),
+        (HEAD + ENV + "env-kwargs = [1]\n", "checks[0]: --env-kwargs"),
+        ("[tool.symcheck]\nbaseline = 3\n" + ENV, "expected baseline to be a path, got 3"),
+    ],
+)
+def test_a_fault_names_its_file_and_its_check(project, text, message):
+    (project / "pyproject.toml").write_text(text)
+    code, output = defaulted("run")
+    assert (code, message in output) == (2, True), output
+
+
+def defaulted(*words: str) -> tuple[int, str]:
+    """The exit code, and the message from the file's name on, of a command that takes its defaults from settings."""
+    try:
+        found = settings.command_defaults(settings.find_settings(Path.cwd()))
+    except OptionError as error:
+        return 2, str(error)
+    done = CliRunner().invoke(main.app, list(words), default_map=found)
+    return done.exit_code, done.output
+
+
+def test_a_broken_file_that_does_not_speak_of_symcheck_is_nobodys_concern(project):
+    (project / "pyproject.toml").write_text("[tool.other\n")
+    assert run("explain", "SYM001")[0] == 0
+    assert settings.find_settings(project).path is None
+
+
+def test_every_check_is_read_before_the_first_is_run(project):
+    (project / "pyproject.toml").write_text(HEAD + ENV + "[[tool.symcheck.checks]]\nsymmetry = 3\n")
+    code, output = run("run")
+    assert (code, "passed" in output, "checks[1]" in output) == (2, False, True)
+
+
+def test_what_was_found_before_a_check_that_cannot_be_used_is_shown(project):
+    (project / "pyproject.toml").write_text(HEAD + ENV + ENV.replace("CartPole-v1", "Nope-v0"))
+    code, output = run("run", "--json", "r.json")
+    assert (code, (project / "deep" / "r.json").exists()) == (2, False)
+    assert "CartPole-v1 is symmetric under cartpole/mirror" in output
+    assert "checks[1]: TARGET: expected a Gymnasium id" in output
+
+
+def test_reports_that_settings_ask_for_are_written_beside_them(project):
+    (project / "pyproject.toml").write_text(HEAD + 'json = "r.json"\nquiet = true\n' + ENV)
+    assert defaulted("run") == (0, "passed\n")
+    assert (project / "r.json").exists()
+    (project / "r.json").unlink()
+    assert defaulted("verify-env", "CartPole-v1")[0] == 0
+    assert [path.name for path in project.rglob("*.json")] == ["r.json"]
+
+
+def test_what_exits_non_zero_may_stand_in_settings(project):
+    check = "max-time = 1e-9\n"  # seconds: nothing can be decided
+    (project / "pyproject.toml").write_text(HEAD + ENV + check)
+    assert defaulted("run")[0] == 3
+    (project / "pyproject.toml").write_text(HEAD + 'fail-on = "failed"\n' + ENV + check)
+    assert defaulted("run")[0] == 0
