@@ -11,8 +11,8 @@
     net = "my_networks.py:policy"
     symmetry = "my_symmetries.py:mirror"
 
-Settings are defaults of the commands, under the names of their options; the command line wins. Paths are relative to the
-file that they stand in.
+Settings are defaults of the commands, under the names of their options; the command line wins. Paths are relative to
+the file that they stand in.
 """
 
 from __future__ import annotations
