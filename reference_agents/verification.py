@@ -47,7 +47,8 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
     if network.basis == "equivariant" and network.free_layers and isinstance(module, PolicyValueNetwork):
         features, rho = _features(module, task, network)
         verdict, detail = _judged(features, f"the features of {network.name}", task, (rho,))
-        said = f"{FEATURES} {verdict} ({detail}); the layers on top are free, so the policy is not equivariant"
+        evidence = detail if verdict == "failed" else detail.partition(". ")[0].rstrip(".")
+        said = f"{FEATURES} {verdict} ({evidence}); the layers on top are free, so the policy is not equivariant"
         return Verification("failed" if verdict == "failed" else None, said)
     return NOT_CLAIMED
 

@@ -99,9 +99,9 @@ def _on_grid(curve: SeedCurve, steps: NDArray[np.int64], floor: float | None) ->
 
 
 def lowest_return(networks: Sequence[NetworkCurves]) -> float:
-    """The lowest finite return of any run; 0 where there is none."""
+    """The lowest finite return of any run; NaN where there is none."""
     found = [v for network in networks for curve in network.curves for v in curve.returns if math.isfinite(v)]
-    return min(found, default=0.0)
+    return min(found, default=math.nan)
 
 
 def quantile_curve(network: NetworkCurves, floor: float) -> QuantileCurve:
@@ -198,15 +198,21 @@ def probability_of_improvement(scores: NDArray[np.float64], others: NDArray[np.f
 
 
 def mean_return(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
-    """Of every run the mean return over the training (the area under its curve over its length), shape (runs,)."""
-    returns = returns_on_grid(network, floor)
-    return np.asarray(np.nan_to_num(returns, nan=floor).mean(axis=1)) if returns.size else np.zeros(0)
+    """The mean return over the training (the area under its curve over its length) of every run that has a return."""
+    return np.asarray(_measured(network, floor).mean(axis=1))
 
 
 def final_return(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
-    """Of every run the return of its last evaluation, shape (runs,)."""
+    """The return of the last evaluation of every run that has a return."""
+    return np.asarray(_measured(network, floor)[:, -1])
+
+
+def _measured(network: NetworkCurves, floor: float) -> NDArray[np.float64]:
+    """The rows of `returns_on_grid` that hold numbers: a run whose first episode never ended has no return, not 0."""
     returns = returns_on_grid(network, floor)
-    return np.asarray(np.nan_to_num(returns[:, -1], nan=floor)) if returns.size else np.zeros(0)
+    if not returns.size:
+        return np.zeros((0, 1))
+    return returns[~np.isnan(returns).any(axis=1)]
 
 
 def _bootstrap(values: NDArray[np.float64], statistic: _Statistic) -> Estimate:

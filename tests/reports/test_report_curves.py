@@ -45,6 +45,35 @@ def test_a_run_that_stopped_early_counts_as_the_lowest_return() -> None:
     assert statistics.final_return(network, floor=5.0).tolist() == [5.0, 450.0, 460.0]
 
 
+def test_a_run_whose_first_episode_never_ended_has_no_return_and_not_zero() -> None:
+    unmeasured = [math.nan, math.nan]
+    beside = _network([-21.0, -19.0], unmeasured)
+    assert statistics.final_return(beside, floor=-21.0).tolist() == [-19.0]
+    assert statistics.mean_return(beside, floor=-21.0).tolist() == [-20.0]
+    page = render_curves(CurveModel("pong", [_network(unmeasured, name="nothing")]))
+    assert re.findall(r"<td[^>]*>(.*?)</td>", page) == ["–", "–"]
+
+
+def test_a_page_without_any_return_gives_none_to_runs_that_stopped_early() -> None:
+    stopped = _network([math.nan], failed=(FailedRun(0, "the loss became NaN"),))
+    assert math.isnan(statistics.lowest_return([stopped]))
+    assert not len(statistics.final_return(stopped, statistics.lowest_return([stopped])))
+    assert "as the lowest return on this page" not in render_curves(CurveModel("pong", [stopped]))
+
+
+@pytest.mark.parametrize(
+    ("detail", "text"),
+    [
+        ("makes no claim to be equivariant", "verify-net: not run, makes no claim to be equivariant"),
+        ("features proved (exact)", "verify-net: features proved (exact)"),
+    ],
+)
+def test_a_network_whose_features_were_verified_is_not_said_to_be_unverified(detail: str, text: str) -> None:
+    network = dataclasses.replace(_network([1.0]), verdict_detail=detail)
+    page = re.sub(r"<[^>]*>", "", render_curves(CurveModel("pong", [network])))
+    assert text in page
+
+
 def test_a_run_that_never_reaches_the_threshold_is_counted_not_dropped() -> None:
     network = _network([0.0, 480.0], [0.0, 0.0], [0.0, 0.0])
     reached = statistics.steps_to_threshold(network, 475.0)

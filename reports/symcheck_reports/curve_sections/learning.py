@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from symcheck_reports import curve_figures
 from symcheck_reports.curve_view import CurveView
 from symcheck_reports.formatting import count, number, plural
@@ -35,7 +37,7 @@ def build(view: CurveView) -> Section | None:
         evaluation=view.model.evaluation,
         names=[d.name for d in drawn],
         rows=_rows(drawn),
-        stopped=_stopped(sum(len(n.network.failed_runs) for n in networks)),
+        stopped=_stopped(sum(len(n.network.failed_runs) for n in networks)) if math.isfinite(view.floor) else "",
         floor=number(view.floor),
     )
 
