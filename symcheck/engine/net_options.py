@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from symcheck.engine.options import check_limits, check_whole
 from symcheck.errors import OptionError, suggestion
 
 DEFAULT_SAMPLES = 10_000
@@ -58,33 +58,17 @@ class NetOptions:
 
     def __post_init__(self) -> None:
         if self.samples is not None:
-            _check_whole(self.samples, "--samples", 1)
-        _check_whole(self.seed, "--seed", 0)
+            check_whole(self.samples, "--samples", 1)
+        check_whole(self.seed, "--seed", 0)
         if self.noise_seed is not None:
-            _check_whole(self.noise_seed, "--noise-seed", 0)
-        if self.max_time is not None and not self.max_time > 0:
-            raise OptionError(
-                f"expected a time in seconds above 0, got {self.max_time}.",
-                where="--max-time",
-                remedy="Leave it out for no limit.",
-            )
-        if not (0 < self.alpha < 1) or math.isnan(self.alpha):
-            raise OptionError(
-                f"expected a probability strictly between 0 and 1, got {self.alpha}.",
-                where="--alpha",
-                remedy="0.01 is the default.",
-            )
+            check_whole(self.noise_seed, "--noise-seed", 0)
+        check_limits(self.max_time, self.alpha)
         if self.mode not in MODES:
             raise OptionError(
                 f"expected eval or train, got {self.mode!r}.", where="--mode", remedy=suggestion(str(self.mode), MODES)
             )
         _check_dtype(self.dtype)
         _check_shape(self.input_shape)
-
-
-def _check_whole(value: object, where: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise OptionError(f"expected a whole number, {least} or more, got {value!r}.", where=where)
 
 
 def _check_dtype(dtype: str | None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from numbers import Real
+from typing import Literal, TypeGuard, get_args
 
 from symcheck.errors import OptionError, suggestion
 
@@ -50,20 +51,8 @@ class EnvOptions:
 
     def __post_init__(self) -> None:
         _check_samples(self.samples)
-        if self.max_time is not None and not self.max_time > 0:
-            raise OptionError(
-                f"expected a time in seconds above 0, got {self.max_time}.",
-                where="--max-time",
-                remedy="Leave it out for no limit.",
-            )
-        if not (0 < self.alpha < 1) or math.isnan(self.alpha):
-            raise OptionError(
-                f"expected a probability strictly between 0 and 1, got {self.alpha}.",
-                where="--alpha",
-                remedy="0.01 is the default.",
-            )
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise OptionError(f"expected a whole number, 0 or more, got {self.seed!r}.", where="--seed")
+        check_limits(self.max_time, self.alpha)
+        check_whole(self.seed, "--seed", 0)
         if not _is_number(self.discount) or not 0 <= self.discount < 1:
             raise OptionError(
                 f"expected a discount in [0, 1), got {self.discount!r}.",
@@ -92,8 +81,51 @@ class EnvOptions:
             )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def check_limits(max_time: object, alpha: object) -> None:
+    """Refuse a time budget or a level that is none.
+
+    Args:
+        max_time: seconds above 0, or None for no limit.
+        alpha: a probability strictly between 0 and 1.
+
+    Raises:
+        OptionError: naming the option and what was given.
+
+    Example:
+        >>> check_limits("10", 0.01)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.OptionError: --max-time: expected a time in seconds above 0, got '10'. ...
+    """
+    if max_time is not None and not (_is_number(max_time) and max_time > 0):
+        raise OptionError(
+            f"expected a time in seconds above 0, got {max_time!r}.",
+            where="--max-time",
+            remedy="Leave it out for no limit.",
+        )
+    if not (_is_number(alpha) and 0 < alpha < 1):
+        raise OptionError(
+            f"expected a probability strictly between 0 and 1, got {alpha!r}.",
+            where="--alpha",
+            remedy="0.01 is the default.",
+        )
+
+
+def check_whole(value: object, where: str, least: int) -> None:
+    """Refuse what is no whole number of `least` or more.
+
+    Raises:
+        OptionError: naming the option and what was given.
+
+    Example:
+        >>> check_whole(3, "--seed", 0)
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(f"expected a whole number, {least} or more, got {value!r}.", where=where)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_samples(samples: object) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from symcheck.engine import registry
+from symcheck.engine.net_options import NetOptions
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.errors import OptionError
@@ -43,3 +45,22 @@ def test_properties_run_in_their_order_and_can_be_replaced() -> None:
     finally:
         registry.unregister("zz_late", kind="net")
         registry.unregister("zz_early", kind="net")
+
+
+@pytest.mark.parametrize("options", [EnvOptions, NetOptions])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("max_time", "10", "--max-time: expected a time in seconds above 0, got '10'"),
+        ("max_time", math.nan, "--max-time: expected a time in seconds above 0, got nan"),
+        ("alpha", "0.01", "--alpha: expected a probability strictly between 0 and 1, got '0.01'"),
+        ("alpha", math.nan, "--alpha: expected a probability strictly between 0 and 1, got nan"),
+        ("seed", 1.0, "--seed: expected a whole number, 0 or more, got 1.0"),
+    ],
+)
+def test_environments_and_networks_refuse_the_same_limits_in_the_same_words(
+    options: Any, name: str, value: Any, said: str
+) -> None:
+    with pytest.raises(OptionError) as raised:
+        options(**{name: value})
+    assert str(raised.value).startswith(said)
