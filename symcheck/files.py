@@ -20,6 +20,8 @@ _NAMES = {
 def write_file(path: Path, content: bytes) -> None:
     """Write a file so that a crash at any moment leaves the old content or the new.
 
+    A link stays a link, and what is no file (`/dev/stdout`, a pipe) is written to as it is.
+
     Args:
         path: where to; its folder must exist.
         content: what the file holds afterwards.
@@ -27,6 +29,11 @@ def write_file(path: Path, content: bytes) -> None:
     Raises:
         OSError: it cannot be written; the old file is as it was, and nothing is left beside it.
     """
+    if _is_device(path):
+        with path.open("ab") as device:
+            device.write(content)
+        return
+    path = path.resolve()
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
@@ -65,6 +72,11 @@ def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
     return target
 
 
+def _is_device(path: Path) -> bool:
+    """Whether a path is written to as it is: no regular file, or the name of an open one."""
+    return (path.exists() and not path.is_file()) or path.absolute().is_relative_to("/dev")
+
+
 def check_outputs(paths: Mapping[str, Path | None]) -> None:
     """Refuse what cannot be written, and two outputs in one file, before any work is done.
 
@@ -85,6 +97,8 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
         if path is None:
             continue
         check_writable(path, option)
+        if _is_device(path):
+            continue
         first = taken.setdefault(path.resolve(), option)
         if first != option:
             raise SymcheckError(f"expected a file of its own, got {path}, where {first} is written.", where=option)
@@ -109,8 +123,10 @@ def check_writable(path: Path, where: str) -> None:
     if path.is_dir():
         name = _NAMES.get(where, "report.html")
         raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path / name}")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        held = path if path.exists() else path.parent
+    folder = path if _is_device(path) else path.resolve().parent
+    read_only = [place for place in (folder, path) if place.exists() and not os.access(place, os.W_OK)]
+    if read_only:
+        held = read_only[0]
         raise SymcheckError(
             f"expected a file that can be written, got {path}: {held} is read-only.",
             where=where,

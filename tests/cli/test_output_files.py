@@ -1,6 +1,9 @@
 """Report files: what cannot be written is refused before the work, and one that fails takes no other with it."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -79,3 +82,30 @@ def test_what_others_raise_is_one_line_with_one_full_stop():
     claim = sc.Symmetry("swap", sc.groups.cyclic(2), [[1, 0]], [[1, 0]])
     with pytest.raises(SymcheckError, match=r"RuntimeError: no engine\. Check the socket\. It must work"):
         sc.verify_env(broken, claim)
+
+
+def test_a_device_stays_a_device(folder):
+    before = Path(os.devnull).stat()
+    assert run("verify-env", "CartPole-v1", "--samples", 100, "--json", os.devnull, "--quiet") == (0, "passed\n")
+    assert Path(os.devnull).stat().st_rdev == before.st_rdev
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_link_stays_a_link_to_the_new_content(folder):
+    (folder / "real").mkdir()
+    (folder / "real" / "r.json").write_text("old")
+    (folder / "latest.json").symlink_to(folder / "real" / "r.json")
+    assert run("verify-env", "CartPole-v1", "--samples", 100, "--json", "latest.json", "--quiet")[0] == 0
+    assert (folder / "latest.json").is_symlink()
+    assert (folder / "real" / "r.json").read_text().startswith("{")
+
+
+def test_a_report_may_go_where_the_terminal_prints(folder):
+    if not Path("/dev/stdout").exists():
+        pytest.skip("no /dev/stdout here")
+    program = "from symcheck.files import write_file; from pathlib import Path; write_file(Path('/dev/stdout'), b'two')"
+    with (folder / "out").open("wb") as out:
+        out.write(b"one ")
+        out.flush()
+        subprocess.run([sys.executable, "-c", program], stdout=out, check=True)
+    assert (folder / "out").read_bytes() == b"one two"
