@@ -17,6 +17,7 @@ from reference_agents.checkpoint import versions
 from reference_agents.export import export_module
 from reference_agents.record import PARAMETERS_FILE, Curve, Record, RunRecord, save
 from reference_agents.trainer import Job, Training
+from reference_agents.vectorised import plays_games
 from reference_agents.verification import DIVERGED, verify
 from symcheck.files import write_file
 
@@ -106,7 +107,7 @@ def _record(training: Training, runs: Sequence[RunRecord], *, preset_name: str, 
         settings=dataclasses.asdict(job.settings),
         evaluation=describe_evaluation(job),
         device=_device_name(job.device),
-        versions=versions(),
+        versions=versions(games=plays_games(job.task)),
         command=command,
         interrupted=training.interrupted,
         training_seconds=training.training_seconds,

@@ -28,6 +28,7 @@ from reference_agents.record import JOB_FILE
 from reference_agents.settings import Settings
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, State
+from reference_agents.vectorised import plays_games
 from symcheck.errors import OptionError, TargetError
 from symcheck.files import write_file
 
@@ -54,9 +55,10 @@ class Started:
     parts: tuple[Job, ...]
 
 
-def versions() -> dict[str, str]:
-    """The versions that results depend on."""
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
+def versions(*, games: bool = False) -> dict[str, str]:
+    """The versions that results depend on; of games, the emulator's too."""
+    packages = (*_PACKAGES, "ale-py") if games else _PACKAGES
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
 
 
 def checkpoint_path(folder: Path, part: int, parts: int) -> Path:
@@ -77,7 +79,10 @@ def begin(folder: Path, started: Started) -> None:
         started: what, and in which parts.
     """
     document = {"schema": SCHEMA, **_head(started.job), "preset": started.preset, "command": started.command}
-    document |= {"versions": versions(), "parts": [list(part.seeds) for part in started.parts]}
+    document |= {
+        "versions": versions(games=plays_games(started.job.task)),
+        "parts": [list(part.seeds) for part in started.parts],
+    }
     write_file(folder / JOB_FILE, (json.dumps(document, indent=2) + "\n").encode())
 
 
@@ -123,7 +128,7 @@ def started_in(folder: Path) -> Started:
             where="--resume",
             remedy=_UNREADABLE,
         ) from error
-    refuse_differences({"job": schema, **then}, {"job": SCHEMA, **versions()}, "versions")
+    refuse_differences({"job": schema, **then}, {"job": SCHEMA, **versions(games="ale-py" in then)}, "versions")
     try:
         job = _job(document)
         parts = tuple(replace(job, seeds=tuple(seeds)) for seeds in document["parts"])

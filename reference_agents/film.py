@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,15 @@ def check_film(target: Path) -> None:
             raise MissingExtraError("video", needed_for="--video") from error
 
 
-def film(environment_id: str, act: Act, noise_shape: tuple[int, ...], target: Path, *, seed: int) -> tuple[int, float]:
+def film(
+    environment_id: str,
+    act: Act,
+    noise_shape: tuple[int, ...],
+    target: Path,
+    *,
+    seed: int,
+    arguments: Mapping[str, Any] | None = None,
+) -> tuple[int, float]:
     """Play one episode and write what the environment draws of it.
 
     Args:
@@ -51,6 +59,7 @@ def film(environment_id: str, act: Act, noise_shape: tuple[int, ...], target: Pa
         noise_shape: of the uniform numbers.
         target: a .gif or .mp4 file.
         seed: of the episode.
+        arguments: of the environment.
 
     Returns:
         The steps of the episode, and its return.
@@ -59,7 +68,7 @@ def film(environment_id: str, act: Act, noise_shape: tuple[int, ...], target: Pa
         TargetError: where the environment draws nothing.
         OptionError: where the file cannot be written.
     """
-    environment = _rendering(environment_id)
+    environment = _rendering(environment_id, arguments or {})
     try:
         streams = UniformStreams([seed], Purpose.EVALUATION_ACTIONS, noise_shape)
         start = int(generator(seed, Purpose.EVALUATION_ENVIRONMENT).integers(2**31))
@@ -76,11 +85,11 @@ def film(environment_id: str, act: Act, noise_shape: tuple[int, ...], target: Pa
     return len(frames) - 1, total
 
 
-def _rendering(environment_id: str) -> gym.Env[Any, Any]:
+def _rendering(environment_id: str, arguments: Mapping[str, Any]) -> gym.Env[Any, Any]:
     # Pictures are drawn in memory: SDL must not look for a screen.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     try:
-        return gym.make(environment_id, render_mode="rgb_array", disable_env_checker=True)
+        return gym.make(environment_id, render_mode="rgb_array", disable_env_checker=True, **arguments)
     except Exception as error:
         raise TargetError(
             f"expected an environment that can be drawn, but {environment_id!r} cannot be made with "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from reference_agents.atari.environment import AtariGames
 from reference_agents.catalog import NetworkPlan, Task
@@ -45,6 +46,12 @@ def environment_class(task: Task) -> MakeEnvironment:
     return functools.partial(GymnasiumVector, task.environment)
 
 
+def plays_games(task: Task) -> bool:
+    """Whether a task is a game of the emulator."""
+    make = environment_class(task)
+    return isinstance(make, functools.partial) and make.func is AtariGames
+
+
 def check_environment(task: Task) -> None:
     """Refuse a task whose games cannot be played here.
 
@@ -54,3 +61,14 @@ def check_environment(task: Task) -> None:
     make = environment_class(task)
     if isinstance(make, functools.partial) and make.func is AtariGames:
         rom_path(find_game(make.args[0]))
+
+
+def whole_episodes(task: Task) -> dict[str, Any]:
+    """Arguments of a task's Gymnasium environment under which it plays and pays as evaluations count.
+
+    Example:
+        >>> from reference_agents.catalog import find_task
+        >>> whole_episodes(find_task("breakout"))
+        {'episodic_life': False, 'clip_rewards': False}
+    """
+    return {"episodic_life": False, "clip_rewards": False} if plays_games(task) else {}

@@ -19,7 +19,7 @@ from reference_agents.film import check_film, film
 from reference_agents.loading import load_network
 from reference_agents.record import Record, load
 from reference_agents.tasks import resolve_task
-from reference_agents.vectorised import distribution_of, environment_class
+from reference_agents.vectorised import distribution_of, environment_class, whole_episodes
 from symcheck.errors import OptionError, TargetError
 from symcheck_reports.formatting import plural
 
@@ -89,7 +89,8 @@ def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, gre
         actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms[None])
         return actions[0, 0] if task.continuous else int(actions[0, 0])
 
-    steps, return_ = film(task.environment, act, distribution.noise_shape(1), target, seed=seed)
+    arguments = whole_episodes(task)
+    steps, return_ = film(task.environment, act, distribution.noise_shape(1), target, seed=seed, arguments=arguments)
     return f"wrote {target}: learning rate {run[0]:g}, seed {run[1]}, {steps} steps, return {return_:.2f}"
 
 

@@ -9,11 +9,15 @@ from typer.testing import CliRunner
 from reference_agents import verification
 from reference_agents.atari.environment import AtariGames
 from reference_agents.catalog import find_network, find_task
+from reference_agents.checkpoint import Started, begin, started_in
 from reference_agents.cli.app import app
+from reference_agents.film import film
 from reference_agents.loading import load_network
 from reference_agents.randomness import Purpose
 from reference_agents.settings import preset
 from reference_agents.trainer import Job, train
+from reference_agents.vectorised import whole_episodes
+from symcheck.errors import OptionError
 
 
 def job(task: str = "pong", network: str = "cnn", *, seeds: tuple[int, ...] = (0,), **changes) -> Job:
@@ -152,6 +156,34 @@ def test_a_trained_network_plays_whole_games_and_is_filmed(tmp_path: Path):
     result = CliRunner().invoke(app, evaluated)
     assert result.exit_code == 0, result.output
     assert film.read_bytes()[:4] == b"GIF8"
+
+
+def test_a_film_shows_a_whole_game_and_its_score(tmp_path: Path):
+    # five lives of Breakout: the environment that agents learn on would end with the first
+    task = find_task("breakout")
+    steps, score = film(
+        task.environment, lambda image, _: 0, (1,), tmp_path / "game.gif", seed=0, arguments=whole_episodes(task)
+    )
+    assert steps > 100
+    assert score == int(score)
+    assert whole_episodes(find_task("cartpole")) == {}
+
+
+def test_a_training_on_games_names_the_emulator_it_depends_on(tmp_path: Path):
+    for task, named in (("pong", True), ("cartpole", False)):
+        the_task, settings = find_task(task), preset(task, "paper")
+        plan = find_network(the_task, "equivariant").with_quirks({"input_scale": settings.input_scale})
+        the_job = Job(the_task, plan, (0,), (0.1,), settings)
+        begin(tmp_path, Started(the_job, "paper", "", (the_job,)))
+        document = json.loads((tmp_path / "job.json").read_text())
+        assert ("ale-py" in document["versions"]) == named
+        assert started_in(tmp_path).job == the_job
+    begin(tmp_path, Started(job(), "paper", "", (job(),)))
+    document = json.loads((tmp_path / "job.json").read_text())
+    document["versions"]["ale-py"] = "0.1"
+    (tmp_path / "job.json").write_text(json.dumps(document))
+    with pytest.raises(OptionError, match=r"ale-py was 0\.1, is"):
+        started_in(tmp_path)
 
 
 @pytest.mark.parametrize(
