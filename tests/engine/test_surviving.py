@@ -24,7 +24,7 @@ class Point(gym.Env):
     def step(self, action):
         speed = 0.9 * self.x[1] + 0.3 * (2 * action - 1)
         self.x = np.array([self.x[0] + 0.1 * speed, speed])
-        return self.x.copy(), 0.0, False, False, {}
+        return self.x.copy(), -float(self.x[0] ** 2), False, False, {}
 
 
 class RunningScale(gym.ObservationWrapper):
@@ -59,8 +59,8 @@ def limited(env):
 def test_running_statistics_are_no_asymmetry_of_the_start(seed):
     report = sc.verify_env(lambda: RunningScale(limited(Point())), mirror, samples=1000, seed=seed)
     assert report.verdict in ("passed", "undecided")
-    if report.verdict == "undecided":
-        assert "something survives reset()" in report["initial_invariance"].detail
+    unsure = [one.detail for one in report if one.verdict == "undecided"]
+    assert all("something survives reset()" in text or "may not be symmetric" in text for text in unsure)
 
 
 def test_running_statistics_of_a_shifted_start_are_said_to_survive():

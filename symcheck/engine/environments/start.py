@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Coordinates, Vector, finite
@@ -32,7 +33,7 @@ _FEWEST_DRAWN = 20  # whatever the time
 _CHUNK = 250  # resets that are held as they came: observations may be images
 _WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
 START = "initial"  # the name of its tests in the run's budget
-_SURVIVES = (
+SURVIVES = (
     "the same seed starts elsewhere after other episodes, so that starts follow what was played before: something "
     "survives reset() (running statistics, a curriculum). Decide with it frozen or left out"
 )
@@ -158,7 +159,23 @@ class StartEvidence:
         Returns:
             failed where some element's test rejects, else passed with the shift that would have been found.
         """
-        return _judged(name, self._reset, self._tested, self.planned)
+        judged = _judged(name, self._reset, self._tested, self.planned)
+        if judged.verdict == "failed" and self.surviving[self._coordinate]:
+            detail = f"Undecided: {SURVIVES}. {judged.detail}"
+            return dataclasses.replace(
+                judged, verdict="undecided", violations=0, counterexample=None, causes=(), detail=detail
+            )
+        return judged
+
+    @functools.cached_property
+    def surviving(self) -> npt.NDArray[np.bool_]:
+        """Which coordinates of the start follow what was played before."""
+        return survives_reset(self._reset)
+
+    @property
+    def _coordinate(self) -> int:
+        """The coordinate in which starts differ most clearly."""
+        return min((test for _, test in self._tested), key=lambda test: test.p_value).coordinate
 
 
 def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]], planned: int) -> PropertyResult:
@@ -184,8 +201,6 @@ def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTes
         detectable = max(one.detectable for _, one in tested)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
-    if survives_reset(bench, test.coordinate):
-        return dataclasses.replace(result, verdict="undecided", detail=f"Undecided: {_SURVIVES}. {result.detail}")
     if (drawn := len(sample.actual)) < planned and bench.in_time():
         saved = f"Resets stopped at {drawn:,} of {planned:,} pairs under each generator, as the answer was clear."
         result = dataclasses.replace(result, detail=f"{result.detail} {saved}")

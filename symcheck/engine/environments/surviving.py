@@ -9,6 +9,7 @@ they come.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from symcheck.engine.environments.control import global_generators, reset_all
 from symcheck.engine.environments.coordinates import Vector, finite
@@ -22,26 +23,27 @@ _EPISODES, _LONGEST = 4, 100  # played between the two rounds of resets
 _ROUNDING, _ELSEWHERE = 1e-4, 0.5
 
 
-def survives_reset(bench: Workbench, coordinate: int) -> bool:
-    """Whether a coordinate of the start depends on the episodes before it.
+def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
+    """Which coordinates of the start depend on the episodes before it.
 
     Args:
         bench: the environment; its generators are seeded, and seeded anew at the end.
-        coordinate: of reset observations as starts are compared (reduced where they are wide).
 
     Returns:
-        True where the same seeds start nearly where they did, and not there.
+        For each coordinate of reset observations, as starts are compared (reduced where they are wide), whether the
+        same seeds start nearly where they did, and not there. Shape (dim,).
     """
     rng = bench.rng("what survives a reset")
     seeds = [int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)]
-    before = _starts(bench, seeds)[:, coordinate]
+    before = _starts(bench, seeds)
     for _ in range(_EPISODES):
         bench.pairs.stepper.play(_LONGEST)
-    after = _starts(bench, seeds)[:, coordinate]
+    after = _starts(bench, seeds)
     bench.pairs.stepper.reset(seed=int(rng.integers(0, 2**30)))
-    spread = float(np.sqrt((before.var() + after.var()) / 2))
-    gap = float(np.sqrt(np.mean((after - before) ** 2)))
-    return _ROUNDING * spread < gap < _ELSEWHERE * spread
+    spread = np.sqrt((before.var(axis=0) + after.var(axis=0)) / 2)
+    gap = np.sqrt(np.mean((after - before) ** 2, axis=0))
+    found: npt.NDArray[np.bool_] = (_ROUNDING * spread < gap) & (gap < _ELSEWHERE * spread)
+    return found
 
 
 def _starts(bench: Workbench, seeds: list[int]) -> Vector:

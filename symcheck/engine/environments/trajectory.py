@@ -28,7 +28,7 @@ from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
-from symcheck.engine.environments.start import StartEvidence
+from symcheck.engine.environments.start import SURVIVES, StartEvidence
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
@@ -286,6 +286,8 @@ class TrajectoryEvidence:
                 f"the start distribution {reason}, so that episodes and mapped episodes visit different states and a "
                 "black-box test cannot tell that from asymmetric dynamics; register state access to decide",
             )
+        if self._start_evidence.surviving.any():
+            return _undecided(result, SURVIVES)
         best = int(np.argmax(test.statistics))
         label = self.bench.pairs.bound.label(word)
         text = f"{described[best]} differs between episodes and their images under {label}"
