@@ -162,6 +162,13 @@ def test_the_players_paddle_is_alike_in_most_steps(pong: dict[str, Part]):
     assert pong["player's paddle"].exact > 0.6 * pong["player's paddle"].checked
 
 
+def test_breakouts_serve_depends_on_the_frame_and_begins_every_game_alike(breakout: dict[str, Part]):
+    serve = breakout["serve"]
+    assert (serve.checked, serve.exact, serve.size) == (60, 0, 126)
+    assert "column 80 right, column 142 left, column 16 right, column 78 left;" in serve.text
+    assert serve.text.endswith("a game's first always column 78 left")
+
+
 def test_breakouts_paddle_reaches_eight_columns_further_on_one_side(breakout: dict[str, Part]):
     assert breakout["paddle's reach"].size == 8
 

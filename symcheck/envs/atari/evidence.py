@@ -240,7 +240,7 @@ def _breakout(machine: Machine, samples: int, rng: np.random.Generator) -> tuple
     states = _states(machine, rng, 4, lambda ram: 100 < int(ram[B_ROW]) < 160, samples)
     return (
         _breakout_flight(machine, states),
-        _breakout_serves(machine, rng, games=max(2, samples // 50)),
+        _breakout_serves(machine, moments=min(samples, 200)),
         _breakout_reach(machine),
     )
 
@@ -264,24 +264,33 @@ def _breakout_flight(machine: Machine, states: list[tuple[bytes, Pixels]]) -> Pa
     return Part("ball in flight", len(states), exact, largest, "columns", text)
 
 
-def _breakout_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part:
-    """Where the ball appears, and which way it goes, when fire is pressed at a random moment."""
-    served: Counter[tuple[int, bool]] = Counter()
-    for _ in range(games):
-        machine.start(0)
-        before = int(machine.ram()[B_ROW])
-        while not machine.over:
-            machine.act(int(rng.choice([0, 0, 0, 0, 0, 0, 0, 1])))
-            ram = machine.ram()
-            if before == 0 and ram[B_ROW]:
-                served[int(ram[B_COLUMN]), bool(ram[B_COLUMN_SPEED] > 127)] += 1
-            before = int(ram[B_ROW])
-    # A speed of more than 127 counts down from the position, so to the right. Columns are reflected to 256 - c.
-    pairs = {(column, right): served[256 - column, not right] for column, right in served}
-    off = max(abs(served[key] - other) / served.total() for key, other in pairs.items())
-    where = ", ".join(f"column {c - 49} {'right' if right else 'left'} {n}" for (c, right), n in sorted(served.items()))
-    text = f"the columns are reflected ones; how often each comes depends on the moment: {where}"
-    return Part("serve", served.total(), 0, round(100 * off, 1), "% of serves", text)
+def _breakout_serves(machine: Machine, moments: int) -> Part:
+    """Where the ball appears, and which way it goes, by the frame that fire is pressed in after a lost life.
+
+    There is no ball then, so that a state and its reflection serve alike, where the reflection should serve reflected.
+    """
+    machine.start(0)
+    opening = _served(machine)
+    while machine.lives == 5:
+        machine.act(0)
+    serves = []
+    for _ in range(moments):
+        waiting = machine.save()
+        machine.act(1)
+        serves.append(_served(machine))
+        machine.load(waiting)
+        machine.act(0)
+    # The ball is two columns wide: column c is reflected to 158 - c, and left to right.
+    off = [abs(2 * column - 158) for column, _ in serves]
+    in_turn = ", ".join(f"column {column} {way}" for column, way in dict.fromkeys(serves))
+    text = f"by the frame that fire is pressed in: {in_turn}; a game's first always column {opening[0]} {opening[1]}"
+    return Part("serve", len(serves), off.count(0), float(max(off)), "columns", text)
+
+
+def _served(machine: Machine) -> tuple[int, str]:
+    ram = machine.ram()
+    # A speed of more than 127 counts down from the position, so to the right.
+    return int(ram[B_COLUMN]) - 49, "right" if ram[B_COLUMN_SPEED] > 127 else "left"
 
 
 def _breakout_reach(machine: Machine) -> Part:
