@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -100,16 +100,27 @@ class AffineEntry:
 
         Computed in float64 and rounded once to the dtype given; signed permutations involve no rounding at all.
         """
-        if self.index is not None and self.sign is not None:
-            moved = np.empty_like(vectors)
-            moved[..., self.index] = vectors if (self.sign > 0).all() else vectors * self.sign.astype(vectors.dtype)
-            if self.offset is None:
-                return moved
-            image = moved.astype(np.float64) + self.offset
-        else:
-            image = vectors.astype(np.float64) @ self.dense().T
-            image = image if self.offset is None else image + self.offset
-        return image.astype(vectors.dtype) if np.issubdtype(vectors.dtype, np.floating) else image
+        if self.is_signed_permutation:
+            return self._moved(vectors)
+        exact = vectors.astype(np.float64)
+        image = self._moved(exact) if self.index is not None else exact @ self.dense().T
+        image = image if self.offset is None else image + self.offset
+        if np.issubdtype(vectors.dtype, np.floating) or self._stays_integer(image, vectors.dtype):
+            return image.astype(vectors.dtype)
+        return image
+
+    def _moved(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        moved, sign = np.empty_like(vectors), cast("IntArray", self.sign)
+        moved[..., self.index] = vectors if (sign > 0).all() else vectors * sign.astype(vectors.dtype)
+        return moved
+
+    def _stays_integer(self, image: FloatArray, dtype: np.dtype[Any]) -> bool:
+        """Whether whole numbers have images of the same dtype."""
+        parts = [part for part in (self.matrix, self.offset) if part is not None]
+        if not np.issubdtype(dtype, np.integer) or not all(np.equal(part, np.rint(part)).all() for part in parts):
+            return False
+        limits = np.iinfo(dtype)
+        return not image.size or bool(limits.min <= image.min() and image.max() <= limits.max)
 
 
 @dataclass(frozen=True)

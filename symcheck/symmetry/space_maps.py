@@ -196,13 +196,38 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
             where=where,
             remedy=f"Write {size} signs, {size} images or a {size}x{size} matrix.",
         )
-    if entry.sign is not None and (entry.sign < 0).any() and not _holds_negatives(space):
+    if entry.offset is None and entry.sign is not None and (entry.sign < 0).any() and not _holds_negatives(space):
         raise SpecError(
             f"negates components, but the space holds no negative numbers: {space}.",
             where=where,
             remedy='Write the map as {"signs": ..., "offset": ...}, or permute the components.',
         )
+    if isinstance(space, spaces.MultiBinary | spaces.MultiDiscrete):
+        _check_values(entry, space, where)
     return _Vector(entry, where)
+
+
+def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDiscrete, where: str) -> None:
+    """Refuse a map that takes the ends of a space of whole numbers out of it.
+
+    Raises:
+        SpecError: naming the value and its image.
+    """
+    low: npt.NDArray[Any]
+    high: npt.NDArray[Any]
+    if isinstance(space, spaces.MultiDiscrete):
+        low, high = np.asarray(space.start), np.asarray(space.start) + np.asarray(space.nvec) - 1
+    else:
+        low, high = np.zeros(space.shape), np.ones(space.shape)
+    for end in (low, high):
+        image = entry.apply(end.reshape(-1).astype(np.float64)).reshape(end.shape)
+        if (image < low).any() or (image > high).any():
+            raise SpecError(
+                f"takes {end.astype(int).tolist()} to {image.tolist()}, which is not in {space}.",
+                where=where,
+                remedy="Exchange components that have as many values; to turn 0, ..., n-1 over, give the sign -1 and "
+                "the offset n-1.",
+            )
 
 
 def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> SpaceMap:

@@ -120,3 +120,25 @@ def test_expressions_of_numbers_are_evaluated(text):
 def test_anything_else_is_never_run(text):
     with pytest.raises(SpecError, match="expected a number"):
         number(text, "x")
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8])
+def test_whole_numbers_turned_over_stay_of_their_type(dtype):
+    turned = parse_entry({"signs": [-1, -1], "offset": [2, 2]}, "x")
+    for values in (np.array([0, 1], dtype), np.array([[0, 1], [2, 2]], dtype)):
+        image = turned.apply(values)
+        assert image.dtype == dtype
+        np.testing.assert_array_equal(image.astype(int), 2 - values.astype(int))
+
+
+def test_whole_numbers_under_an_integer_matrix_stay_of_their_type():
+    swap = parse_entry({"matrix": [[0, 1], [1, 0]], "offset": [1, 0]}, "x")
+    assert swap.apply(np.array([5, 7], np.uint8)).dtype == np.uint8
+    np.testing.assert_array_equal(swap.apply(np.array([5, 7], np.uint8)), [8, 5])
+
+
+def test_whole_numbers_whose_images_do_not_fit_their_type_do_not_wrap_around():
+    np.testing.assert_array_equal(parse_entry({"signs": [-1], "offset": [1]}, "x").apply(np.array([3], np.uint8)), [-2])
+    np.testing.assert_array_equal(
+        parse_entry({"signs": [1], "offset": [0.5]}, "x").apply(np.array([3], np.uint8)), [3.5]
+    )

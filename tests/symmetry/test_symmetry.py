@@ -242,3 +242,32 @@ def test_what_layers_cannot_take_is_named_in_words_with_what_they_take(observati
         _ = symmetry.observation_representation
     assert advice in str(raised.value)
     assert "Entry" not in str(raised.value)
+
+
+TURNED = {"signs": [-1, -1], "offset": [2, 2]}
+
+
+def test_choices_and_bits_are_exchanged_or_turned_over():
+    bits, choices = spaces.MultiBinary(2), spaces.MultiDiscrete([3, 3])
+    turned = Symmetry("turned", C2, [{"signs": [-1, -1], "offset": [1, 1]}], [TURNED]).bind(bits, choices)
+    np.testing.assert_array_equal(turned.observation((0,), np.array([0, 1], np.int8)), [1, 0])
+    action = turned.action((0,), np.array([0, 1]), np.array([0, 1], np.int8))
+    np.testing.assert_array_equal(action, [2, 1])
+    assert choices.contains(action)
+    swapped = Symmetry("swapped", C2, [[1, 0]], [[1, 0]]).bind(bits, choices)
+    np.testing.assert_array_equal(swapped.action((0,), np.array([0, 2]), np.array([0, 1], np.int8)), [2, 0])
+
+
+@pytest.mark.parametrize(
+    ("choices", "entry"), [([3, 3], {"signs": [-1, -1], "offset": [1, 2]}), ([3, 5], [1, 0]), ([3, 5], TURNED)]
+)
+def test_a_map_that_leaves_the_choices_is_refused_with_the_value_that_it_takes_out(choices, entry):
+    symmetry = Symmetry("m", C2, [[-1, -1]], [entry])
+    with pytest.raises(SpecError, match="which is not in MultiDiscrete"):
+        symmetry.bind(LINE, spaces.MultiDiscrete(choices))
+
+
+def test_bytes_turned_over_are_an_image_in_negative():
+    negative = Symmetry("negative", C2, [{"signs": [-1] * 9, "offset": [255] * 9}], [[1, 0]])
+    image = np.arange(9, dtype=np.uint8).reshape(1, 3, 3)
+    np.testing.assert_array_equal(negative.bind(IMAGE, spaces.Discrete(2)).observation((0,), image), 255 - image)
