@@ -12,7 +12,9 @@ from symcheck.errors import SymcheckError
 from symcheck.nn.basis_layer import BasisLayer
 from symcheck.nn.field_type import EquivariantModule, FieldType
 from symcheck.nn.nonlinearity import PointwiseNonlinearity
+from symcheck.nn.pooling import GlobalAveragePool, GlobalMaxPool
 from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential, PlainHeads
+from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
 
 
 def to_dense(net: nn.Module) -> nn.Module:
@@ -83,8 +85,8 @@ def _same_shapes(module: EquivariantModule) -> nn.Module:
         plain: nn.Module = PlainHeads(copy.deepcopy(module.body.materialize()), heads)
     elif isinstance(module, EquivariantSequential | BasisLayer):
         plain = _separated(module, module.propagate(cast(FieldType, module.input_type)))
-    elif type(module).__name__ in _PLAIN_SHAPES:
-        return _PLAIN_SHAPES[type(module).__name__](module)
+    elif type(module) in _PLAIN_SHAPES:
+        return _PLAIN_SHAPES[type(module)](module)
     else:
         raise SymcheckError(
             f"{type(module).__name__} has no plain torch counterpart that keeps separate channels.",
@@ -116,11 +118,11 @@ def _split(module: EquivariantModule) -> nn.Module:
     return nn.Unflatten(1, (taken.channels, taken.rho.dim))
 
 
-_PLAIN_SHAPES: dict[str, Callable[[EquivariantModule], nn.Module]] = {
-    "GlobalMaxPool": lambda module: _pool(nn.AdaptiveMaxPool3d((None, 1, 1))),
-    "GlobalAveragePool": lambda module: _pool(nn.AdaptiveAvgPool3d((None, 1, 1))),
-    "SplitChannels": _split,
-    "MergeChannels": lambda module: nn.Flatten(1, 2),
-    "FlattenPixels": lambda module: nn.Flatten(2),
+_PLAIN_SHAPES: dict[type[nn.Module], Callable[[EquivariantModule], nn.Module]] = {
+    GlobalMaxPool: lambda module: _pool(nn.AdaptiveMaxPool3d((None, 1, 1))),
+    GlobalAveragePool: lambda module: _pool(nn.AdaptiveAvgPool3d((None, 1, 1))),
+    SplitChannels: _split,
+    MergeChannels: lambda module: nn.Flatten(1, 2),
+    FlattenPixels: lambda module: nn.Flatten(2),
 }
 """Plain modules for (batch, channels, dim, ...) activations; the 3-d pools treat `dim` as depth and leave it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -130,8 +130,3 @@ def moving(spatial: Sequence[str]) -> tuple[bool, bool]:
 def exchanges_axes(spatial: Sequence[str]) -> bool:
     """Whether some operator exchanges height and width."""
     return any(name in grids.SQUARE_ONLY for name in spatial)
-
-
-def with_size(given: FieldType, size: tuple[int, int] | None) -> FieldType:
-    """The same type at another size."""
-    return replace(given, size=size)

@@ -109,9 +109,8 @@ class EquivariantHeads(EquivariantModule):
     Args:
         body: the shared network.
         heads: by name, each fed with the body's output.
-        input_size: height and width of the images, where they are known.
 
-    Returns a tuple with one output per head, in the order given.
+    Returns a tuple with one output per head, in the order given. The size of images is the body's `input_size`.
 
     Raises:
         SymcheckError: no head, or types that do not fit.

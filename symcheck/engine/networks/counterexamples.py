@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.networks.claims import OutputClaim
-from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.measuring import difference
 from symcheck.engine.networks.shrinking import shrink
 from symcheck.engine.networks.values import FloatArray
 from symcheck.engine.results import Counterexample
@@ -92,10 +92,3 @@ def described(context: NetContext, x: FloatArray, generator: int, path: str) -> 
         where=f"{path}[{place}]" if claim.size > 1 else path,
         image_observation=context.inputs.apply(generator, x[None])[0].tolist(),
     )
-
-
-def relative_residual(context: NetContext, x: FloatArray, generator: int, path: str) -> float:
-    """|K f(x) - f(Lx)| over the output's size on this input, float64 copy."""
-    claim = next(one for one in context.outputs if one.path == path)
-    expected, actual = sides(context, claim, generator, x[None])
-    return float(difference(expected, actual).max(initial=0.0)) / output_scale(expected, actual)
