@@ -46,6 +46,13 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
     claimed = [entry for entry in atlas.entries_for(name) if entry.claim]
     if claimed:
         return _with_symmetry(_task_of(name, claimed[0].name), symmetry)
+    if is_reference(name):
+        raise OptionError(
+            f"expected a task, or a Gymnasium id with a symmetry in the atlas, got {name!r}.",
+            where="--env",
+            remedy="Environments of your own are trained by an agent of your own, with networks of symcheck.nn: see "
+            "docs/how-to/training-loop.md and docs/how-to/stable-baselines3.md.",
+        )
     if "-v" not in name:
         raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
     raise OptionError(f"the atlas claims no symmetry of {name!r}.", where="--env", remedy=_instead_of(name))

@@ -78,3 +78,8 @@ def test_a_record_that_is_no_record_is_refused(copied):
 def test_a_file_in_place_of_a_folder_is_said_to_be_one(copied):
     code, printed = run("report", copied / "record.json")
     assert (code, "is a file" in printed) == (2, True)
+
+
+def test_an_environment_in_a_file_is_told_where_it_is_trained(tmp_path):
+    code, printed = run("train", "--env", "rover.py:make", "--out", tmp_path / "runs")
+    assert (code, "agent of your own" in printed, (tmp_path / "runs").exists()) == (2, True, False)
