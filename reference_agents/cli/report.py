@@ -24,6 +24,7 @@ CHOSEN_TOGETHER = (
     "drawn. It was chosen on the seeds that are shown, which flatters every network that had a choice."
 )
 LEAST_SEEDS_TO_SPLIT = 4
+PPO_ONLY = {"epochs", "minibatches", "clip"}
 _ORDER = ("equivariant", "nullspace", "random", "mlp", "mlp-wide")
 _WORST_FIRST = ("failed", "undecided", "passed", "proved")
 
@@ -173,9 +174,10 @@ def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *,
 
 
 def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
-    """Every setting; where records differ, what each has."""
+    """Every setting that its algorithm uses; where records differ, what each has."""
     shown = {"preset": " / ".join(dict.fromkeys(record.preset for record in records))}
-    for key in records[0].settings:
+    unused = set() if any(record.settings.get("algorithm") != "a2c" for record in records) else PPO_ONLY
+    for key in (key for key in records[0].settings if key not in unused):
         values = dict.fromkeys(_setting(record.settings.get(key)) for record in records)
         shown[key.replace("_", " ")] = " / ".join(values)
     return shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symcheck_reports.curve_model import CurveModel
+from symcheck_reports.curve_model import CurveModel, NetworkCurves
 from symcheck_reports.curve_sections import comparison, failures, learning, rates, seeds, settings
 from symcheck_reports.curve_view import CurveView, curve_view, verdict_on_task
 from symcheck_reports.formatting import count, one_line, plural, seconds
@@ -40,9 +40,16 @@ def render_curves(model: CurveModel) -> str:
 def _lead(view: CurveView) -> str:
     stopped = sum(len(network.failed_runs) for network in view.model.networks)
     early = f" {plural(stopped, 'run')} stopped early." if stopped else ""
-    verdicts = [f"{n.network.name} {n.network.verdict}" for n in view.networks if n.network.verdict is not None]
+    verdicts = [f"{n.network.name} {said}" for n in view.networks if (said := _verdict(n.network))]
     verified = f"verify-net: {one_line(', '.join(verdicts), 400)}." if verdicts else "The networks were not verified."
     return f"{verified}{early}"
+
+
+def _verdict(network: NetworkCurves) -> str:
+    """What verify-net found, in a word; of a part of the network, which part."""
+    if network.verdict is None and network.verdict_detail.startswith(comparison.PART_OF_A_NETWORK):
+        return " ".join(network.verdict_detail.split()[:2])
+    return network.verdict or ""
 
 
 def _facts(view: CurveView) -> list[tuple[str, str]]:

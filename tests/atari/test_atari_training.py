@@ -131,7 +131,9 @@ def test_training_from_the_command_line_leaves_a_run_that_reports(
     assert run["before"]["detail"].startswith("features proved")
     assert run["after"]["detail"].startswith("features proved")
     assert CliRunner().invoke(app, ["report", str(tmp_path)]).exit_code == 0
-    assert (tmp_path / "report.html").exists()
+    page = (tmp_path / "report.html").read_text()
+    assert "verify-net: extractor features proved." in page
+    assert "minibatches" not in page  # a setting of PPO
     assert load_network(tmp_path / f"{task}-extractor").example_input.shape == (1, 4, 80, 80)
 
 

@@ -62,16 +62,21 @@ def test_a_page_without_any_return_gives_none_to_runs_that_stopped_early() -> No
 
 
 @pytest.mark.parametrize(
-    ("detail", "text"),
+    ("detail", "text", "lead"),
     [
-        ("makes no claim to be equivariant", "verify-net: not run, makes no claim to be equivariant"),
-        ("features proved (exact)", "verify-net: features proved (exact)"),
+        (
+            "makes no claim to be equivariant",
+            "verify-net: not run, makes no claim to be equivariant",
+            "The networks were not verified.",
+        ),
+        ("features proved (exact)", "verify-net: features proved (exact)", "verify-net: n features proved."),
     ],
 )
-def test_a_network_whose_features_were_verified_is_not_said_to_be_unverified(detail: str, text: str) -> None:
+def test_a_network_whose_features_were_verified_is_not_said_to_be_unverified(detail: str, text: str, lead: str) -> None:
     network = dataclasses.replace(_network([1.0]), verdict_detail=detail)
     page = re.sub(r"<[^>]*>", "", render_curves(CurveModel("pong", [network])))
     assert text in page
+    assert lead in page
 
 
 def test_a_run_that_never_reaches_the_threshold_is_counted_not_dropped() -> None:
