@@ -37,11 +37,15 @@ def check_layer_certificate(context: NetContext) -> PropertyResult:
     record = failure or max(records, key=lambda r: r.residual or 0.0)
     if failure is not None:
         return _result(
-            context, record, "failed", f"{record.name} ({record.kind}, {record.source}): {_difference(record)}."
+            context,
+            record,
+            "failed",
+            f"{record.name} ({record.kind}, {record.source}): {_difference(record)}.".lstrip(),
         )
     if proof is not None and proof.level == "rounded":
         verdict = "failed" if context.options.strict else "passed"
-        detail = f"Weights rounded: the largest difference is in {record.name}: {_difference(record)}."
+        layer = f" is in {record.name}" if record.name else ""
+        detail = f"Weights rounded: the largest difference{layer}: {_difference(record)}."
         return _result(context, record, verdict, detail)
     what = f"{len(records)} layers with weights" if len(records) != 1 else "1 layer with weights"
     return _result(
@@ -87,7 +91,7 @@ def _counterexample(context: NetContext, record: LayerRecord) -> Counterexample 
     if found is None or record.values is None:
         return found
     expected, actual = record.values
-    where = f"{record.name}: {record.place}"
+    where = f"{record.name}: {record.place}" if record.name else record.place
     return replace(
         found, expected=expected, actual=actual, residual=record.residual or 0.0, where=where, image_observation=None
     )

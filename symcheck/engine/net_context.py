@@ -255,7 +255,8 @@ class NetContext:
         ):  # its weights are right: what was made of its output afterwards is not followed far enough
             what = failure.cause
         tried = self.measured.pairs + self.searched
-        return f"layer {failure.name}: {what}, but none of {tried:,} inputs tried shows it (its units may be silent)"
+        layer = f"layer {failure.name}" if failure.name else "the layer"
+        return f"{layer}: {what}, but none of {tried:,} inputs tried shows it (its units may be silent)"
 
     @property
     def region(self) -> str:

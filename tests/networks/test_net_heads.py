@@ -221,6 +221,37 @@ def test_a_fault_in_it_is_found_in_its_layer_whatever_other_outputs_show(name: s
     assert {p.location for p in failed} == {KINDS[name].layer}, result.method_reason
 
 
+class TwoMatrices(nn.Module):
+    """A network of bare parameters, without a module inside."""
+
+    def __init__(self, wrong: bool) -> None:
+        super().__init__()
+        draw = Draw()
+        first = draw(4, 4)
+        self.first, self.second = nn.Parameter(torch.cat([first, -first])), nn.Parameter(swap_blocks(draw, 1, 4))
+        nudged(self.first, (2, 1), 1e-6 * wrong)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x @ self.first.T) @ self.second.T
+
+
+def test_a_parameter_of_a_network_without_modules_is_named() -> None:
+    kind = Kind(TwoMatrices, "first")
+    assert verified(kind, False).verdict == "proved"
+    assert {p.location for p in verified(kind, True).properties if p.verdict == "failed"} == {"first"}
+
+
+def test_a_network_that_is_one_layer_leaves_no_gap_where_its_name_would_stand() -> None:
+    torch.manual_seed(0)
+    result = run_net(nn.Linear(4, 2), mirror(), options=NetOptions(samples=100))
+    certificate = next(p for p in result.properties if p.name == "layer_certificate")
+    assert certificate.verdict == "failed"
+    assert certificate.location == ""
+    assert certificate.counterexample is not None
+    words = (certificate.detail, *certificate.causes, certificate.counterexample.where)
+    assert not any(text.startswith((":", " ")) or " :" in text for text in words)
+
+
 def test_bounds_of_each_action_must_be_opposite_where_the_action_changes_its_sign() -> None:
     kind = Kind(Bounded, "", opposite)
     assert verified(kind, False).verdict == "proved"

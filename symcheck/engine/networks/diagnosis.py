@@ -56,7 +56,8 @@ def causes(
     found += list(_signs_that_hold(subject, inputs, claim, generator, x, y))
     failure = None if proof is None else proof.first_failure
     if failure is not None:
-        found += [f"{failure.name}: {what}" for what in (failure.cause, failure.pattern) if what]
+        layer = f"{failure.name}: " if failure.name else ""
+        found += [f"{layer}{what}" for what in (failure.cause, failure.pattern) if what]
     if proof is not None and proof.reason is not None and proof.reason.record is None:
         found.append(f"not followed beyond {proof.reason.where}: {proof.reason.reason}")
     return tuple(dict.fromkeys(found))

@@ -161,7 +161,9 @@ class Tracer(Float64Mode):
                 if isinstance(tensor, torch.Tensor):
                     self.owners.setdefault(id(tensor), names(name.partition(PARAMETRISED)[0]))
                     self.learn(tensor, None)
-        self.is_leaf = next(net.children(), None) is None  # then its own name, which is empty, names the layer
+        parameters = {name for name, _ in net.named_parameters(recurse=False)}
+        # one layer alone: its own name, which is empty, names it; other modules without children hold several
+        self.is_leaf = next(net.children(), None) is None and parameters <= {"weight", "bias"}
         self.own = {} if self.is_leaf else _own_tensors(net, names)
 
     def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
