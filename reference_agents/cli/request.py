@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ from reference_agents.settings import parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
 from reference_agents.vectorised import check_environment
-from symcheck.errors import OptionError, suggestion
+from symcheck.errors import MissingExtraError, OptionError, suggestion
 
 DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
@@ -62,10 +63,11 @@ class Request:
 
 
 def check_execution(request: Request) -> None:
-    """Refuse an executor that there is not, and impossible numbers of processes.
+    """Refuse an executor that there is not, impossible numbers of processes, and what an extra is missing for.
 
     Raises:
         OptionError: naming the option.
+        MissingExtraError: a Dask cluster or TensorBoard logs without their packages.
     """
     if request.executor not in EXECUTORS:
         raise OptionError(
@@ -77,6 +79,17 @@ def check_execution(request: Request) -> None:
         raise OptionError(f"expected a number of processes of 1 or more, got {request.processes}.", where="--processes")
     if request.scheduler is not None and request.executor != "dask":
         raise OptionError("expected --executor dask beside the address of a scheduler.", where="--scheduler")
+    if request.executor == "dask":
+        _require("distributed", "distributed", needed_for="--executor dask")
+    if request.tensorboard:
+        _require("tensorboard", "logs", needed_for="--tensorboard")
+
+
+def _require(package: str, extra: str, *, needed_for: str) -> None:
+    try:
+        importlib.import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(extra, needed_for=needed_for) from error
 
 
 def build_job(request: Request) -> Job:

@@ -19,6 +19,7 @@ import torch
 
 from reference_agents.environments.vector import Actions, Flags, Observations, Step
 from reference_agents.randomness import FloatArray, Purpose, episode_seed
+from symcheck.envs.targets import resolve_environment
 from symcheck.errors import TargetError
 
 
@@ -147,10 +148,13 @@ def make(environment_id: str) -> gym.Env[Any, Any]:
 
     Raises:
         TargetError: an id that Gymnasium does not know, or whose environment cannot be built.
+        MissingExtraError: an id whose extra is not installed.
     """
     try:
         return gym.make(environment_id, disable_env_checker=True)
     except gym.error.Error as error:
+        if isinstance(error, gym.error.DependencyNotInstalled):
+            resolve_environment(environment_id, where="--env")  # names the extra
         raise TargetError(
             f"expected an environment that Gymnasium can make, got {environment_id!r} ({error}).", where="--env"
         ) from error
