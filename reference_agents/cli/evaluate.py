@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from reference_agents.catalog import Task
+from reference_agents.cli.tables import print_table
 from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import Policy, play
 from reference_agents.export import TrainedNetwork
@@ -48,7 +49,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
     record, console = load(folder), Console()
     task = resolve_task(record.task, record.symmetry)
     table, means = _play_all(record, task, folder, episodes=episodes, greedy=greedy, seed=seed)
-    console.print(table)
+    print_table(console, table)
     how = "the likeliest action" if greedy else "actions sampled from the policy"
     console.print(f"{plural(episodes, 'episode')} of {record.environment} for each network, {how}", highlight=False)
     if video is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from reference_agents.cli.tables import print_table
 from reference_agents.record import Record, RunRecord, Verification
 from reference_agents.verification import DIVERGED, FEATURES, NOT_CLAIMED
 from symcheck_reports.formatting import plural
@@ -22,7 +23,7 @@ _STYLES = {"failed": "bold red", "undecided": "yellow"}
 
 def summarise(record: Record, folder: Path, console: Console) -> None:
     """Print a table of the runs, or of the learning rates where there are many runs, and what came of them."""
-    console.print(_by_rate(record) if len(record.runs) > MOST_ROWS else _by_run(record))
+    print_table(console, _by_rate(record) if len(record.runs) > MOST_ROWS else _by_run(record))
     if record.threshold is not None:
         for rate in dict.fromkeys(run.learning_rate for run in record.runs):
             console.print(_median_sentence(record, rate, record.threshold), highlight=False)

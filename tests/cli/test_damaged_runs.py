@@ -83,3 +83,12 @@ def test_a_file_in_place_of_a_folder_is_said_to_be_one(copied):
 def test_an_environment_in_a_file_is_told_where_it_is_trained(tmp_path):
     code, printed = run("train", "--env", "rover.py:make", "--out", tmp_path / "runs")
     assert (code, "agent of your own" in printed, (tmp_path / "runs").exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize("width", ["20", "40", "80", "200"])
+def test_no_number_of_a_table_is_cut_on_any_terminal(trained, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", width)
+    code, printed = run("evaluate", trained, "--episodes", 2)
+    assert (code, "…" in printed) == (0, False)
+    first = next(line for line in printed.splitlines() if line.startswith("0.001"))
+    assert len([float(word) for word in first.split()]) == 6
