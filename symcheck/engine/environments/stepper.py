@@ -117,7 +117,7 @@ class Stepper:
         self.reset_first = False
         self.at = 0
         self._ahead: tuple[Any, list[Any]] = (None, [])
-        self._put: tuple[Any, ...] = ()
+        self._put: tuple[Any, ...] = ()  # the state that was set just before, if one was
         self._clocks = _clocks(env)
         freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
@@ -135,6 +135,7 @@ class Stepper:
         Raises:
             TargetError: the environment raised, or returned no pair of observation and info.
         """
+        self._put = ()
         try:
             returned = self.env.reset(seed=seed)
         except STOPPED as error:
@@ -261,8 +262,8 @@ class Stepper:
             copied(obs),
             flat,
             _number(reward, self.label),
-            bool(terminated),
-            bool(truncated),
+            _flag(terminated, "terminated", self.label),
+            _flag(truncated, "truncated", self.label),
             self.read() if keep else None,
         )
 
@@ -369,7 +370,7 @@ class Stepper:
                     self._flat(obs)  # refuses what does not fit
                     observations.append(copied(obs))
                 rewards.append(reward if type(reward) is float else _number(reward, label))
-                ends.append(bool(ended))
+                ends.append(ended if type(ended) is bool else _flag(ended, "terminated", label))
                 if get is not None:
                     inside = get(base)
                     inner.append(inside.copy() if type(inside) is np.ndarray else copied(inside))
@@ -501,6 +502,13 @@ def _number(reward: Any, label: str) -> float:
         return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
     except (TypeError, ValueError) as error:
         raise TargetError(f"expected a number as reward, got {shown(reward)}.", where=label) from error
+
+
+def _flag(value: Any, name: str, label: str) -> bool:
+    try:
+        return bool(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # arrays and tensors of several numbers
+        raise TargetError(f"expected true or false as {name}, got {shown(value)}.", where=label) from error
 
 
 def _clocks(env: gym.Env[Any, Any]) -> tuple[Any, ...]:

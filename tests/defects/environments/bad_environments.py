@@ -138,6 +138,18 @@ class PaysNothing(Point):
         return obs, None, *rest
 
 
+class PaysAnArray(Point):
+    def step(self, action: Any) -> Any:
+        obs, reward, *rest = super().step(action)
+        return obs, np.array([reward]), *rest
+
+
+class EndsTwice(Point):
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, *rest = super().step(action)
+        return obs, reward, np.array([terminated, False]), *rest
+
+
 class ShowsText(Point):
     def show(self) -> Any:
         return "hello"

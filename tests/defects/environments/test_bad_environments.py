@@ -41,6 +41,8 @@ CASES = [
     ("OldStep", "mirror", 2, "expected step() to return (observation, reward, terminated, truncated, info), got tuple"),
     ("OldReset", "mirror", 2, "expected reset() to return (observation, info), got ndarray"),
     ("PaysNothing", "mirror", 2, "expected a number as reward, got None"),
+    ("PaysAnArray", "mirror", 0, "passed     reward_invariance"),
+    ("EndsTwice", "mirror", 2, "expected true or false as terminated, got [False, False]"),
     ("ShowsText", "mirror", 2, "returned an observation that does not fit its space: hello"),
     ("CannotBeSet", "mirror", 2, "raised ValueError: the scene is locked"),
     ("IgnoresSetting", "mirror", 3, "setting a state has no effect (registered for IgnoresSetting)"),
