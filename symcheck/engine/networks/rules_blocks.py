@@ -83,7 +83,7 @@ def reduced(call: Call, value: Tracked, blocks: IntArray, shape: tuple[int, ...]
 
 @rule(
     *("mean", "sum", "amax", "amin", "max", "min", "logsumexp", "std", "var", "prod", "norm", "vector_norm"),
-    *("median", "nanmean", "nansum"),
+    *("median", "nanmean", "nansum", "aten.linalg_vector_norm"),
 )
 def reduction(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
     """Reductions over axes; `max` and `min` of two tensors are entrywise."""
@@ -91,7 +91,7 @@ def reduction(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(other, torch.Tensor):
         return extreme(call, x, other)
     value = tracked(call, x)
-    if call.name in ("norm", "vector_norm"):
+    if call.name.endswith("norm"):
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         mode = "even"
     else:
@@ -177,7 +177,9 @@ def _normalised(call: Call, value: Tracked, blocks: IntArray, weight: Any, bias:
 
 
 @rule("layer_norm", "rms_norm")
-def layer_norm(call: Call, x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 0) -> Value:
+def layer_norm(
+    call: Call, x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 0, *_: Any
+) -> Value:
     """Normalisation over the last axes."""
     value = tracked(call, x)
     axes = tuple(range(len(value.shape) - len(normalized_shape), len(value.shape)))
@@ -190,7 +192,9 @@ def _channelwise(rank: int) -> tuple[int, ...]:
 
 
 @rule("group_norm")
-def group_norm(call: Call, x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: Any = 0) -> Value:
+def group_norm(
+    call: Call, x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: Any = 0, *_: Any
+) -> Value:
     """Normalisation over groups of channels and all positions."""
     value = tracked(call, x)
     split = (value.shape[0], num_groups, int(np.prod(value.shape[1:])) // num_groups)

@@ -111,6 +111,12 @@ def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mo
     return still_spatial(call, x, moved, f"nearest upsampling from {sizes}, which repeats entries unevenly,")
 
 
+@rule("aten.upsample_nearest2d", "aten.upsample_nearest1d")
+def exported_upsampling(call: Call, x: Any, size: Any, scales: Any = None) -> Any:
+    """Upsampling by repeated entries as exported graphs write it."""
+    return upsampled(call, x, None if size is None else list(size), None if scales is None else list(scales))
+
+
 @rule("lp_pool2d", "lp_pool1d")
 def lp_pool(
     call: Call, x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False

@@ -36,7 +36,10 @@ _SAME_SIGNATURE_NAMES = (
     "conv2d detach div dropout elu expand flatten gelu group_norm hardtanh layer_norm leaky_relu linear "
     "log_softmax matmul max_pool2d mean mm mul neg permute relu reshape select sigmoid silu softmax softplus "
     "split squeeze stack sub sum sym_size t tanh transpose unsqueeze view unflatten index_select slice pad prelu relu_ "
-    "baddbmm bmm einsum masked_fill scaled_dot_product_attention tril triu where "
+    "baddbmm bmm einsum masked_fill scaled_dot_product_attention tril triu where exp log sqrt rsqrt square pow sin cos "
+    "clamp clamp_min clamp_max minimum maximum min max sort topk median logsumexp var std prod flip roll repeat rsub "
+    "amin view_as broadcast_tensors pixel_shuffle pixel_unshuffle channel_shuffle conv_transpose1d conv_transpose2d "
+    "nan_to_num glu bilinear cosine_similarity gru lstm rnn_tanh rnn_relu gru_cell lstm_cell "
 )
 SAME_SIGNATURE = frozenset(_SAME_SIGNATURE_NAMES.split())
 """Operators of exported graphs that take their arguments as the torch function of the same name does."""
