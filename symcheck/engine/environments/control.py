@@ -21,7 +21,7 @@ from symcheck.engine.environments.pairs import Part
 from symcheck.engine.environments.pool import Pool, Visit
 from symcheck.engine.environments.reaching import Reached, reaching
 from symcheck.engine.environments.stepper import Step, Stepper, numeric
-from symcheck.envs.state_access.generators import seed_held
+from symcheck.envs.state_access.generators import reset_seeded
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
 _REPEATED = 60
@@ -279,15 +279,8 @@ def _seeded(stepper: Stepper, states: list[Any], actions: list[Any], order: Any,
 
 
 def reset_all(stepper: Stepper, seed: int) -> Any:
-    """Reset under a seed, which reaches the generators of the process and those that a reset leaves alone as well.
-
-    Returns:
-        The observation.
-    """
-    seed_held(stepper.env, seed)
-    shown = stepper.reset(seed=seed)
-    seed_held(stepper.env, seed)
-    return shown
+    """Reset under a seed that reaches every generator, and return the observation."""
+    return reset_seeded(stepper.env, seed, lambda: stepper.reset(seed=seed))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import numpy as np
 
 from symcheck.envs.state_access.record import StateAccess
 
+_SEEDED_BY_RESET = "_np_random"  # the attribute behind Gymnasium's `np_random`
 _LEFT_ALONE = "what it does to random generators is taken back, as chance is no part of a state"
 
 
@@ -134,31 +135,54 @@ def _decided(env: Any, access: StateAccess) -> frozenset[str]:
         return frozenset()
 
 
-def seed_held(env: Any, seed: int) -> None:
-    """Seed the generators of the process, and those that an environment and its wrappers hold as attributes.
+def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
+    """Reset under a seed that reaches every generator: those of the process and of all layers' attributes as well.
 
-    Many environments make a generator of their own once, which no `reset(seed=...)` reaches.
+    Many environments make a generator of their own once, or anew with each reset, which no `reset(seed=...)` reaches.
+    What `reset` seeds by itself stays as it seeded it.
 
     Args:
         env: with its wrappers.
         seed: of all of them.
+        reset: resets `env` under the same seed.
+
+    Returns:
+        What `reset` returns.
 
     Example:
         >>> import gymnasium
         >>> env = gymnasium.make("CartPole-v1")
         >>> env.unwrapped.wind = np.random.default_rng(0)
-        >>> seed_held(env, 7)
+        >>> _ = reset_seeded(env, 7, lambda: env.reset(seed=7))
         >>> first = env.unwrapped.wind.random()
-        >>> seed_held(env, 7)
+        >>> _ = reset_seeded(env, 7, lambda: env.reset(seed=7))
         >>> env.unwrapped.wind.random() == first
         True
     """
-    layer, known = env, []
-    while layer is not None and not any(layer is one for one in known):
+    before = [held for layer in _layers(env) for held in vars(layer).values()]
+    for layer in _layers(env):
         for one in _generators(layer).values():
             one.seed(seed)
-        known.append(layer)
+    returned = reset()
+    for layer in _layers(env):
+        made = {
+            name: held
+            for name, held in vars(layer).items()
+            if name != _SEEDED_BY_RESET and not any(held is one for one in before)
+        }
+        for one in filter(None, map(_as_generator, made.values())):
+            one.seed(seed)
+    return returned
+
+
+def _layers(env: Any) -> list[Any]:
+    """An environment with its wrappers, from the outermost on."""
+    found: list[Any] = []
+    layer = env
+    while layer is not None and not any(layer is one for one in found):
+        found += [layer] if hasattr(layer, "__dict__") else []
         layer = getattr(layer, "env", None)
+    return found
 
 
 def _generators(env: Any) -> dict[str, _Generator]:
