@@ -41,7 +41,7 @@ def masked(wrong: bool) -> nn.Module:
     return Lambda(forward, body, *heads)
 
 
-def enlarged(wrong: bool) -> nn.Module:
+def enlarged(wrong: bool, mode: str) -> nn.Module:
     draw = Draw()
     filters = draw(3, 1, 3, 3)
     pairs = torch.stack([filters, filters.flip(-1)], 1).reshape(6, 1, 3, 3)
@@ -50,7 +50,7 @@ def enlarged(wrong: bool) -> nn.Module:
     head = linear(torch.stack([row * torch.tensor([1.0, 0.5] * 3), row * torch.tensor([0.5, 1.0] * 3)]))
 
     def forward(x: torch.Tensor, *layers: nn.Module) -> torch.Tensor:
-        return layers[1](torch.relu(layers[0](F.interpolate(x, scale_factor=2))).mean((2, 3)))
+        return layers[1](torch.relu(layers[0](F.interpolate(x, scale_factor=2, mode=mode))).mean((2, 3)))
 
     return Lambda(forward, conv(pairs, draw(3).repeat_interleave(2)), head)
 
@@ -58,7 +58,8 @@ def enlarged(wrong: bool) -> nn.Module:
 KINDS = {
     "layer norm": (normed, mirror, (4,), "1"),
     "gates, mask and twins": (masked, mirror, (4,), "inner.2"),
-    "enlarged": (enlarged, flip, (1, 5, 5), "inner.0"),
+    "enlarged": (lambda wrong: enlarged(wrong, "nearest"), flip, (1, 5, 5), "inner.0"),
+    "interpolated": (lambda wrong: enlarged(wrong, "bilinear"), flip, (1, 5, 5), "inner.0"),
 }
 
 

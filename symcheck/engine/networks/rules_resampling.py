@@ -117,6 +117,14 @@ def exported_upsampling(call: Call, x: Any, size: Any, scales: Any = None) -> An
     return upsampled(call, x, None if size is None else list(size), None if scales is None else list(scales))
 
 
+@rule("aten.upsample_bilinear2d", "aten.upsample_bicubic2d")
+def exported_interpolation(call: Call, x: Any, size: Any, align_corners: bool, scales: Any = None) -> Any:
+    """Interpolation as exported graphs write it."""
+    mode = call.name.removeprefix("aten.upsample_").removesuffix("2d")
+    size, scales = (None if item is None else list(item) for item in (size, scales))
+    return interpolated(call, x, size=size, scale_factor=scales, mode=mode, align_corners=align_corners)
+
+
 @rule("lp_pool2d", "lp_pool1d")
 def lp_pool(
     call: Call, x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
