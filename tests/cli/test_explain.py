@@ -127,6 +127,7 @@ SAID = {
     "SYM150": ["the network is stochastic: dropout, noise layers or sampling inside forward"],
     "SYM151": ["not followed beyond forward (nets.py:684): cumsum is not understood"],
     "SYM152": ["the network divides by zero, or takes a root or logarithm outside its domain, on this input"],
+    "SYM153": ["the network keeps something between calls: a recurrent state, statistics, or its first input"],
 }
 
 
