@@ -242,7 +242,7 @@ def test_a_training_of_other_versions_is_refused_and_they_are_named(
     stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = checkpoint.versions()
-    monkeypatch.setattr(checkpoint, "versions", lambda: {**now, "torch": "99.0", "numpy": "1.0"})
+    monkeypatch.setattr(checkpoint, "versions", lambda **_: {**now, "torch": "99.0", "numpy": "1.0"})
     with pytest.raises(OptionError, match=r"expected the same versions.*torch was .*, is 99\.0; numpy was .*, is 1\.0"):
         started_in(stopped)
 
