@@ -12,7 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from symcheck.discovery.claims import Spaces, claim_of, described, single
+from symcheck.discovery.claims import Spaces, claim_of, described, fields, single
 from symcheck.discovery.elements import Key, Recognised, closure, recognise
 from symcheck.discovery.maps import Candidate
 from symcheck.discovery.result import Trial, why_of
@@ -288,8 +288,9 @@ class _Bench:
         return described(candidate, self.court.where)
 
     def _note(self, candidate: Candidate, verdict: Any, why: str, result: RunResult | None = None) -> None:
+        own = fields(self._name(single(candidate)), single(candidate), self.court.where)
         self.judgement.trials.append(
-            Trial(*self._said(candidate), candidate.order, verdict, why, candidate.residual, result)
+            Trial(*self._said(candidate), candidate.order, verdict, why, candidate.residual, result, own)
         )
 
 

@@ -25,6 +25,7 @@ class Trial:
         why: the reason in one sentence.
         residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
         result: the verification, where there was one.
+        fields: the SPEC fields of this candidate alone; empty where it was never complete.
     """
 
     moves: str
@@ -34,6 +35,7 @@ class Trial:
     why: str
     residual: float | None = None
     result: RunResult | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
