@@ -1,7 +1,8 @@
 """Verifying the atlas again: every entry, with several seeds, against what its file says.
 
 An entry is reproduced when each seed gives its verdict and fails its properties, no more and no fewer, with violations
-of the size it gives up to a factor of ten (sizes are maxima over samples, and depend on what was sampled).
+of the size it gives up to a factor of ten (sizes are maxima over samples, and depend on what was sampled). Properties
+that an entry says to fail `sometimes` may fail or not.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
 
 
 def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Mapping[str, float]) -> Iterator[str]:
-    if verdict != entry.verdict:
+    # What is violated by about as little as the samples can show fails with some seeds and passes with others.
+    marginal = verdict == "failed" and bool(entry.sometimes) and set(fails) <= {*entry.fails, *entry.sometimes}
+    if verdict != entry.verdict and not marginal:
         yield f"the verdict is {verdict}, recorded is {entry.verdict}"
     more = [name for name in fails if name not in (*entry.fails, *entry.sometimes)]
     fewer = [name for name in entry.fails if name not in fails]

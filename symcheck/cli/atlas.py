@@ -96,7 +96,7 @@ def details(entry: AtlasEntry) -> list[str]:
         sized = [f"{name} ({entry.size[name]:.1e})" if name in entry.size else name for name in entry.fails]
         lines.append(f"fails: {', '.join(sized)}")
     if entry.sometimes:
-        lines.append(f"fails close to an edge: {', '.join(entry.sometimes)}")
+        lines.append(f"fails with some seeds only: {', '.join(entry.sometimes)}")
     if entry.subgroup:
         lines.append(f"what holds: {entry.subgroup}")
     if entry.region:

@@ -10,7 +10,7 @@ One TOML file an entry, under `atlas_data/`: the fields of a SPEC file and, besi
 | `verdict` | what verification finds |
 | `why` | one sentence: why it holds, or what breaks it |
 | `fails` | the properties that fail; none where left out |
-| `sometimes` | properties that fail only with samples close to an edge, so that not every seed finds it |
+| `sometimes` | properties that fail with some seeds only: at an edge, or by about as little as the samples can show |
 | `size` | how large the violation is, per failing property, in the property's own unit |
 | `region` | where it holds, or where it breaks |
 | `breaks` | what in the model or the code breaks it, one element a line |
@@ -256,6 +256,8 @@ def _check(own: Mapping[str, Any], where: str) -> None:
         raise SpecError(f"has the verdict {verdict}, but fails {', '.join(own['fails'])}.", where=where)
     if verdict == "failed" and not own.get("fails"):
         raise SpecError("has the verdict failed, but names no property that fails.", where=where)
+    if holds and own.get("sometimes") and kind != "approximate":
+        raise SpecError(f"is {kind} and {verdict}, but fails with some seeds: that is approximate.", where=where)
     unknown = [name for name in own.get("size", {}) if name not in own.get("fails", ())]
     if unknown:
         raise SpecError(f"gives a size for properties that do not fail: {', '.join(unknown)}.", where=where)

@@ -119,7 +119,7 @@ def _entry(entry: AtlasEntry) -> str:
     if entry.fails:
         lines.append(f"* Fails: {', '.join(_sized(entry, name) for name in entry.fails)}.")
     if entry.sometimes:
-        lines.append(f"* Fails close to an edge: {', '.join(f'`{name}`' for name in entry.sometimes)}.")
+        lines.append(f"* Fails with some seeds only: {', '.join(f'`{name}`' for name in entry.sometimes)}.")
     if entry.region:
         lines.append(f"* Where: {entry.region}")
     if entry.breaks:

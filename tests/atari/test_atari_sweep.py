@@ -92,7 +92,7 @@ def test_a_tiny_budget_trains_every_network_and_writes_the_page(
 @pytest.mark.slow
 def test_a_sweep_that_is_stopped_is_gone_on_with_by_the_same_command(tmp_path: Path):
     command = [sys.executable, str(SCRIPT), *TINY, "--networks", "cnn", "--set", "evaluation_every=40"]
-    command[command.index("320")] = "16000"
+    command[command.index("320")] = "160000"  # it must not be over when the first checkpoint is written
     started = subprocess.Popen([*command, "--out", str(tmp_path)], stderr=subprocess.PIPE)
     _until((tmp_path / "pong-cnn" / "checkpoint.pt").exists)
     started.send_signal(signal.SIGTERM)  # as batch systems do, or Ctrl-C
@@ -100,11 +100,11 @@ def test_a_sweep_that_is_stopped_is_gone_on_with_by_the_same_command(tmp_path: P
     assert started.returncode == 130
     stopped = load(tmp_path / "pong-cnn")
     assert stopped.interrupted
-    assert 0 < len(stopped.curves[0].env_steps) < 100
+    assert 0 < len(stopped.curves[0].env_steps) < 1_000
     assert subprocess.run([*command, "--out", str(tmp_path)], check=False).returncode == 0
     ended = load(tmp_path / "pong-cnn")
     assert not ended.interrupted
-    assert ended.curves[0].env_steps[-1] == 4_000
+    assert ended.curves[0].env_steps[-1] == 40_000
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -39,6 +39,16 @@ def test_a_wrong_record_is_noticed(name: str, wrong: dict[str, object], problem:
     assert any(problem in text for text in found.problems), found.problems
 
 
+def test_what_fails_with_some_seeds_may_fail_or_not_and_nothing_else_may() -> None:
+    valley = dataclasses.replace(atlas.entry("mountaincar/valley"), kind="approximate", verdict="passed", size={})
+    fails = valley.fails
+    for sometimes, reproduced in ((fails, True), (fails[:-1], False), ((), False)):
+        entry = dataclasses.replace(valley, fails=(), sometimes=sometimes)
+        assert (check_entry(entry, entry.environments[0], 0).problems == ()) is reproduced
+    holds = dataclasses.replace(atlas.entry("cartpole/mirror"), kind="approximate", sometimes=fails)
+    assert check_entry(holds, holds.environments[0], 0).problems == ()
+
+
 def test_an_entry_that_cannot_be_run_is_a_problem_and_no_crash() -> None:
     entry = dataclasses.replace(atlas.entry("cartpole/mirror"), environments=("Pendulum-v1",))
     found = check_entry(entry, "Pendulum-v1", 0)

@@ -90,6 +90,7 @@ GOOD = {
         ({"claim": "false", "verdict": '"failed"'}, "names no property that fails"),
         ({"needs": '"warp"'}, "needs an extra that does not exist: 'warp'"),
         ({"size": "{ reward_invariance = 1.0 }"}, "gives a size for properties that do not fail"),
+        ({"sometimes": '["reward_invariance"]'}, "is exact and passed, but fails with some seeds"),
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(
