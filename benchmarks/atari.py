@@ -196,7 +196,7 @@ def main() -> None:
         print(describe(given.device))
         show(medians(subjects, given.rounds, tell=partial(print, flush=True)), "one by one", "second")
     else:
-        from symcheck.envs.atari.evidence import measure
+        from reference_agents.atari.evidence import measure
 
         for part in measure(given.game, samples=given.samples, seed=0):
             print(part)

@@ -24,9 +24,9 @@ from gymnasium import spaces
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_runner import run_env
-from symcheck.engine.environments import choice
-from symcheck.engine.environments.pairs import Case
+from symcheck.engine.environments.cases.pairs import Case
+from symcheck.engine.environments.methods import selection
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.statistics import largest_fraction
@@ -168,7 +168,7 @@ def singles() -> None:
 
 def _stage(make: Callable[[], AnyEnv], symmetry: str, name: str) -> tuple[list[Case], float]:
     """The pairs of a run, and the seconds of CPU time for stepping and recording them alone."""
-    chosen = choice.choose(make, atlas.entry(symmetry).symmetry(), EnvOptions(), name, ignore, None)
+    chosen = selection.choose(make, atlas.entry(symmetry).symmetry(), EnvOptions(), name, ignore, None)
     evidence: Any = chosen.evidence
     start = time.process_time()
     cases = evidence.drawn.cases

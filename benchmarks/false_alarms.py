@@ -27,7 +27,7 @@ from environments import SUBJECTS, Faulty, SettableNoisy, WindyCart, flip, plant
 from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.engine.sequential import combined, looks

@@ -19,9 +19,9 @@ import torch
 from torch import nn
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.net_context import NetContext
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.context import NetContext
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 

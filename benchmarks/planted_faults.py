@@ -24,7 +24,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 from symcheck.cli.main import app
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 
 HERE = Path(__file__).parent.parent / "tests" / "defects" / "environments"

@@ -17,7 +17,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from symcheck.engine.environments.coordinates import SpaceCodec
+from symcheck.engine.environments.subject.coordinates import SpaceCodec
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.envs.state_access.generators import random_state, set_random_state
 from symcheck.envs.targets import resolve_environment

@@ -55,8 +55,8 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
 
 def _judged(module: torch.nn.Module, name: str, task: Task, outputs: Sequence[Any]) -> tuple[Verdict, str]:
     import symcheck_properties  # noqa: F401 - registers the properties that a network is checked for
-    from symcheck.engine.net_options import NetOptions
-    from symcheck.engine.net_runner import run_net
+    from symcheck.engine.networks.options import NetOptions
+    from symcheck.engine.networks.runner import run_net
 
     options = NetOptions(samples=SAMPLES, input_shape=task.observation_shape, outputs=outputs)
     result = run_net(module, task_symmetry(task), options=options, target=name)

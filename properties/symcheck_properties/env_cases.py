@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from symcheck.engine.environments.axioms import judge_one_relation
-from symcheck.engine.environments.choice import Chosen, choose
-from symcheck.engine.environments.evidence import CLAIMS
-from symcheck.engine.environments.paired import PairedEvidence
-from symcheck.engine.environments.pairs import Case, Part
-from symcheck.engine.environments.placement import Situation
+from symcheck.engine.environments.cases.pairs import Case, Part
+from symcheck.engine.environments.cases.workbench import CLAIMS
+from symcheck.engine.environments.methods.axioms import judge_one_relation
+from symcheck.engine.environments.methods.paired import PairedEvidence
+from symcheck.engine.environments.methods.selection import Chosen, choose
+from symcheck.engine.environments.subject.placement import Situation
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.errors import SymcheckError, suggestion

@@ -8,7 +8,7 @@ from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
 if TYPE_CHECKING:
-    from symcheck.engine.env_runner import EnvContext
+    from symcheck.engine.environments.runner import EnvContext
 
 
 @register("group_axioms", kind="env", order=10, claim="L_gh = L_g L_h and K_gh^s = K_g^{hs} K_h^s")

@@ -13,7 +13,7 @@ from symcheck.engine.registry import register
 from symcheck.engine.results import Counterexample, PropertyResult
 
 if TYPE_CHECKING:
-    from symcheck.engine.net_context import NetContext
+    from symcheck.engine.networks.context import NetContext
     from symcheck.engine.networks.values import LayerRecord
 
 

@@ -13,7 +13,7 @@ from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
 
 if TYPE_CHECKING:
-    from symcheck.engine.net_context import NetContext
+    from symcheck.engine.networks.context import NetContext
 
 UNIT = "max norm over output entries, relative to the output's scale"
 

@@ -9,7 +9,7 @@ from symcheck.engine.registry import register
 from symcheck.engine.results import Counterexample, PropertyResult
 
 if TYPE_CHECKING:
-    from symcheck.engine.net_context import NetContext
+    from symcheck.engine.networks.context import NetContext
 
 AGREEMENT = 1e-9
 """Relative difference at which two float64 images count as one: callables may round, wrong maps differ by far more."""

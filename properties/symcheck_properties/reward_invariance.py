@@ -8,7 +8,7 @@ from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
 if TYPE_CHECKING:
-    from symcheck.engine.env_runner import EnvContext
+    from symcheck.engine.environments.runner import EnvContext
 
 
 @register("reward_invariance", kind="env", order=30, claim="R(L_g s, K_g^s a) = R(s, a)")

@@ -8,7 +8,7 @@ from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
 if TYPE_CHECKING:
-    from symcheck.engine.env_runner import EnvContext
+    from symcheck.engine.environments.runner import EnvContext
 
 
 @register("termination_invariance", kind="env", order=50, claim="T(L_g s, K_g^s a) terminates as T(s, a) does")

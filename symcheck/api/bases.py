@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from symcheck.entries.forms import SpatialEntry
 from symcheck.intertwiners.summary import LayerRow, filter_table, layer_table
 from symcheck.representations import constructors
-from symcheck.symmetry.entries import SpatialEntry
 from symcheck.symmetry.symmetry import Symmetry
 
 

@@ -114,7 +114,7 @@ def _replayed(report: dict[str, Any], where: str) -> RunResult:
 
 
 def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
-    from symcheck.engine import env_replay
+    from symcheck.engine.environments import replay as env_replay
     from symcheck.engine.options import EnvOptions
     from symcheck.envs.targets import resolve_environment
 

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.env_replay import from_json
+from symcheck.engine.environments.replay import from_json
 from symcheck.engine.results import PropertyResult, to_json_value
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.errors import SymcheckError

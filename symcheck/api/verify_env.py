@@ -14,7 +14,7 @@ from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
 from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import DEFAULT_SAMPLES, EnvOptions, Method
 from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment

@@ -16,11 +16,11 @@ from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
 from symcheck.api.run_folders import networks_of_run
 from symcheck.api.specs import resolve_symmetry
-from symcheck.engine import net_replay
 from symcheck.engine.events import Emit
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_pytest import pytest_source
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks import replay as net_replay
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.pytest_file import pytest_source
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.envs.observations import collect_observations, subspaces

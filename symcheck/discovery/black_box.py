@@ -23,7 +23,7 @@ from symcheck.discovery.maps import Candidate, SignedMap, apply_square, corners
 from symcheck.discovery.observations import is_image, square_elements
 from symcheck.discovery.result import Trial
 from symcheck.discovery.structure import Structure, action_middle, action_reach, both_signs, probe_sizes
-from symcheck.engine.environments.pool import Pool, roll_out
+from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.errors import TargetError
 
 Vector = npt.NDArray[np.float64]

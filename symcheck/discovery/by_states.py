@@ -24,8 +24,8 @@ from symcheck.discovery.result import Sensitivities, Trial
 from symcheck.discovery.robots import NamedMirror, named_mirrors
 from symcheck.discovery.screening import Cases, Screened, draw_cases, screen
 from symcheck.discovery.structure import Structure, effects_at
+from symcheck.entries.forms import parse_entry
 from symcheck.errors import TargetError
-from symcheck.symmetry.entries import parse_entry
 from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8

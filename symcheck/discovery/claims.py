@@ -12,8 +12,8 @@ from gymnasium import spaces
 
 from symcheck.discovery.elements import Recognised
 from symcheck.discovery.maps import Candidate, SignedMap, apply_square
+from symcheck.entries.forms import SPATIAL_OPERATORS, parse_entry
 from symcheck.symmetry import text
-from symcheck.symmetry.entries import SPATIAL_OPERATORS, parse_entry
 from symcheck.symmetry.spec import symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
 

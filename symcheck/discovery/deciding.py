@@ -16,7 +16,7 @@ from symcheck.discovery.claims import Spaces, claim_of, described, fields, singl
 from symcheck.discovery.elements import Key, Recognised, closure, recognise
 from symcheck.discovery.maps import Candidate
 from symcheck.discovery.result import Trial, why_of
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult

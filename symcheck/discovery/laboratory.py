@@ -17,10 +17,10 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from symcheck.discovery.options import DiscoverOptions
-from symcheck.engine.environments.control import identity_control
-from symcheck.engine.environments.placement import Placement
-from symcheck.engine.environments.pool import Pool, gather
-from symcheck.engine.environments.stepper import Step, Stepper, numeric
+from symcheck.engine.environments.cases.pool import Pool, gather
+from symcheck.engine.environments.controls.determinism import identity_control
+from symcheck.engine.environments.subject.placement import Placement
+from symcheck.engine.environments.subject.stepper import Step, Stepper, numeric
 from symcheck.engine.events import Emit, Progress, ignore
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.errors import TargetError

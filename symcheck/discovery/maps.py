@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.symmetry.entries import SPATIAL_OPERATORS
+from symcheck.entries.forms import SPATIAL_OPERATORS
 
 Vector = npt.NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
+from symcheck.entries.forms import AffineEntry
 from symcheck.errors import SymcheckError
-from symcheck.symmetry.entries import AffineEntry
 
 _PLANES = {"xz": "left and right", "yz": "front and back"}
 _MOST_SAID = 2

@@ -10,15 +10,15 @@ import gymnasium as gym
 
 from symcheck.discovery.claims import described_entries
 from symcheck.discovery.result import Trial, why_of
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
+from symcheck.entries.forms import AffineEntry
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.groups.group import Group
 from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.mdp.tabular import TabularMDP
-from symcheck.symmetry.entries import AffineEntry
 from symcheck.symmetry.spec import parse_group, symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
 

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.errors import SpecError, suggestion
-from symcheck.symmetry.entries import (
+from symcheck.entries.forms import (
     SPATIAL_OPERATORS,
     AffineEntry,
     Entry,
@@ -33,6 +32,7 @@ from symcheck.symmetry.entries import (
     SpatialEntry,
     parse_entry,
 )
+from symcheck.errors import SpecError, suggestion
 
 _LAYOUTS = ("frames", "components")
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from symcheck.entries.forms import Entry, FunctionEntry, TreeEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry import text
 from symcheck.symmetry.blocks import check_columns, labels_of
-from symcheck.symmetry.entries import Entry, FunctionEntry, TreeEntry
 from symcheck.symmetry.space_maps import SpaceMap, fit
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
 from symcheck.errors import SpecError
-from symcheck.symmetry.entries import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
 
 Array = npt.NDArray[Any]
 

@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from symcheck.errors import RepresentationError, SpecError
-from symcheck.groups.group import Element, Group
-from symcheck.representations import constructors
-from symcheck.representations.representation import Representation
-from symcheck.symmetry.blocks import Block, is_blocks, joined_entry, parse_blocks
-from symcheck.symmetry.entries import (
+from symcheck.entries.forms import (
     SPATIAL_OPERATORS,
     AffineEntry,
     Entry,
@@ -30,6 +25,11 @@ from symcheck.symmetry.entries import (
     TreeEntry,
     parse_entry,
 )
+from symcheck.errors import RepresentationError, SpecError
+from symcheck.groups.group import Element, Group
+from symcheck.representations import constructors
+from symcheck.representations.representation import Representation
+from symcheck.symmetry.blocks import Block, is_blocks, joined_entry, parse_blocks
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -43,7 +43,7 @@ class Symmetry:
     Args:
         name: how reports call it.
         group: the group; entries follow the order of `group.generators`.
-        observation: one entry per generator (see `symcheck.symmetry.entries`), one `Representation`, or named blocks,
+        observation: one entry per generator (see `symcheck.entries.forms`), one `Representation`, or named blocks,
             each with a map of its own (see `symcheck.symmetry.blocks`); blocks also for sub-spaces of a Dict, by key.
         action: the same for actions; callables receive `(action, obs)` with the original observation.
         state: the same for the internal state where that differs from the observation, else None.
@@ -164,9 +164,9 @@ class Symmetry:
 
         Cost: |G|^2 blocks of eight rows; reading the maps takes one row, or as many as there are columns.
         """
-        from symcheck.symmetry.augmentation import symmetry_from_augmentation
+        from symcheck.mirror_functions.augmentation import read_augmentation
 
-        return symmetry_from_augmentation(
+        mirror = read_augmentation(
             fn,
             env=env,
             group=group,
@@ -176,6 +176,7 @@ class Symmetry:
             observation_group=observation_group,
             name=name,
         )
+        return cls(mirror.name, group, mirror.observation, mirror.action)
 
     @property
     def observation_representation(self) -> Representation:

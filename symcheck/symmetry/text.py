@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symcheck.symmetry.entries import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
+from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
 
 if TYPE_CHECKING:
     from symcheck.symmetry.blocks import Block
@@ -76,7 +76,7 @@ def describe(entry: Entry, symbol: str) -> str:
         For instance "(o0, o1) -> (-o0, o1)"; long vectors are counted instead.
 
     Example:
-        >>> from symcheck.symmetry.entries import parse_entry
+        >>> from symcheck.entries.forms import parse_entry
         >>> describe(parse_entry(["-2", "+1"], ""), "s")
         '(s0, s1) -> (s1, -s0)'
         >>> describe(parse_entry([1, 0], ""), "a")

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.entries.forms import AffineEntry, Entry, IdentityEntry, SpatialEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.bound import BoundSymmetry
-from symcheck.symmetry.entries import AffineEntry, Entry, IdentityEntry, SpatialEntry
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Word: TypeAlias = tuple[int, ...]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from symcheck.envs.atari.evidence import Part, measure
+from reference_agents.atari.evidence import Part, measure
 from symcheck.envs.atari.games import GAMES
 from symcheck.envs.atari.machine import Machine
 from symcheck.envs.atari.objects import BALL, OPPONENT, PADDLE, STATE_SIZE, PongObjectsEnv, SettablePongEnv

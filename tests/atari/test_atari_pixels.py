@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from symcheck.envs.atari.evidence import measure
+from reference_agents.atari.evidence import measure
 from symcheck.envs.atari.games import GAMES, find_game, rom_path
 from symcheck.envs.atari.images import AtariImageEnv
 from symcheck.envs.atari.pixels import FrameStacks, field, observe, reduce_field

@@ -10,8 +10,8 @@ import worlds_to_search as worlds
 import symcheck as sc
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.rotations import Generator
+from symcheck.entries.forms import parse_entry
 from symcheck.errors import SymcheckError, TargetError
-from symcheck.symmetry.entries import parse_entry
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from symcheck.discovery.automorphisms import automorphisms
 from symcheck.discovery.elements import closure, permutation_of, recognise
 from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square, corners
 from symcheck.discovery.structure import Structure, probe_sizes
-from symcheck.symmetry.entries import parse_entry
+from symcheck.entries.forms import parse_entry
 from symcheck.symmetry.spec import parse_group
 
 

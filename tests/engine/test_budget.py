@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_runner import run_env
-from symcheck.engine.environments.budget import Budget, Handed
+from symcheck.engine.budget import Budget, Handed
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import holm

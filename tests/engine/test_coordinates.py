@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from symcheck.engine.environments.coordinates import SpaceCodec, vector_coordinates
+from symcheck.engine.environments.subject.coordinates import SpaceCodec, vector_coordinates
 from symcheck.errors import TargetError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from symcheck.engine import registry
-from symcheck.engine.net_options import NetOptions
+from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.errors import OptionError

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from symcheck.engine.environments.choice import prepare
-from symcheck.engine.environments.control import identity_control
-from symcheck.engine.environments.edges import threshold_cases
-from symcheck.engine.environments.evidence import Workbench
-from symcheck.engine.environments.minimise import minimise
-from symcheck.engine.environments.pairs import outside
-from symcheck.engine.environments.pool import draw_actions, gather
-from symcheck.engine.environments.probing import linear_map
-from symcheck.engine.environments.tolerance import SAFETY, Tolerance
+from symcheck.engine.environments.cases.edges import threshold_cases
+from symcheck.engine.environments.cases.minimise import minimise
+from symcheck.engine.environments.cases.pairs import outside
+from symcheck.engine.environments.cases.pool import draw_actions, gather
+from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.controls.determinism import identity_control
+from symcheck.engine.environments.methods.selection import prepare
+from symcheck.engine.environments.subject.probing import linear_map
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.envs import atlas

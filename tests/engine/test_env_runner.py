@@ -14,8 +14,8 @@ from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
 from symcheck.engine import registry
-from symcheck.engine.env_replay import replay
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.replay import replay
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Event, Progress, PropertyFinished, PropertyStarted, RunFinished, RunStarted
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult

@@ -2,7 +2,7 @@
 
 import pytest
 
-from symcheck.engine.environments.paired import _MOST_LOOKED_AT, _Looked
+from symcheck.engine.environments.methods.paired import _MOST_LOOKED_AT, _Looked
 
 
 def looked(rounding, unseen, *, confirmed=0, unrepeatable=0):

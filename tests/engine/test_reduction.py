@@ -10,9 +10,9 @@ import pytest
 from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_runner import run_env
-from symcheck.engine.environments.coordinates import SpaceCodec
-from symcheck.engine.environments.reduction import reduction
+from symcheck.engine.environments.runner import run_env
+from symcheck.engine.environments.subject.coordinates import SpaceCodec
+from symcheck.engine.environments.subject.reduction import reduction
 from symcheck.engine.options import EnvOptions
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry

@@ -12,10 +12,10 @@ import pytest
 from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_replay import replay
-from symcheck.engine.env_runner import run_env
-from symcheck.engine.environments import start
-from symcheck.engine.environments.evidence import Workbench
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.methods import start
+from symcheck.engine.environments.replay import replay
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.groups import catalog

@@ -12,9 +12,9 @@ import pytest
 from gymnasium.envs.classic_control import cartpole as upstream
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_runner import run_env
-from symcheck.engine.environments import choice
-from symcheck.engine.environments.screen import Screen, Screened
+from symcheck.engine.environments.methods import selection
+from symcheck.engine.environments.methods.screen import Screen, Screened
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs import atlas
@@ -185,7 +185,7 @@ def test_a_batched_form_that_lies_accuses_nobody(share: float, monkeypatch: pyte
         assert model is not None
         return _lying(model, lambda states: (states[:, 0] > 0) & (states[:, 1] > 3.0 - 6.0 * share))
 
-    monkeypatch.setattr(choice, "find_model", find)
+    monkeypatch.setattr(selection, "find_model", find)
     result = _run(lambda: gym.make("CartPole-v1"), _mirror())
     assert result.verdict == "passed"
     assert _checked(result, "reward_invariance") < 11_000  # nothing that the liar stepped counts

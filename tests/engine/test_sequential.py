@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import symcheck_properties  # noqa: F401
 from symcheck import verify_env
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.sequential import Looked, combined, looks

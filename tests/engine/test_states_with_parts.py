@@ -9,7 +9,7 @@ import pytest
 
 import symcheck as sc
 import symcheck_properties  # noqa: F401 - registers what is replayed
-from symcheck.engine.env_replay import like, replay
+from symcheck.engine.environments.replay import like, replay
 from symcheck.engine.options import EnvOptions
 
 Body = namedtuple("Body", ("place", "speed", "clock"))

@@ -10,7 +10,7 @@ import pytest
 from gymnasium.experimental.functional import FuncEnv
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.envs.state_access.carried import CarriedState, carried_over

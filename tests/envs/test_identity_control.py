@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from symcheck.engine.environments.coordinates import SpaceCodec
+from symcheck.engine.environments.subject.coordinates import SpaceCodec
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.envs.state_access.generators import random_state, set_random_state
 

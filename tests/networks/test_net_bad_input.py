@@ -9,8 +9,8 @@ import torch
 from net_catalogue import GridNet, Lambda, mirror, mirror_mlp, turn
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.networks.targets import load_checkpoint, resolve_network
 from symcheck.errors import OptionError, SpecError, SymcheckError, TargetError
 

@@ -10,9 +10,9 @@ from net_catalogue import mirror
 from torch import Tensor, nn
 from torch.nn import functional
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks.compositions import COMPOSITIONS
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry

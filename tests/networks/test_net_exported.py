@@ -10,8 +10,8 @@ import torch.nn.functional as F  # noqa: N812
 from net_catalogue import Draw, Lambda, conv, flip, linear, mirror, mirror_mlp, swap_blocks
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.symmetry.symmetry import Symmetry
 
 

@@ -13,10 +13,10 @@ import torch.nn.functional as F  # noqa: N812
 from net_catalogue import Heads, mirror, mirror_mlp
 from torch import nn
 
-from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks.adapters import adapted
 from symcheck.engine.networks.onnx_graph import OPERATIONS, OnnxModule, load_onnx
 from symcheck.engine.networks.onnx_shapes import HOST, on_host
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.errors import MissingExtraError, TargetError
 

@@ -11,8 +11,8 @@ import torch
 from net_catalogue import GridNet, Lambda, mirror, mirror_mlp, turn
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.networks.targets import load_checkpoint, resolve_network
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.errors import RepresentationError, TargetError

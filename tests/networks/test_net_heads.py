@@ -12,9 +12,9 @@ import torch.nn.functional as F  # noqa: N812
 from net_catalogue import Draw, linear, mirror, swap_blocks
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks.compositions import COMPOSITIONS
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry

@@ -10,8 +10,8 @@ import torch
 from net_catalogue import GridNet, mirror, mirror_mlp, turn
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 
 
 @pytest.mark.parametrize("mode", ["eval", "train"])

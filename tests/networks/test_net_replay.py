@@ -12,11 +12,11 @@ import torch
 from net_catalogue import GridNet, mirror, mirror_mlp, turn
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_pytest import pytest_source
-from symcheck.engine.net_replay import check_certificate, replay
-from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks import rules_linear, rules_spatial
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.pytest_file import pytest_source
+from symcheck.engine.networks.replay import check_certificate, replay
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
 

@@ -8,8 +8,8 @@ from net_catalogue import GridNet, Lambda, mirror, mirror_mlp, turn
 from torch import nn
 
 from symcheck.engine.events import Event, PropertyFinished, PropertyStarted, RunFinished, RunStarted
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 
 
 def test_events_come_in_order_and_end_with_the_result() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from net_catalogue import Lambda, mirror, mirror_mlp, turn
 from torch import nn
 
-from symcheck.engine.net_context import NetContext
-from symcheck.engine.net_options import NetOptions
 from symcheck.engine.networks.claims import input_claim
+from symcheck.engine.networks.context import NetContext
+from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.sampling import families
 from symcheck.engine.networks.shrinking import shrink
 from symcheck.groups import catalog

@@ -11,8 +11,8 @@ import torch
 from net_catalogue import GridNet, mirror_mlp
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.errors import OptionError, SpecError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry

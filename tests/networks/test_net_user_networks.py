@@ -12,9 +12,9 @@ import torch
 from net_catalogue import Draw, Lambda, linear, mirror, mirror_mlp, swap_blocks
 from torch import nn
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_pytest import pytest_source
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.pytest_file import pytest_source
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.errors import TargetError
 from symcheck.groups import catalog

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import symcheck_properties  # noqa: F401  (registers the properties)
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.groups import catalog
 from symcheck.groups.group import Group
 from symcheck.intertwiners.build import intertwiner_basis

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 import symcheck_properties  # noqa: F401  (registers the properties)
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_replay import replay
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.replay import replay
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.groups import catalog

@@ -10,8 +10,8 @@ import pytest
 from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_replay import replay
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.replay import replay
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction

@@ -6,9 +6,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from symcheck.entries.forms import FunctionEntry, SpatialEntry, TreeEntry
 from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups import catalog
-from symcheck.symmetry.entries import FunctionEntry, SpatialEntry, TreeEntry
 from symcheck.symmetry.symmetry import Symmetry
 
 C2, C4, D4, V4 = catalog.cyclic(2), catalog.cyclic(4), catalog.dihedral(4), catalog.klein_four()

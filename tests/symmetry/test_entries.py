@@ -6,8 +6,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symcheck.errors import SpecError
-from symcheck.symmetry.entries import (
+from symcheck.entries.forms import (
     AffineEntry,
     FunctionEntry,
     IdentityEntry,
@@ -15,7 +14,8 @@ from symcheck.symmetry.entries import (
     TreeEntry,
     parse_entry,
 )
-from symcheck.symmetry.numbers import number
+from symcheck.entries.numbers import number
+from symcheck.errors import SpecError
 
 
 @given(st.permutations(range(6)))

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermutation
-from symcheck.errors import SpecError, SymcheckError, described, suggestion
-from symcheck.representations.representation import Representation
-from symcheck.symmetry.entries import (
+from symcheck.entries.forms import (
     AffineEntry,
     Entry,
     FunctionEntry,
@@ -25,6 +23,8 @@ from symcheck.symmetry.entries import (
     TreeEntry,
     parse_entry,
 )
+from symcheck.errors import SpecError, SymcheckError, described, suggestion
+from symcheck.representations.representation import Representation
 from symcheck.symmetry.symmetry import Symmetry
 
 Array: TypeAlias = npt.NDArray[Any]

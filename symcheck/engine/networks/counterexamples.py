@@ -14,7 +14,7 @@ from symcheck.engine.networks.values import FloatArray
 from symcheck.engine.results import Counterexample
 
 if TYPE_CHECKING:
-    from symcheck.engine.net_context import NetContext
+    from symcheck.engine.networks.context import NetContext
 
 KEEP = 0.01
 """A smaller input must show at least this fraction of the residual, over scale, that the first one showed: what is left

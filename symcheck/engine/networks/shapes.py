@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from symcheck.entries.forms import AffineEntry, TreeEntry
 from symcheck.errors import SpecError
-from symcheck.symmetry.entries import AffineEntry, TreeEntry
 from symcheck.symmetry.symmetry import Symmetry
 
 

@@ -16,8 +16,8 @@ from torch import nn
 
 from symcheck.engine.networks.claims import InputClaim, Motion, entry_motion, joined_motion
 from symcheck.engine.networks.outputs import is_tensordict
+from symcheck.entries.forms import IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
-from symcheck.symmetry.entries import IdentityEntry, TreeEntry
 from symcheck.symmetry.symmetry import Symmetry
 
 Shapes: TypeAlias = Mapping[Any, tuple[int, ...]]

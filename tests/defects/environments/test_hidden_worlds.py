@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hidden_worlds import HIDDEN, Hidden
 
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 

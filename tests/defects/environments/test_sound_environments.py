@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs import atlas

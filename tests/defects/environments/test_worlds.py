@@ -13,7 +13,7 @@ from faulty_worlds import FAULTY
 from small_worlds import Row
 from sound_worlds import SOUND
 
-from symcheck.engine.env_runner import run_env
+from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 

@@ -7,8 +7,8 @@ from correct_networks import CORRECT
 from faulty_networks import FAULTS
 from subjects import Correct, Fault
 
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
 

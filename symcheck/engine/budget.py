@@ -1,0 +1,97 @@
+"""One probability of a false alarm for the whole run, spent by Holm's step-down procedure.
+
+Every statistical test of a run (a property under one generator) hands in its p-value before any of them is judged. The
+smallest is compared with alpha / k, the next with alpha / (k - 1), and so on until one does not reject: uniformly at
+least as powerful as dividing alpha evenly, and the probability that any true claim is rejected stays below alpha,
+whatever the dependence between the tests. k counts the tests that could have rejected: one whose two sides never
+differed has p-value 1 whichever members are swapped, so that leaving it out depends on nothing that swaps change
+(Tarone 1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.statistics import holm
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The p-value that one test handed in.
+
+    Attributes:
+        p_value: valid by itself.
+        live: whether any pattern of swaps could have rejected.
+    """
+
+    p_value: float
+    live: bool
+
+
+Source = Callable[[], Mapping[Word, Handed]]
+
+
+class Budget:
+    """Alpha of a run and the tests that share it.
+
+    Args:
+        alpha: probability of a false alarm over the whole run.
+
+    Example:
+        >>> budget = Budget(0.01)
+        >>> budget.add("initial", lambda: {(0,): Handed(0.002, True)}, planned=1)
+        >>> budget.add("reward", lambda: {(0,): Handed(0.008, True)}, planned=1)
+        >>> budget.smallest, budget.level("initial", (0,)), budget.level("reward", (0,))
+        (0.005, 0.005, 0.01)
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self._alpha = alpha
+        self._sources: dict[str, Source] = {}
+        self._planned = 0
+        self._levels: dict[tuple[str, Word], float] | None = None
+
+    def add(self, name: str, source: Source, *, planned: int) -> None:
+        """Announce the tests of one property.
+
+        Args:
+            name: of the property.
+            source: runs them and hands in their p-values, by group element; it is called once, when the first test of
+                the run is judged. What it leaves out is not tested and never fails.
+            planned: how many there are at most; fixes the number of swaps before any data is seen.
+        """
+        self._sources[name] = source
+        self._planned += planned
+
+    @property
+    def smallest(self) -> float:
+        """The level of the strictest comparison; tests must be able to reach it."""
+        return self._alpha / max(1, self._planned)
+
+    def level(self, name: str, word: Word) -> float:
+        """The level at which one test is judged: it rejects where its p-value is at most this.
+
+        All tests of the run are run first.
+
+        Args:
+            name: of the property.
+            word: the group element.
+
+        Returns:
+            A probability; `smallest` for tests that were not handed in.
+        """
+        if self._levels is None:
+            self._levels = self._judged()
+        return self._levels.get((name, word), self.smallest)
+
+    @property
+    def tests(self) -> int:
+        """How many tests share alpha."""
+        return 0 if self._levels is None else len(self._levels)
+
+    def _judged(self) -> dict[tuple[str, Word], float]:
+        handed = {(name, word): one for name, source in self._sources.items() for word, one in source().items()}
+        live = [key for key, one in handed.items() if one.live]
+        return dict(zip(live, holm([handed[key].p_value for key in live], self._alpha), strict=True))

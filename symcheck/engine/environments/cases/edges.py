@@ -1,0 +1,181 @@
+"""Looking for thresholds on purpose: the states from which an episode just ends, and just does not.
+
+Where a box is the set of states, one coordinate is moved between a state whose step terminates and one whose step does
+not, and the interval is halved until its ends are neighbouring floats. A comparison that is `>=` on one side and `>`
+on the other differs exactly there and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.placement import Situation, Word
+from symcheck.engine.environments.subject.probing import linear_map
+from symcheck.entries.forms import AffineEntry, IdentityEntry
+
+_SEARCHES = 14  # thresholds looked for along each coordinate
+_TRIES = 56  # states from which they are looked for
+_MOST_COORDINATES, _MOST_BETWEEN = 12, 6
+_BEYOND = 0.1  # of the range of the states seen: a threshold lies at the rim of the states or a little beyond
+_HALVINGS = 80  # 52 bits of mantissa, and the exponents between 1 and 1e-8
+_FEWEST_TIES = 8  # all on one side by chance: 2 in 2^8
+_SAME = 4 * float(np.finfo(np.float64).eps)  # values at one threshold are equal but for the last bits
+
+
+def threshold_cases(
+    pairs: Pairs,
+    measured: Measurement,
+    rng: np.random.Generator,
+    in_time: Callable[[], bool] = lambda: True,
+    *,
+    between: bool = False,
+) -> list[Case]:
+    """Cases on both sides of termination thresholds, as close as floats allow.
+
+    Args:
+        pairs: makes cases and steps.
+        measured: steps already taken; thresholds are looked for beyond the states from which none ended.
+        rng: picks among them.
+        in_time: whether the time budget allows another search.
+        between: seek where no box of states is known, at numbers between those of visited states.
+
+    Returns:
+        Two cases a threshold, with action and generator of the step that showed it; empty where no box of states is
+        known (`hidden` says so), or nothing terminated.
+    """
+    going = np.flatnonzero(~measured.left.terminated)
+    vectors = _vectors(measured) if between else pairs.placement.access.box
+    if not vectors or measured.left.terminated.sum() == 0 or not len(going):
+        return []
+    states = np.array([case.situation.state for case in measured.cases], dtype=np.float64)
+    low, high = states.min(axis=0), states.max(axis=0)
+    reach = (0.0 if between else _BEYOND) * (high - low)
+    found: list[tuple[Case, Situation]] = []
+    for j in rng.permutation(states.shape[1])[: _MOST_BETWEEN if between else _MOST_COORDINATES]:
+        inside = [measured.cases[int(row)] for row in rng.choice(going, size=_TRIES)]
+        upward = rng.random(_TRIES) < 0.5
+        goals = np.where(upward, high[j] + reach[j], low[j] - reach[j])
+        for case, state in _bisected(pairs, inside, int(j), goals):
+            made = pairs.placement.between if between else pairs.placement.at
+            situation = None if pairs.placement.access.ended(state) else made(state, "edge")
+            if situation is not None:
+                found.append((case, situation))
+        if not in_time():
+            break
+    cases, situations = [case for case, _ in found], [situation for _, situation in found]
+    return pairs.cases([case.word for case in cases], situations, [case.action for case in cases])
+
+
+def _vectors(measured: Measurement) -> bool:
+    """Whether states are vectors of float64 numbers."""
+    state = measured.cases[0].situation.state
+    return type(state) is np.ndarray and state.ndim == 1 and state.dtype == np.float64
+
+
+def hidden(pairs: Pairs, state: Any) -> str:
+    """Why thresholds beside a state cannot be sought, a clause for the evidence; "" where they can, or cannot exist."""
+    whole = isinstance(state, int | np.integer) or (isinstance(state, np.ndarray) and state.dtype.kind in "biu")
+    return "" if pairs.placement.access.box or whole else "it is not known which numbers between two states are states"
+
+
+def _bisected(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:
+    """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases."""
+    states = np.array([case.situation.state for case in inside], dtype=np.float64)
+    actions = [case.action for case in inside]
+
+    def ends(rows: npt.NDArray[np.intp], values: Vector) -> npt.NDArray[np.bool_]:
+        changed = states[rows]
+        changed[:, j] = values
+        return pairs.stepper.outcomes(list(changed), [actions[row] for row in rows]).terminated
+
+    found = np.flatnonzero(ends(np.arange(len(inside)), goals))[:_SEARCHES]
+    low, high = states[found, j], goals[found]
+    for _ in range(_HALVINGS):
+        middle = low + (high - low) / 2
+        between = np.flatnonzero((middle != low) & (middle != high))
+        if not len(between):
+            break
+        over = ends(found[between], middle[between])
+        low[between] = np.where(over, low[between], middle[between])
+        high[between] = np.where(over, middle[between], high[between])
+    at = np.repeat(states[found], 2, axis=0)
+    at[:, j] = np.stack([low, high], axis=1).reshape(-1)
+    return [(inside[row], state) for row, state in zip(np.repeat(found, 2), at, strict=True)]
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A threshold that is closed on one side and open on the other.
+
+    Attributes:
+        row: a case that shows it.
+        coordinate: index of the coordinate of the next state that sits at the threshold.
+        threshold: its absolute value.
+        closed_above: whether +threshold terminates and -threshold does not, rather than the other way round.
+    """
+
+    row: int
+    coordinate: int
+    threshold: float
+    closed_above: bool
+
+
+def one_sided_tie(
+    pairs: Pairs, word: Word, transition: Comparison, termination: Comparison, rows: list[int]
+) -> Tie | None:
+    """Whether mismatches that a nudge can move are nevertheless a fault: exact ties, always on the same side.
+
+    Judged only where rounding is ruled out: the map is a signed permutation, so that images are exact, and the two
+    next states are exact images of each other, so that the same number was compared with its threshold. Rounding
+    inside the comparison would then fall on either side; here all fall on one.
+
+    Args:
+        pairs: knows the symmetry.
+        word: the element that the rows are about.
+        transition: next states of both sides, all cases.
+        termination: whether both sides ended, all cases.
+        rows: cases whose termination differs and that a nudge moves.
+
+    Returns:
+        The tie, or None where rounding may explain the mismatches.
+    """
+    if not _exact(pairs, word):
+        return None
+    residual = transition.residual()
+    exact = [row for row in rows if not residual[row].any()]
+    if len(exact) < _FEWEST_TIES:
+        return None
+    for j in range(transition.coordinates.dim):
+        values = transition.actual[exact, j]
+        threshold = float(np.median(np.abs(values)))
+        at = np.abs(np.abs(values) - threshold) <= _SAME * threshold
+        tied = [row for row, there in zip(exact, at, strict=True) if there and threshold > 0]
+        ended_image = termination.actual[tied, 0] > termination.expected[tied, 0]
+        votes = (transition.actual[tied, j] > 0) == ended_image
+        if len(tied) >= _FEWEST_TIES and (votes.all() or not votes.any()):
+            return Tie(tied[0], j, threshold, closed_above=bool(votes.all()))
+    return None
+
+
+def _exact(pairs: Pairs, word: Word) -> bool:
+    """Whether images involve no rounding: the maps are signed permutations, as data or as a callable behaves."""
+    bound = pairs.bound
+    entries: list[Any] = [*bound.symmetry.observation, *(bound.symmetry.state or ())]
+    if all(
+        isinstance(entry, IdentityEntry) or (isinstance(entry, AffineEntry) and entry.is_signed_permutation)
+        for entry in entries
+    ):
+        return True
+    if bound.has_state:
+        return False
+    linear = linear_map(lambda obs: bound.observation(word, obs), pairs.stepper.first_obs)
+    if linear is None or linear[1].any():
+        return False
+    return bool((np.isin(linear[0], (-1.0, 0.0, 1.0))).all() and ((linear[0] != 0).sum(axis=1) == 1).all())

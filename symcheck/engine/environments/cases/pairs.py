@@ -1,0 +1,402 @@
+"""Measuring both sides of the equations: step from (s, a), step from (g s, g a), stack what came back.
+
+`measure` steps; `Comparison` holds, for one property, what the claim expects and what was seen, as vectors. Judging
+is done elsewhere. For a pair (s, a) and an element g the comparisons are
+
+    observation   expected L_g obs(s)                    actual obs(g s)
+    reward        expected R(s, a)                       actual R(g s, g a)
+    transition    expected g T(s, a)                     actual T(g s, g a)
+    termination   expected whether T(s, a) terminates    actual whether T(g s, g a) does
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments.subject.coordinates import (
+    Coordinates,
+    SpaceCodec,
+    Vector,
+    scalar_coordinate,
+    vector_coordinates,
+)
+from symcheck.engine.environments.subject.inner import Inner
+from symcheck.engine.environments.subject.placement import Placement, Situation, Word
+from symcheck.engine.environments.subject.stepper import Stepper, Steps, shown
+from symcheck.errors import SpecError, TargetError
+from symcheck.symmetry.bound import BoundSymmetry
+
+Part = Literal["observation", "reward", "transition", "termination"]
+FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
+FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
+
+
+Rows = npt.NDArray[np.intp]
+
+
+class Case(NamedTuple):
+    """One (s, a, g) to check, with the image of (s, a) under g."""
+
+    word: Word
+    situation: Situation
+    action: Any
+    image: Situation
+    image_action: Any
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The two sides of many cases.
+
+    Attributes:
+        cases: what was checked.
+        left: steps from (s, a).
+        right: steps from (g s, g a).
+    """
+
+    cases: list[Case]
+    left: Steps
+    right: Steps
+
+    @cached_property
+    def by_word(self) -> dict[Word, Rows]:
+        """The rows of every element."""
+        return grouped([case.word for case in self.cases])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the claim expects and what was seen, for one property.
+
+    Attributes:
+        part: the property's quantity.
+        coordinates: of the vectors.
+        expected: shape (n, dim).
+        actual: shape (n, dim).
+    """
+
+    part: Part
+    coordinates: Coordinates
+    expected: Vector
+    actual: Vector
+
+    def residual(self) -> Vector:
+        """Shape (n, dim); see `Coordinates.residual`."""
+        return self.coordinates.residual(self.expected, self.actual)
+
+
+class Pairs:
+    """Makes, measures and compares cases on one environment.
+
+    Args:
+        stepper: the environment.
+        placement: how images are made.
+        bound: the symmetry.
+    """
+
+    def __init__(self, stepper: Stepper, placement: Placement, bound: BoundSymmetry) -> None:
+        self.stepper = stepper
+        self.placement = placement
+        self.bound = bound
+        self._action_codec = SpaceCodec(bound.action_space, "action")
+
+    def case(self, word: Word, situation: Situation, action: Any) -> Case:
+        """The case (s, a, g).
+
+        Raises:
+            SpecError: the image of the action is no action.
+        """
+        image_action = self.bound.action(word, action, situation.obs)
+        self._check_action(action, image_action)
+        return Case(word, situation, action, self.placement.image(word, situation), _cast(image_action, action))
+
+    def cases(self, words: Sequence[Word], situations: Sequence[Situation], actions: Sequence[Any]) -> list[Case]:
+        """Many cases; images of arrays are made in one go per element, which is several times faster.
+
+        Raises:
+            SpecError: the image of some action is no action.
+        """
+        made: list[Case | None] = [None] * len(words)
+        for word, found in grouped(words).items():
+            rows = found.tolist()
+            picked, chosen = [situations[i] for i in rows], [actions[i] for i in rows]
+            distinct, places = _distinct(picked)
+            images = self.placement.images(word, distinct)
+            if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
+                for i in rows:
+                    made[i] = self.case(word, situations[i], actions[i])
+                continue
+            observations = np.array([situation.obs for situation in distinct])[places]
+            moved = self.bound.action_batch(word, np.array(chosen), observations)
+            self.check_actions(chosen, moved)
+            cast = np.asarray(moved).astype(np.asarray(chosen[0]).dtype)
+            for i, place, action, image_action in zip(rows, places.tolist(), chosen, cast, strict=True):
+                made[i] = Case(word, situations[i], action, images[place], image_action)
+        return [case for case in made if case is not None]
+
+    def _check_action(self, action: Any, image: Any) -> None:
+        self.check_actions([action], [image])
+
+    def check_actions(self, actions: Any, images: Any) -> None:
+        """Refuse an action map that leaves the action space.
+
+        Args:
+            actions: the originals, for the message.
+            images: their images, a list or stacked.
+
+        Raises:
+            SpecError: naming the first action whose image is none.
+        """
+        bounds = self._action_codec.coordinates
+        flat = self._action_codec.flatten_batch(images)
+        # A rounding unit of float32 over the bound is rounding of the map, not an action outside the space.
+        slack = np.where(bounds.epsilon > 0, 4 * FLOAT32_EPSILON * np.maximum(1.0, np.abs(flat)), 0.0)
+        inside = ((flat >= bounds.low - slack) & (flat <= bounds.high + slack)).all(axis=1)
+        if not inside.all():
+            first = int(np.argmin(inside))
+            raise SpecError(
+                f"the action map leaves the action space: a = {shown(actions[first])} goes to {shown(images[first])}, "
+                f"expected an element of {self.bound.action_space}.",
+                where="action",
+                remedy="The image of every action must be an action; add an offset where the bounds are not symmetric.",
+            )
+
+    def measure(self, cases: Sequence[Case]) -> Measurement:
+        """Step both sides of every case.
+
+        Raises:
+            SpecError: the environment refuses the image of a state, and the image is outside the space.
+            TargetError: the environment raises otherwise.
+        """
+        if self.stepper.batched:
+            return self._measured_together(cases)
+        left = self.stepper.outcomes([c.situation.state for c in cases], [c.action for c in cases])
+        try:
+            right = self.stepper.outcomes([c.image.state for c in cases], [c.image_action for c in cases])
+        except TargetError as error:
+            self._refused(cases[self.stepper.at], error)
+            raise
+        return Measurement(list(cases), left, right)
+
+    def _measured_together(self, cases: Sequence[Case]) -> Measurement:
+        """Both sides of a pair in one batch, in different slots."""
+        states = [state for case in cases for state in (case.situation.state, case.image.state)]
+        actions = [action for case in cases for action in (case.action, case.image_action)]
+        try:
+            both = self.stepper.outcomes(states, actions)
+        except TargetError as error:
+            for case in cases:
+                self._refused(case, error)
+            raise
+        return Measurement(list(cases), both.every_second(0), both.every_second(1))
+
+    def _refused(self, case: Case, error: TargetError) -> None:
+        """Blame the map where the image of a state lies outside the space."""
+        if where := outside(case.image, self.stepper.codec):
+            raise SpecError(
+                f"the observation map leaves the space of states: the image of {shown(case.situation.obs)} is "
+                f"{shown(case.image.obs)}, {where}, and the environment refuses it ({error.problem})",
+                where="observation",
+                remedy="The image of every state must be a state.",
+            ) from error
+        if self.bound.has_state and f"setting the state {shown(case.image.state)} raised" in error.problem:
+            raise SpecError(
+                f"the state map leaves the space of states: the image of {shown(case.situation.state)} is "
+                f"{shown(case.image.state)}, and the environment refuses it ({error.problem})",
+                where="state",
+                remedy="The image of every state must be a state.",
+            ) from error
+
+    def observation_images(self, word: Word, observations: Sequence[Any]) -> Any:
+        """L_g of many observations, stacked where they are arrays and the map is data."""
+        if self.stepper.codec.is_array and self.bound.is_data("observation"):
+            return self.bound.observation_batch(word, np.stack([np.asarray(obs) for obs in observations]))
+        return [self.bound.observation(word, obs) for obs in observations]
+
+    def comparison(self, part: Part, measured: Measurement) -> Comparison:
+        """Line up what the claim expects with what was seen."""
+        if part == "reward":
+            both = np.concatenate([measured.left.rewards, measured.right.rewards])
+            epsilon = FLOAT32_EPSILON if _single(both) else FLOAT64_EPSILON
+            left, right = measured.left.rewards[:, None], measured.right.rewards[:, None]
+            return Comparison(part, scalar_coordinate("reward", epsilon=epsilon), left, right)
+        if part == "termination":
+            left, right = (side.terminated[:, None].astype(float) for side in (measured.left, measured.right))
+            return Comparison(part, scalar_coordinate("terminated", epsilon=0.0), left, right)
+        if part == "observation":
+            return self._observations(measured)
+        return self._transitions(measured)
+
+    def _observations(self, measured: Measurement) -> Comparison:
+        observe = self.placement.access.observe
+        if observe is None:
+            raise ValueError("observations are not known without a step")
+        codec = self.stepper.codec
+        distinct, places = _distinct([case.situation for case in measured.cases])
+        before = [observe(situation.state) for situation in distinct]
+        expected = self._mapped(measured, lambda word, rows: self._images(word, before, places[rows]))
+        distinct, places = _distinct([case.image for case in measured.cases])
+        actual = codec.flatten_batch([observe(situation.state) for situation in distinct])[places]
+        return Comparison("observation", _rounding(codec.coordinates, actual), expected, actual)
+
+    def _transitions(self, measured: Measurement) -> Comparison:
+        codec = self.stepper.codec
+        expected = self._mapped(measured, lambda word, rows: self._images(word, measured.left.observations, rows))
+        actual = measured.right.flat
+        coordinates = _rounding(codec.coordinates, actual)
+        left_states, right_states = measured.left.states, measured.right.states
+        inner = self.placement.inner
+        if inner is None or left_states is None or right_states is None:
+            return Comparison("transition", coordinates, expected, actual)
+        states = self._mapped(measured, lambda word, rows: inner.expected(word, left_states[rows], expected[rows]))
+        reached = inner.picked(right_states)
+        within = _rounding(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
+        return Comparison(
+            "transition",
+            coordinates.joined(within),
+            np.concatenate([expected, states], axis=1),
+            np.concatenate([actual, reached], axis=1),
+        )
+
+    def _inner_coordinates(self, inner: Inner, dim: int, observed: Coordinates) -> Coordinates:
+        """The coordinates of what is compared of internal states; those that an observation shows bear its names."""
+        name = "observation" if self.placement.kind == "observation" else "state"
+        whole = vector_coordinates(name, dim, epsilon=FLOAT64_EPSILON, angles=self.placement.access.angles)
+        if inner.columns is None or inner.shown is None:
+            # The names of the observation may be those of blocks.
+            return replace(whole, names=observed.names) if name == "observation" and dim == observed.dim else whole
+        picked = inner.columns
+        return replace(
+            whole,
+            names=tuple(observed.names[j] for j in inner.shown),
+            epsilon=whole.epsilon[picked],
+            period=whole.period[picked],
+            low=whole.low[picked],
+            high=whole.high[picked],
+        )
+
+    def _images(self, word: Word, observations: Sequence[Any] | npt.NDArray[Any], rows: Rows) -> Vector:
+        codec = self.stepper.codec
+        stacked: Any
+        if isinstance(observations, np.ndarray):
+            stacked = observations[rows]
+        elif codec.is_array:
+            stacked = np.array([np.asarray(observations[i]) for i in rows])
+        else:
+            stacked = [observations[i] for i in rows]
+        return codec.flatten_batch(self.bound.observation_batch(word, stacked))
+
+    def _mapped(self, measured: Measurement, images: Callable[[Word, Rows], Vector]) -> Vector:
+        """Apply `images(word, rows)` to the rows of every word and put the results back in order."""
+        parts = [(rows, images(word, rows)) for word, rows in measured.by_word.items()]
+        if len(parts) == 1:
+            return parts[0][1]
+        ordered = np.empty((len(measured.cases), *parts[0][1].shape[1:]))
+        for rows, part in parts:
+            ordered[rows] = part
+        return ordered
+
+
+def grouped(words: Sequence[Word]) -> dict[Word, Rows]:
+    """The places of every word, words in the order of their first place.
+
+    Example:
+        >>> {word: places.tolist() for word, places in grouped([(0,), (1,), (0,)]).items()}
+        {(0,): [0, 2], (1,): [1]}
+    """
+    if len(words) and words.count(words[0]) == len(words):  # as under a group of one generator
+        return {words[0]: np.arange(len(words))}
+    places: dict[Word, list[int]] = {}
+    for i, word in enumerate(words):
+        places.setdefault(word, []).append(i)
+    return {word: np.array(found, dtype=np.intp) for word, found in places.items()}
+
+
+def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Rows]:
+    """The objects among situations that are drawn with replacement, and which of them each one is."""
+    known: dict[int, int] = {}
+    places = [known.setdefault(id(situation), len(known)) for situation in situations]
+    first = dict(zip(reversed(places), reversed(situations), strict=True))
+    return [first[k] for k in range(len(known))], np.array(places, dtype=np.intp)
+
+
+def outside(situation: Situation, codec: SpaceCodec) -> str:
+    """Where the observation of a situation leaves the bounds of its space, in words; "" where it does not.
+
+    Args:
+        situation: usually an image.
+        codec: of the observation space.
+
+    Returns:
+        For instance "observation[0] = -1.55 is below -1.2".
+    """
+    coordinates = codec.coordinates
+    flat = codec.flatten(situation.obs)
+    slack = 1e-5 * np.maximum(1.0, np.abs(flat))  # bounds are declared in float32: 1e-5 is 80 of its units
+    for j in range(flat.size):
+        if flat[j] < coordinates.low[j] - slack[j]:
+            return f"{coordinates.names[j]} = {flat[j]:.6g} is below {coordinates.low[j]:.6g}"
+        if flat[j] > coordinates.high[j] + slack[j]:
+            return f"{coordinates.names[j]} = {flat[j]:.6g} is above {coordinates.high[j]:.6g}"
+    return ""
+
+
+def joined(parts: list[Measurement]) -> Measurement | None:
+    """Several measurements as one; None where there is none."""
+    if not parts:
+        return None
+    return Measurement(
+        [case for part in parts for case in part.cases],
+        _joined_steps([part.left for part in parts]),
+        _joined_steps([part.right for part in parts]),
+    )
+
+
+def _joined_steps(parts: list[Steps]) -> Steps:
+    """Several stacks of steps as one."""
+    states = [part.states for part in parts]
+    readable = [state for state in states if state is not None]
+    seen = [part.observations for part in parts]
+    whole = all(isinstance(some, np.ndarray) and some.dtype == seen[0].dtype for some in seen)  # type: ignore[union-attr]
+    return Steps(
+        np.concatenate(seen) if whole else [obs for some in seen for obs in some],
+        np.concatenate([part.flat for part in parts]),
+        np.concatenate([part.rewards for part in parts]),
+        np.concatenate([part.terminated for part in parts]),
+        np.concatenate(readable) if len(readable) == len(states) else None,
+    )
+
+
+def _cast(image: Any, action: Any) -> Any:
+    """The image in the dtype of the action it is the image of."""
+    if isinstance(action, np.ndarray):
+        return np.asarray(image).astype(action.dtype).reshape(action.shape)
+    if isinstance(action, np.integer):
+        return action.dtype.type(image)
+    return image
+
+
+def _single(values: Vector) -> bool:
+    """Whether all values are exactly representable in float32, as values computed in float32 are."""
+    finite = values[np.isfinite(values)]
+    with np.errstate(over="ignore"):
+        return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
+
+
+def _rounding(coordinates: Coordinates, actual: Vector) -> Coordinates:
+    """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
+
+    Only values as the environment gave them count: the image of a float32 number under an affine map is none.
+    """
+    epsilon = coordinates.epsilon.copy()
+    for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):
+        column = actual[:, j]
+        if _single(column) and not (column == np.round(column)).all():
+            epsilon[j] = FLOAT32_EPSILON
+    return replace(coordinates, epsilon=epsilon)

@@ -1,0 +1,266 @@
+"""Which states are tested: the pool of situations, and how it is gathered.
+
+Random rollouts alone miss faults that sit at walls, goals and thresholds, so the pool also holds start states, states
+that exploration reaches on purpose (repeatedly setting the most extreme state found so far and stepping on), points of
+the box where a box is the set of states, and states that a registered `sample` proposes. A box of numbers is otherwise
+never sampled: most of its points are no states (one-hot images, cosine and sine).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.engine.environments.subject.placement import Placement, Situation
+from symcheck.engine.environments.subject.stepper import Step, Stepper, shown
+from symcheck.errors import TargetError
+
+_WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
+_ROLLOUT_SHARE = 0.25  # of the samples asked for; rollouts, exploration and box share the rest alike
+_FEWEST, _MOST = 200, 4000  # steps per source, whatever the samples
+
+
+class Visit(NamedTuple):
+    """One step of a rollout: where it started, what was done, what followed."""
+
+    situation: Situation
+    action: Any
+    step: Step
+
+
+@dataclass
+class Pool:
+    """Situations to test.
+
+    Attributes:
+        situations: all of them.
+        visits: the rollout steps among them, for the control that compares stepping with setting.
+        ends: steps that ended an episode, of rollouts and of exploration.
+        episodes: number of episodes that rollouts began.
+    """
+
+    situations: list[Situation] = field(default_factory=list)
+    visits: list[Visit] = field(default_factory=list)
+    ends: list[Visit] = field(default_factory=list)
+    episodes: int = 0
+
+    def region(self) -> str:
+        """Where the situations come from, in words.
+
+        Example:
+            >>> Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region()
+            '2 states: 1 from uniform-policy rollouts, 1 where episodes start'
+        """
+        counts = Counter(situation.origin for situation in self.situations)
+        parts = [f"{count:,} {_ORIGINS.get(origin, origin)}" for origin, count in counts.items()]
+        return f"{len(self.situations):,} states: {', '.join(parts)}"
+
+
+_ORIGINS = {
+    "rollout": "from uniform-policy rollouts",
+    "start": "where episodes start",
+    "exploration": "reached by exploring toward extremes",
+    "box": "drawn from the box of states",
+    "sample": "proposed by state access",
+    "edge": "at edges and thresholds",
+    "image": "images of these",
+}
+
+
+def gather(
+    stepper: Stepper,
+    placement: Placement,
+    samples: int,
+    rng: np.random.Generator,
+    in_time: Callable[[], bool] = lambda: True,
+) -> Pool:
+    """Fill a pool for a run of so many samples.
+
+    Args:
+        stepper: the environment.
+        placement: how states are read and set.
+        samples: the pairs that will be checked.
+        rng: draws everything.
+        in_time: whether the time budget allows another step.
+
+    Returns:
+        A pool of at least one situation.
+    """
+    share = int(np.clip(samples * _ROLLOUT_SHARE, _FEWEST, _MOST))
+    pool = Pool()
+    roll_out(stepper, placement, share, pool, in_time)
+    if placement.kind is None:
+        return pool
+    if placement.access.sample is not None:
+        _propose(stepper, placement, share, rng, pool, in_time)
+    if not placement.access.box:
+        _explore(stepper, placement, share, rng, pool, in_time)
+    return pool
+
+
+def roll_out(
+    stepper: Stepper, placement: Placement, steps: int, pool: Pool, in_time: Callable[[], bool] = lambda: True
+) -> None:
+    """Add the states of uniform-policy episodes, starts included; at least one."""
+    taken = 0
+    while taken < steps and (not taken or in_time()):
+        played = stepper.play(steps - taken, in_time, read=placement.reads_states)
+        pool.episodes += 1
+        for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
+            situation = placement.shown(played.seen[i], played.states[i], "rollout" if i else "start")
+            pool.situations.append(situation)
+            pool.visits.append(Visit(situation, action, step))
+            pool.ends += pool.visits[-1:] if step.terminated or step.truncated else []
+        taken += len(played.steps)
+
+
+def _propose(
+    stepper: Stepper,
+    placement: Placement,
+    count: int,
+    rng: np.random.Generator,
+    pool: Pool,
+    in_time: Callable[[], bool],
+) -> None:
+    proposed = _sampled(placement, count, rng)
+    states = edged(np.asarray(proposed), rng) if placement.access.box else proposed
+    origin = "box" if placement.access.box else "sample"
+    for state in states:
+        if placement.access.ended(state):
+            continue
+        if not in_time():
+            break
+        situation = placement.at(state, origin)
+        if situation is None:  # what it shows is known only after a step
+            step = stepper.outcome(state, stepper.env.action_space.sample())
+            situation = None if step.terminated or step.truncated else placement.here(step.obs, origin)
+        if situation is not None:
+            pool.situations.append(situation)
+
+
+def _sampled(placement: Placement, count: int, rng: np.random.Generator) -> list[Any]:
+    """What state access proposes.
+
+    Raises:
+        TargetError: `sample` raised, or proposed nothing like a state.
+    """
+    access = placement.access
+    if access.sample is None:
+        return []
+    where = f"state access ({access.source}), sample"
+    try:
+        proposed = list(access.sample(rng, count))
+    except Exception as error:
+        raise TargetError(
+            f"sample(rng, {count}) raised {type(error).__name__}: {error}.",
+            where=where,
+            remedy="It gets a numpy.random.Generator and a number n, and returns n states.",
+        ) from error
+    if proposed and (wrong := placement.not_a_state(proposed[0])):
+        raise TargetError(
+            f"sample(rng, {count}) proposed {shown(proposed[0])}, {wrong}.",
+            where=where,
+            remedy="It returns states as `set` takes them.",
+        )
+    return proposed
+
+
+def edged(states: Vector, rng: np.random.Generator) -> Vector:
+    """Box states, every fourth with some coordinates moved to an extreme of the box or to zero.
+
+    Args:
+        states: drawn from the box, shape (n, dim).
+        rng: picks coordinates and edges.
+
+    Returns:
+        Shape (n, dim).
+    """
+    low, high = states.min(axis=0), states.max(axis=0)
+    choices = np.stack([np.broadcast_to(edge, states.shape) for edge in (low, high, np.clip(0.0, low, high))])
+    picked = np.take_along_axis(choices, rng.integers(0, 3, size=(1, *states.shape)), axis=0)[0]
+    moved = (rng.random((len(states), 1)) < 0.25) & (rng.random(states.shape) < 0.4)
+    return np.where(moved, picked, states)
+
+
+def _explore(
+    stepper: Stepper,
+    placement: Placement,
+    steps: int,
+    rng: np.random.Generator,
+    pool: Pool,
+    in_time: Callable[[], bool],
+) -> None:
+    """Reach states that a random policy does not: set an extreme or little-visited state, hold one action, repeat."""
+    if stepper.codec.coordinates.dim > _WIDEST_EXPLORED or not pool.situations:
+        return
+    archive = list(pool.situations[:: max(1, len(pool.situations) // 500)])
+    flats = [stepper.codec.flatten(situation.obs) for situation in archive]
+    taken = 0
+    while taken < steps and in_time():
+        at = _frontier(finite(np.stack(flats)), rng)
+        here = archive[at]
+        stepper.poke(here.state)
+        action = stepper.env.action_space.sample()
+        for _ in range(int(rng.geometric(0.2))):
+            step = stepper.step(action)
+            taken += 1
+            if step.terminated or step.truncated:
+                pool.ends.append(Visit(here, action, step))
+            if step.terminated or step.truncated or taken >= steps:
+                break
+            here = placement.here(step.obs, "exploration")
+            archive.append(here)
+            flats.append(step.flat)
+    pool.situations.extend(situation for situation in archive if situation.origin == "exploration")
+
+
+def _frontier(flats: Vector, rng: np.random.Generator) -> int:
+    """Index of a state at the rim of the archive: extreme along an axis or a random direction, or nearest a target."""
+    scale = flats.std(axis=0)
+    centred = (flats - flats.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    kind = rng.random()
+    if kind < 0.25:
+        axis = int(rng.integers(flats.shape[1]))
+        sign = rng.choice([-1.0, 1.0])
+        return int(np.argmax(sign * centred[:, axis] + 0.1 * rng.gumbel(size=len(flats))))
+    if kind < 0.5:
+        direction = rng.normal(size=flats.shape[1])
+        return int(np.argmax(centred @ direction + 0.1 * rng.gumbel(size=len(flats))))
+    low, high = centred.min(axis=0), centred.max(axis=0)
+    target = rng.uniform(low - 0.5 * (high - low), high + 0.5 * (high - low))
+    return int(np.argmin(((centred - target) ** 2).sum(axis=1)))
+
+
+def draw_actions(space: spaces.Space[Any], count: int, rng: np.random.Generator) -> list[Any]:
+    """Actions to test: uniform draws, and for Box spaces every eighth one zero or at a finite bound.
+
+    Args:
+        space: the action space; its own generator draws (it was seeded by the run).
+        count: how many.
+        rng: decides which are moved to an edge.
+
+    Returns:
+        A list of `count` actions.
+    """
+    if isinstance(space, spaces.Discrete):
+        first = int(space.start)
+        return list(space.np_random.integers(first, first + int(space.n), size=count))
+    if not isinstance(space, spaces.Box):
+        return [space.sample() for _ in range(count)]
+    if space.is_bounded() and np.issubdtype(space.dtype, np.floating):
+        uniform = space.np_random.uniform(space.low, space.high, size=(count, *space.shape))
+        actions = list(uniform.astype(space.dtype))
+    else:
+        actions = [space.sample() for _ in range(count)]
+    edges = [np.zeros(space.shape, space.dtype), np.array(space.low), np.array(space.high)]
+    usable = [edge for edge in edges if np.isfinite(edge).all() and space.contains(edge)]
+    for i in range(0, count, 8):
+        if usable:
+            actions[i] = usable[int(rng.integers(len(usable)))].copy()
+    return actions

@@ -1,0 +1,129 @@
+"""What every method of testing an environment offers: a verdict per property, on evidence gathered once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from symcheck.engine.budget import Budget
+from symcheck.engine.environments.cases.pairs import Pairs, Part
+from symcheck.engine.environments.cases.pool import Pool
+from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.events import Emit, Progress
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import PropertyResult
+from symcheck.engine.statistics import largest_fraction
+from symcheck.envs.models.model import BatchModel
+
+UNITS: dict[Part, str] = {
+    "observation": "max norm over observation coordinates",
+    "reward": "absolute difference of rewards",
+    "transition": "max norm over next-state coordinates",
+    "termination": "terminated on one side only",
+}
+EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
+CLAIMS: dict[Part, str] = {
+    "observation": "obs(g s) = g obs(s)",
+    "reward": "R(g s, g a) = R(s, a)",
+    "transition": "T(g s, g a) = g T(s, a)",
+    "termination": "T(g s, g a) terminates exactly when T(s, a) does",
+}
+STOPPED = "another property was refuted before all samples were there, and --fail-fast asks for no more"
+
+
+class Evidence(Protocol):
+    """Evidence about one symmetry of one environment, gathered by one method."""
+
+    @property
+    def method(self) -> str:
+        """The method's name, as `--method` takes it."""
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict on one property."""
+
+
+@dataclass
+class Workbench:
+    """What the methods share.
+
+    Attributes:
+        pairs: makes and measures cases (with the stepper, the placement and the bound symmetry).
+        pool: situations to test.
+        options: the run's options.
+        emit: where progress goes.
+        deadline: `time.monotonic()` value after which no new batch starts; None for no limit.
+        words: the elements that are tested: the generators.
+        budget: alpha of the run, and the statistical tests that share it.
+        caution: why a pass may not be believed ("hidden state ..."); "" where nothing is known against it.
+        diagnose: whether likely causes are looked for.
+        noise: largest difference between repeated steps, per part.
+        interrupted: the user interrupted while evidence was gathered; what was gathered is judged.
+        model: the environment's batched form, not believed yet; None where it has none.
+    """
+
+    pairs: Pairs
+    pool: Pool
+    options: EnvOptions
+    emit: Emit
+    deadline: float | None
+    words: tuple[tuple[int, ...], ...]
+    budget: Budget
+    caution: str = ""
+    diagnose: bool = True
+    noise: dict[Part, float] = field(default_factory=dict)
+    interrupted: bool = False
+    model: BatchModel | None = None
+
+    def rng(self, stream: str) -> np.random.Generator:
+        """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""
+        return np.random.default_rng([self.options.seed, *stream.encode()])
+
+    @property
+    def level(self) -> float:
+        """The strictest level of a statistical test of this run, for which its swaps must suffice."""
+        return self.budget.smallest
+
+    def judged_at(self, name: str, word: Word, p_value: float) -> float:
+        """The level at which a test is judged, after all tests of the run; to fail fast, a clear answer waits for none.
+
+        Args:
+            name: of the property.
+            word: the element.
+            p_value: of the test.
+        """
+        if self.options.fail_fast and p_value <= self.level:
+            return self.level  # rejected whatever the others show
+        return self.budget.level(name, word)
+
+    def in_time(self, share: float = 1.0) -> bool:
+        """Whether this share of the time budget allows another batch."""
+        if self.deadline is None or self.options.max_time is None:
+            return True
+        return time.monotonic() < self.deadline - (1 - share) * self.options.max_time
+
+    def progress(self, what: str) -> Callable[[int, int], None]:
+        """A function of (done, total) that reports progress on `what`."""
+        return lambda done, total: self.emit(Progress(done, total, what))
+
+
+def shift_bound(detectable: float, checked: int, alpha: float, *, unit: str, region: str) -> dict[str, object]:
+    """What a statistical pass excludes.
+
+    Args:
+        detectable: the shift of means found with 90% power; 0 where the two sides never differed at all.
+        checked: independent pairs compared.
+        alpha: of the run.
+        unit: of the shift.
+        region: what was drawn, in words.
+
+    Returns:
+        A bound on the shift, or, where nothing ever differed, on the fraction of pairs that do.
+    """
+    if detectable > 0:
+        return {"kind": "mean_shift", "value": detectable, "unit": unit, "confidence": 0.9, "region": region}
+    value = largest_fraction(0, checked, alpha)
+    return {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha, "region": region}

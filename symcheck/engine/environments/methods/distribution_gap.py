@@ -1,0 +1,162 @@
+"""What a broken symmetry can cost in value where dynamics are random: epsilons between laws, estimated afresh.
+
+Pairs of single outcomes say nothing about how far two laws are apart at one (s, a). So some (s, a) are drawn from the
+pairs of the run, both sides are stepped some dozens of times at each, and where they differ most many fresh outcomes
+of both sides are taken: what the first look chose cannot flatter the second. There
+
+* epsilon_R is the difference of mean rewards;
+* epsilon_T is the total variation of the laws of (next state, end) where outcomes are few, and elsewhere their
+  Wasserstein-1 distance, coordinates in units of their standard deviation, by an optimal matching of the samples; ends
+  are then compared by themselves.
+
+Distances of samples are biased upward: two samples of one law differ as well. How much is measured on the same outcomes
+and said beside the estimate, not subtracted, as the two do not add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.engine.environments.cases.pairs import Case
+from symcheck.engine.environments.methods.distribution import DistributionEvidence, compared_columns, on_columns
+from symcheck.engine.environments.methods.value_gap import TOTAL_VARIATION, WASSERSTEIN, ValueGap, cost_of, span_of
+from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.engine.statistics import largest_fraction
+
+_LOOKED_AT = 32  # (s, a)
+_FIRST, _AGAIN = 32, 400  # outcomes of each side: to choose by, and to measure with
+_DIGITS = 9  # by which outcomes are told apart: the images of equal outcomes differ by rounding
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """A distance of two laws, and what two samples of one law show as well."""
+
+    value: float = 0.0
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Outcomes of one side at one (s, a), the left as the claim maps it.
+
+    Attributes:
+        rewards: shape (n,).
+        ends: shape (n,), 0 or 1.
+        states: next states as they are compared, shape (n, dim).
+    """
+
+    rewards: Vector
+    ends: Vector
+    states: Vector
+
+
+_Distance = Callable[[_Side, _Side], float]
+
+
+def law_gap(evidence: DistributionEvidence, failed: set[str], discount: float) -> ValueGap | None:
+    """The estimate from fresh outcomes.
+
+    Args:
+        evidence: of the distribution method.
+        failed: the parts that are violated; what holds contributes nothing.
+        discount: in [0, 1).
+
+    Returns:
+        The estimate, at most the span of returns that the rewards seen allow; None where the time is up.
+    """
+    bench, paired = evidence.bench, evidence.paired
+    measured, rng = paired.measured, bench.rng("gap of laws")
+    if not bench.in_time():
+        return None
+    cases = [measured.cases[int(i)] for i in rng.integers(len(measured.cases), size=_LOOKED_AT)]
+    sides, columns = _sampled(evidence, cases, _FIRST)
+    every = [side.states for pair in sides for side in pair]
+    discrete = all(len(np.unique(states, axis=0)) <= len(states) // 2 for states in every)
+    spread = finite(np.concatenate(every)).std(axis=0)
+    unit = np.where(spread > 0, spread, 1.0)
+
+    def estimated(distance: _Distance) -> _Estimate:
+        """A distance where it is largest, on fresh outcomes."""
+        worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
+        one, two = _sampled(evidence, [worst, worst], _AGAIN, columns)[0]
+        value = (distance(*one) + distance(*two)) / 2
+        return _Estimate(value, (distance(one[0], two[0]) + distance(one[1], two[1])) / 2)
+
+    reward = transition = ends = _Estimate()
+    if "reward" in failed:
+        repeats = "reward" in evidence.repeating
+        reward = _Estimate(evidence.paired.largest("reward")) if repeats else estimated(_of_rewards)
+    if "termination" in failed:
+        ends = _Estimate(1.0) if "termination" in evidence.repeating else estimated(_of_ends)
+    if "transition" in failed:
+        transition = estimated(_of_few if discrete else lambda one, two: _matched(one, two, unit))
+    return _gap(evidence, discrete, (reward, transition, ends), discount)
+
+
+def _gap(
+    evidence: DistributionEvidence, discrete: bool, epsilons: tuple[_Estimate, _Estimate, _Estimate], discount: float
+) -> ValueGap:
+    reward, transition, ends = epsilons
+    span, alpha = span_of(evidence.paired.measured, discount), evidence.bench.options.alpha
+    distance, epsilon, noise = TOTAL_VARIATION, max(transition.value, ends.value), max(transition.noise, ends.noise)
+    worth = epsilon * span
+    if transition.value > 0 and not discrete:
+        lost = cost_of(evidence.paired, transition.value, discount, seeded=True)
+        if math.isfinite(lost):
+            worth = lost + ends.value * span
+            distance, epsilon, noise = WASSERSTEIN, transition.value, transition.noise
+        else:  # nothing says what a displacement costs: at most all that rewards allow
+            worth, epsilon, noise = span, 1.0, 0.0
+    value = min((reward.value + discount * worth) / (1 - discount), span)
+    exceeding = largest_fraction(0, _LOOKED_AT, alpha)
+    return ValueGap(value, reward.value, epsilon, distance, discount, 1 - alpha, exceeding, noise=(reward.noise, noise))
+
+
+def _sampled(
+    evidence: DistributionEvidence, cases: list[Case], count: int, columns: list[int] | None = None
+) -> tuple[list[tuple[_Side, _Side]], list[int]]:
+    """Both sides of each (s, a), stepped so often, and the coordinates that are compared: the same for all."""
+    pairs = evidence.paired.pairs
+    measured = pairs.measure([case for case in cases for _ in range(count)])
+    comparison = pairs.comparison("transition", measured)
+    columns = compared_columns(evidence.bench, comparison) if columns is None else columns
+    seen = on_columns(comparison, columns)
+    made = [
+        np.split(numbers, len(cases))
+        for steps, states in ((measured.left, seen.expected), (measured.right, seen.actual))
+        for numbers in (finite(steps.rewards), steps.terminated.astype(float), finite(states))
+    ]
+    return [(_Side(*each[:3]), _Side(*each[3:])) for each in zip(*made, strict=True)], columns
+
+
+def _of_rewards(one: _Side, two: _Side) -> float:
+    """Difference of mean rewards."""
+    return abs(float(one.rewards.mean() - two.rewards.mean()))
+
+
+def _of_ends(one: _Side, two: _Side) -> float:
+    """Total variation of the laws of ending and going on."""
+    return abs(float(one.ends.mean() - two.ends.mean()))
+
+
+def _of_few(one: _Side, two: _Side) -> float:
+    """Total variation of the laws of (next state, end)."""
+    rows = np.concatenate([np.column_stack([side.states, side.ends]) for side in (one, two)])
+    kind = np.unique(np.round(rows, _DIGITS), axis=0, return_inverse=True)[1].reshape(-1)
+    split = len(one.ends)
+    shares = [np.bincount(some, minlength=kind.max() + 1) / len(some) for some in (kind[:split], kind[split:])]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def _matched(one: _Side, two: _Side, unit: Vector) -> float:
+    """Wasserstein-1 distance of next states, coordinates in `unit`."""
+    from scipy.optimize import linear_sum_assignment  # loads scipy
+    from scipy.spatial.distance import cdist
+
+    costs = cdist(one.states / unit, two.states / unit)
+    return float(costs[linear_sum_assignment(costs)].mean())

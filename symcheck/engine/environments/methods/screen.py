@@ -1,0 +1,326 @@
+"""Many pairs at once, where an environment has a batched form: a screen before the environment itself is asked again.
+
+The batched form is compared with the environment first, bit for bit, on pairs that the environment stepped in this very
+run. It then steps both sides of many pairs drawn from a pool of its own. Whatever exceeds its tolerance is stepped by
+the environment again, and only what the environment confirms is ever called a violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Part
+from symcheck.engine.environments.cases.pool import edged
+from symcheck.engine.environments.cases.tolerance import Tolerance, typical_scale
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.subject.coordinates import Coordinates, Vector
+from symcheck.engine.environments.subject.placement import Situation, Word
+from symcheck.engine.environments.subject.stepper import Steps
+from symcheck.envs.models.model import BatchModel, Transitions
+
+_BATCH = 8192  # pairs: their arrays fit into the processor's cache
+_CHAINS = 256  # episodes played side by side
+_LARGEST_POOL = 200_000  # states; of more pairs some share their state
+_KEPT_PER_BATCH = 48  # suspicious pairs a batch that the environment may be asked about, half of them the worst
+_MOST_KEPT = 600
+_EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
+
+
+@dataclass
+class Tally:
+    """What the screen saw of one property.
+
+    Attributes:
+        suspicious: pairs that exceed their tolerance.
+        largest: largest residual of the other pairs, by coordinate, shape (dim,).
+        limits: the tolerance beside it.
+        worst: largest residual of any pair, by coordinate.
+        asked: suspicious pairs that the environment is asked about, for the sake of this property or of another.
+    """
+
+    suspicious: int = 0
+    largest: Vector = field(default_factory=lambda: np.zeros(0))
+    limits: Vector = field(default_factory=lambda: np.zeros(0))
+    worst: Vector = field(default_factory=lambda: np.zeros(0))
+    asked: int = 0
+
+    @property
+    def not_asked(self) -> int:
+        """Suspicious pairs that the environment is not asked about: there were too many."""
+        return self.suspicious - self.asked
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What the screen saw.
+
+    Attributes:
+        checked: pairs.
+        ends: of them, those whose left side ends the episode.
+        region: where they were drawn, in words.
+        source: the batched form, in words.
+        tallies: by property.
+        suspects: suspicious pairs, each once, stepped again by the environment; None where there are none.
+    """
+
+    checked: int
+    ends: int
+    region: str
+    source: str
+    tallies: dict[Part, Tally]
+    suspects: Measurement | None
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Both sides of n pairs under one element, as arrays."""
+
+    word: Word
+    states: Vector
+    actions: npt.NDArray[Any]
+    observations: npt.NDArray[Any]
+    images: tuple[npt.NDArray[Any], npt.NDArray[Any]]  # of the observations: as claimed, and as image states show them
+    left: Transitions
+    right: Transitions
+
+
+def applicable(bench: Workbench) -> bool:
+    """Whether pairs can be made and compared as arrays: maps that are data, actions that are drawn as arrays."""
+    bound, space = bench.pairs.bound, bench.pairs.bound.action_space
+    plain = isinstance(space, spaces.Discrete) or (isinstance(space, spaces.Box) and space.is_bounded())
+    data = bound.is_data("observation") and bound.is_data("action") and (not bound.has_state or bound.is_data("state"))
+    return plain and data and bench.pairs.placement.kind is not None
+
+
+def agrees(model: BatchModel, measured: Measurement) -> bool:
+    """Whether the batched form gives what the environment gave, bit for bit, on both sides of measured pairs.
+
+    Args:
+        model: the batched form.
+        measured: pairs as the environment stepped them.
+
+    Returns:
+        Whether next observations, rewards, ends and (where they were read) next states are the same numbers.
+    """
+    sides: tuple[tuple[list[Any], list[Any], Steps], ...] = (
+        ([case.situation.state for case in measured.cases], [case.action for case in measured.cases], measured.left),
+        ([case.image.state for case in measured.cases], [case.image_action for case in measured.cases], measured.right),
+    )
+    for states, actions, steps in sides:
+        seen = model.step(np.stack(states).astype(np.float64), np.stack(actions))
+        flat = seen.observations.reshape(len(states), -1).astype(np.float64)
+        same = np.array_equal(flat, steps.flat, equal_nan=True)
+        same &= np.array_equal(seen.rewards, steps.rewards, equal_nan=True)
+        same &= np.array_equal(seen.terminated, steps.terminated)
+        same &= steps.states is None or np.array_equal(seen.states, steps.states, equal_nan=True)
+        if not same:
+            return False
+    return True
+
+
+class Screen:
+    """Steps many pairs through a batched form and sorts out the suspicious ones.
+
+    Args:
+        bench: the environment under test, with its pool.
+        model: its batched form, found to agree.
+        tolerance: of the run, learned from the environment's own steps.
+        measured: those steps; scales and precisions are taken from them.
+    """
+
+    def __init__(self, bench: Workbench, model: BatchModel, tolerance: Tolerance, measured: Measurement) -> None:
+        self._bench = bench
+        self._model = model
+        self._tolerance = tolerance
+        self._placement = bench.pairs.placement
+        shown = self._placement.kind == "map" and self._placement.access.observe is not None
+        parts: tuple[Part, ...] = ("observation", *_EQUATIONS) if shown else _EQUATIONS
+        comparisons = {part: bench.pairs.comparison(part, measured) for part in parts}
+        self._coordinates = {part: one.coordinates for part, one in comparisons.items()}
+        self._scales = {part: typical_scale(one) for part, one in comparisons.items()}
+
+    def run(self, count: int, proceed: Callable[[], bool]) -> Screened:
+        """Screen `count` pairs, fewer where the time runs out.
+
+        Args:
+            count: pairs to draw.
+            proceed: whether there is time for another batch.
+
+        Returns:
+            What was seen; `checked` may be 0.
+        """
+        rng = self._bench.rng("screen")
+        states, region = self._pool(count, rng)
+        tallies = {part: self._empty(coordinates) for part, coordinates in self._coordinates.items()}
+        report = self._bench.progress("stepping batches of pairs")
+        suspects: list[Case] = []
+        checked = ends = 0
+        for size in _sizes(count):
+            if not proceed():
+                break
+            for batch in self._batches(states[rng.integers(0, len(states), size=size)], rng):
+                suspects += self._sorted_out(tallies, batch, rng)
+                ends += int(batch.left.terminated.sum())
+            checked += size
+            report(checked, count)
+        again = self._bench.pairs.measure(suspects) if suspects else None
+        return Screened(checked, ends, region, self._model.source, tallies, again)
+
+    def _empty(self, coordinates: Coordinates) -> Tally:
+        return Tally(
+            largest=np.zeros(coordinates.dim), limits=np.zeros(coordinates.dim), worst=np.zeros(coordinates.dim)
+        )
+
+    def _pool(self, count: int, rng: np.random.Generator) -> tuple[Vector, str]:
+        """States to draw from: the run's own pool, longer rollouts, and (where every point is a state) the box."""
+        situations = self._bench.pool.situations
+        own = np.stack([np.asarray(situation.state, dtype=np.float64) for situation in situations])
+        access = self._placement.access
+        starts = own[[i for i, situation in enumerate(situations) if situation.origin == "start"]]
+        more = max(0, min(count, _LARGEST_POOL) - len(own))
+        boxed = more // 2 if access.box and access.sample is not None else 0
+        reached = self._roll_out(starts, more - boxed, rng)
+        parts = [own, reached]
+        if boxed and access.sample is not None:
+            drawn = edged(np.asarray(access.sample(rng, boxed), dtype=np.float64), rng)
+            parts.append(drawn[~self._model.ended(drawn)])
+        states = np.concatenate(parts)
+        if self._placement.kind == "inverse" and self._model.state_showing is not None:
+            states = self._model.state_showing(self._model.observe(states))
+        said = f"{len(states):,} states: {len(own):,} of the run's own, {len(reached):,} from uniform-policy rollouts"
+        return states, said + (f", {len(parts[-1]):,} drawn from the box of states" if boxed else "")
+
+    def _roll_out(self, starts: Vector, count: int, rng: np.random.Generator) -> Vector:
+        if count <= 0 or not len(starts):
+            return np.zeros((0, starts.shape[1]))
+        chains = int(np.clip(count // 200, 1, _CHAINS))
+        longest = self._bench.pairs.stepper.time_limit or 1000
+        now = starts[rng.integers(0, len(starts), size=chains)]
+        age = rng.integers(0, longest, size=chains)  # so that not all end at once
+        seen = []
+        for _ in range(-(-count // chains)):
+            seen.append(now)
+            step = self._model.step(now, draw_action_batch(self._bench.pairs.bound.action_space, chains, rng))
+            age += 1
+            over = step.terminated | (age >= longest)
+            age[over] = 0
+            now = np.where(over[:, None], starts[rng.integers(0, len(starts), size=chains)], step.states)
+        return np.concatenate(seen)[:count]
+
+    def _batches(self, states: Vector, rng: np.random.Generator) -> Iterator[_Batch]:
+        pairs, words = self._bench.pairs, self._bench.words
+        actions = draw_action_batch(pairs.bound.action_space, len(states), rng)
+        cuts = np.cumsum(rng.multinomial(len(states), np.full(len(words), 1 / len(words))))[:-1]
+        split = zip(words, np.split(states, cuts), np.split(actions, cuts), strict=True)
+        for word, some, chosen in split:
+            if not len(some):
+                continue
+            shown = self._model.observe(some)
+            images, claimed = self._placement.image_batch(word, some, shown, self._model.state_showing)
+            moved = np.asarray(pairs.bound.action_batch(word, chosen, shown)).astype(chosen.dtype)
+            pairs.check_actions(chosen, moved)
+            seen = (claimed, self._model.observe(images))
+            left, right = self._model.step(some, chosen), self._model.step(images, moved)
+            yield _Batch(word, some, chosen, shown, seen, left, right)
+
+    def _sides(self, part: Part, batch: _Batch) -> tuple[Vector, Vector]:
+        """(expected, actual), shapes (n, dim), in the coordinates of `Pairs.comparison`."""
+        left, right = batch.left, batch.right
+        if part == "reward":
+            return left.rewards[:, None], right.rewards[:, None]
+        if part == "termination":
+            return left.terminated[:, None].astype(np.float64), right.terminated[:, None].astype(np.float64)
+        n = len(left.states)
+        if part == "observation":
+            claimed, seen = (side.reshape(n, -1).astype(np.float64) for side in batch.images)
+            return claimed, seen
+        expected = np.asarray(self._bench.pairs.bound.observation_batch(batch.word, left.observations))
+        sides = [expected.reshape(n, -1), right.observations.reshape(n, -1)]
+        inner = self._placement.inner
+        if inner is not None:
+            within = [inner.expected(batch.word, left.states, sides[0]), inner.picked(right.states)]
+            sides = [np.concatenate(pair, axis=1) for pair in zip(sides, within, strict=True)]
+        return sides[0].astype(np.float64, copy=False), sides[1].astype(np.float64, copy=False)
+
+    def _sorted_out(self, tallies: dict[Part, Tally], batch: _Batch, rng: np.random.Generator) -> list[Case]:
+        """Count the suspicious pairs of every property; the cases that the environment is asked about, each once."""
+        suspicious: dict[Part, npt.NDArray[np.intp]] = {}
+        picked: list[npt.NDArray[np.intp]] = []
+        for part, tally in tallies.items():
+            rows, residual = self._count(tally, part, batch)
+            suspicious[part] = rows
+            room = min(_KEPT_PER_BATCH, _MOST_KEPT - tally.asked)
+            if len(rows) and room > 0:
+                picked.append(_mixed(rows, residual, room, rng))
+        if not picked:
+            return []
+        asked = np.unique(np.concatenate(picked))
+        for part, tally in tallies.items():
+            tally.asked += int(np.isin(suspicious[part], asked).sum())
+        return self._cases(batch, asked)
+
+    def _count(self, tally: Tally, part: Part, batch: _Batch) -> tuple[npt.NDArray[np.intp], Vector]:
+        """The suspicious rows of a batch with their residuals, after counting them."""
+        expected, actual = self._sides(part, batch)
+        rows = np.flatnonzero((expected != actual).any(axis=1))  # equal numbers need no tolerance
+        if not len(rows):
+            return rows, np.zeros((0, expected.shape[1]))
+        comparison = Comparison(part, self._coordinates[part], expected[rows], actual[rows])
+        residual = comparison.residual()
+        limits = self._tolerance.of(comparison, scale=self._scales[part])
+        over = (~(residual <= limits)).any(axis=1)
+        tally.worst = np.maximum(tally.worst, residual.max(axis=0))
+        if not over.all():
+            tally.largest = np.maximum(tally.largest, residual[~over].max(axis=0))
+            tally.limits = np.maximum(tally.limits, limits[~over].max(axis=0))
+        tally.suspicious += int(over.sum())
+        return rows[over], residual[over]
+
+    def _cases(self, batch: _Batch, rows: npt.NDArray[np.intp]) -> list[Case]:
+        situations = [Situation(batch.states[i], batch.observations[i], "screen") for i in rows]
+        return self._bench.pairs.cases([batch.word] * len(rows), situations, [batch.actions[i] for i in rows])
+
+
+def _sizes(count: int) -> list[int]:
+    whole, rest = divmod(count, _BATCH)
+    return [_BATCH] * whole + ([rest] if rest else [])
+
+
+def _mixed(rows: npt.NDArray[np.intp], residual: Vector, room: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Some of the rows: the ones with the largest residuals, and as many random ones (the largest may sit at jumps)."""
+    worst = np.argsort(-np.nan_to_num(residual, posinf=np.inf).max(axis=1), kind="stable")[: room // 2]
+    others = rng.permutation(len(rows))[: room - len(worst)]
+    return np.asarray(rows[np.unique(np.concatenate([worst, others]))])
+
+
+def draw_action_batch(space: spaces.Space[Any], count: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Uniform actions as one array; of Box actions every eighth is zero or at a bound.
+
+    Args:
+        space: Discrete, or a bounded Box.
+        count: how many.
+        rng: draws them.
+
+    Returns:
+        Shape (count, *shape), in the space's dtype.
+
+    Example:
+        >>> draw_action_batch(spaces.Discrete(2), 3, np.random.default_rng(0)).shape
+        (3,)
+    """
+    if isinstance(space, spaces.Discrete):
+        numbers = int(space.start) + np.arange(int(space.n))
+        return np.asarray(rng.choice(numbers, size=count))
+    if not isinstance(space, spaces.Box):
+        raise ValueError(f"actions of {space} are not drawn as arrays")
+    drawn = rng.uniform(space.low, space.high, size=(count, *space.shape)).astype(space.dtype)
+    edges = [edge for edge in (np.zeros(space.shape, space.dtype), space.low, space.high) if space.contains(edge)]
+    rows = np.arange(0, count, 8)
+    drawn[rows] = np.stack(edges)[rng.integers(0, len(edges), size=len(rows))]
+    return drawn

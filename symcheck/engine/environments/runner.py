@@ -1,0 +1,222 @@
+"""Running a claim on an environment: controls, the choice of a method, then every registered property.
+
+The order is always the same: bind the symmetry to the spaces, find out how states can be set, gather states, let the
+environment agree with itself (identity control), choose the method, and ask each property for its verdict. Evidence is
+gathered once and shared; properties judge their part of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterable
+
+from symcheck.engine import registry
+from symcheck.engine.environments.cases.pairs import Part
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.methods.axioms import judge_axioms, only_data
+from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
+from symcheck.engine.environments.methods.value_gap import with_value_gap
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.registry import Property
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.envs.targets import AnyEnv
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
+
+# After an interrupt these are still judged, on the pairs that were finished.
+_JUDGED_AT_ONCE = frozenset(("reward_invariance", "transition_invariance", "termination_invariance"))
+_INTERRUPTED = "interrupted before it was checked"
+_FAILED_FAST = "not checked: another property failed, and --fail-fast asks for no more"
+_EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
+
+
+class EnvContext:
+    """What a property of environments is given.
+
+    States are gathered and the method is chosen when a property first needs evidence: what data alone decides is
+    decided before the environment is stepped.
+
+    Args:
+        bench: the environment under test, the symmetry and the options.
+        chosen: the method, where it is chosen already.
+    """
+
+    def __init__(self, bench: Workbench, chosen: Chosen | None = None) -> None:
+        self.bench = bench
+        self._chosen = chosen
+
+    @property
+    def chosen(self) -> Chosen:
+        """The method, its evidence and the reason for it."""
+        if self._chosen is None:
+            self._chosen = choose_method(self.bench)
+        return self._chosen
+
+    @property
+    def reason(self) -> str:
+        """Why the method was chosen; says so where none was."""
+        return self._chosen.reason if self._chosen is not None else "interrupted before a method was chosen"
+
+    def judge(self, name: str, part: Part) -> PropertyResult:
+        """The verdict of the chosen method on one equation."""
+        return self.chosen.evidence.judge(name, part)
+
+    def judge_axioms(self, name: str) -> PropertyResult:
+        """The verdict on the group action; where it fails, with whether the equations hold all the same."""
+        if not only_data(self.bench):
+            _ = self.chosen  # callables are checked on sampled states, which the choice gathers
+        result = judge_axioms(name, self.bench)
+        if result.verdict != "failed" or self.bench.options.fail_fast:
+            return result
+        evidence = self.chosen.evidence
+        broken = [part for part in _EQUATIONS if evidence.judge(part, part).verdict == "failed"]
+        unknown = [part for part in _EQUATIONS if evidence.judge(part, part).verdict == "undecided"]
+        if broken:
+            said = f"the MDP equations fail for this map too: {', '.join(broken)}"
+        elif unknown:
+            said = f"whether the MDP equations hold for this map is undecided: {', '.join(unknown)}"
+        else:
+            said = "the MDP equations themselves hold for this map: only the group law is broken"
+        return dataclasses.replace(result, causes=(*result.causes, said))
+
+    def judge_start(self, name: str) -> PropertyResult:
+        """The verdict on the start distribution."""
+        evidence = self.chosen.evidence
+        own = getattr(evidence, "judge_start", None)
+        return own(name) if own is not None else self.chosen.start.judge(name)
+
+    @property
+    def claims_start(self) -> bool:
+        """Whether the start distribution is claimed to be symmetric."""
+        return bool(self.bench.pairs.bound.symmetry.initial)
+
+    @property
+    def shows_state(self) -> bool:
+        """Whether there is a state apart from the observation, and what it shows is known."""
+        placement = self.bench.pairs.placement
+        return placement.kind == "map" and placement.access.observe is not None
+
+
+def run_env(
+    make_env: Callable[[], AnyEnv],
+    symmetry: Symmetry,
+    *,
+    options: EnvOptions,
+    target: str,
+    command: str,
+    emit: Emit | None = None,
+) -> RunResult:
+    """Check every registered property of environments for one symmetry.
+
+    Args:
+        make_env: builds the environment with the user's wrappers.
+        symmetry: the claim.
+        options: how much evidence, by which method.
+        target: how reports call the environment.
+        command: the command line that repeats the run, or "".
+        emit: receives events; None drops them.
+
+    Returns:
+        The verdicts. When interrupted by Ctrl-C, what was finished, the rest undecided, and `interrupted=True`.
+
+    Raises:
+        SpecError: the symmetry does not fit the spaces.
+        TargetError: the environment cannot be stepped.
+        OptionError: the method asked for does not apply.
+        SymcheckError: no property is registered, so that nothing would be tested.
+
+    Example:
+        >>> import gymnasium, symcheck_properties
+        >>> from symcheck.envs import atlas
+        >>> mirror = atlas.entry("cartpole/mirror").symmetry()
+        >>> result = run_env(lambda: gymnasium.make("CartPole-v1"), mirror, options=EnvOptions(samples=500),
+        ...                  target="CartPole-v1", command="")
+        >>> result.verdict
+        'passed'
+
+    Source: the equations of van der Pol et al. (2020), section 3.1.
+    """
+    started = time.monotonic()
+    listener = emit or ignore
+    entries = registry.registered("env")
+    if not entries:
+        raise SymcheckError(
+            "no property of environments is registered: nothing would be tested.",
+            where="registry",
+            remedy="Import symcheck_properties first.",
+        )
+    with warnings.catch_warnings():
+        # Gymnasium warns about observations outside their space and the like; states set on purpose may be there.
+        warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
+        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
+    result = RunResult(
+        kind="env",
+        target=target,
+        symmetry=symmetry.name,
+        group={"name": symmetry.group.name, "order": symmetry.group.order},
+        properties=tuple(results),
+        alpha=options.alpha,
+        seed=options.seed,
+        duration_s=time.monotonic() - started,
+        versions=_versions(),
+        command=command,
+        claim=context.bench.pairs.bound.claim if context is not None else {},
+        method_reason=context.reason if context is not None else "interrupted before a method was chosen",
+        interrupted=interrupted,
+    )
+    listener(RunFinished(result))
+    return result
+
+
+def _run(
+    make_env: Callable[[], AnyEnv],
+    symmetry: Symmetry,
+    options: EnvOptions,
+    target: str,
+    listener: Emit,
+    entries: Iterable[Property],
+    started: float,
+) -> tuple[list[PropertyResult], EnvContext | None, bool]:
+    results: list[PropertyResult] = []
+    context: EnvContext | None = None
+    listener(RunStarted("env", target, symmetry.name, tuple(entry.name for entry in entries)))
+    try:
+        deadline = None if options.max_time is None else started + options.max_time
+        context = EnvContext(prepare(make_env, symmetry, options, target, listener, deadline))
+        entries = [entry for entry in entries if entry.applies(context)]
+        for entry in entries:
+            listener(PropertyStarted(entry.name))
+            stopped = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
+            if options.fail_fast and any(one.verdict == "failed" for one in results):
+                results.append(_not_checked(entry.name, _FAILED_FAST))
+            else:
+                results.append(_not_checked(entry.name, _INTERRUPTED) if stopped else entry.check(context))
+            listener(PropertyFinished(results[-1]))
+        failed = any(one.verdict == "failed" for one in results)
+        if failed and not (context.bench.interrupted or options.fail_fast):
+            evidence, options = context.chosen.evidence, context.bench.options
+            results = with_value_gap(results, evidence, discount=options.discount, accept=options.accept_gap)
+    except KeyboardInterrupt:
+        done = {result.name for result in results}
+        results += [_not_checked(entry.name, _INTERRUPTED) for entry in entries if entry.name not in done]
+        return results, context, True
+    return results, context, context.bench.interrupted
+
+
+def _not_checked(name: str, why: str) -> PropertyResult:
+    return PropertyResult(name, "undecided", "none", checked=0, detail=why)
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("symcheck", "numpy", "gymnasium"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found

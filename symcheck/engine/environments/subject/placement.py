@@ -1,0 +1,434 @@
+"""How states, observations and their images belong together on one environment.
+
+A *situation* is a state to set together with the observation that it shows (state-dependent action maps need it).
+There are three ways to make the image of a situation under g, and `Placement` picks one when it is built:
+
+* the observation is the state: set L_g obs;
+* the observation determines the state (cosine and sine determine an angle): set the state that shows L_g obs;
+* the symmetry says how the state transforms: set L_g state.
+
+Observations are rounded to their dtype before L is applied: what the agent sees is what the symmetry acts on.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_digits, signed_map
+from symcheck.engine.environments.subject.stepper import Stepper, copied, numeric
+from symcheck.envs.state_access.carried import carried_over
+from symcheck.envs.state_access.record import StateAccess
+from symcheck.symmetry.bound import BoundSymmetry
+
+Word = tuple[int, ...]
+Kind = Literal["observation", "inverse", "map"]
+_NEAR = 1e-5  # relative, between the image that a callable rounded to float32 and the same image in float64
+_LOOKS = 5  # steps on which "the observation is the state" is looked at before it is believed
+
+
+class Situation(NamedTuple):
+    """A state to set and the observation it shows.
+
+    Attributes:
+        state: what the setter takes.
+        obs: what the environment shows there.
+        origin: "rollout", "start", "exploration", "box", "sample", "edge" or "image".
+    """
+
+    state: Any
+    obs: Any
+    origin: str
+
+
+class Placement:
+    """Makes situations and their images.
+
+    Args:
+        stepper: the environment; a few of its steps are taken to see what its observations are.
+        bound: the symmetry.
+        rng: draws the actions of those steps.
+
+    Attributes:
+        kind: which of the three ways is used; None where there is none.
+        why_not: where kind is None, what is missing, in words.
+        form: a state as `get` returns it; None where states cannot be read.
+        inner: how internal next states are compared in float64 as well; None where they are not.
+    """
+
+    def __init__(self, stepper: Stepper, bound: BoundSymmetry, rng: np.random.Generator) -> None:
+        self._bound = bound
+        self._stepper = stepper
+        self._access, shows_state, visited = _inspected(stepper, rng)
+        self.kind, self.why_not = _choose(self._access, bound, shows_state)
+        readable = self._access is not None and self._access.get is not None
+        self.form = stepper.read_raw() if readable else None
+        self._visited = visited
+        self._settle()
+        if not stepper.batched and (self.kind is None or (self.kind == "map" and self.inner is None)):
+            stepper.keeps_states = False  # next states that are never compared are not read either
+
+    def _settle(self) -> None:
+        """Decide how internal states are mapped and compared."""
+        bound, known = self._bound, self._access is not None and self._access.get is not None
+        self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
+        self._sharp: list[SignedMap] = []  # of the generators, where states are mapped by them
+        self.inner = self._compared(self._visited) if known else None
+
+    def under(self, bound: BoundSymmetry) -> Placement:
+        """The same environment under another symmetry of its kind."""
+        other = copy.copy(self)
+        other._bound = bound
+        other._settle()
+        return other
+
+    def _compared(self, visited: Sequence[tuple[Vector, Any]]) -> Inner | None:
+        """How next internal states are compared; see `symcheck.engine.environments.subject.inner`."""
+        bound, kind = self._bound, self.kind
+        if self._double:
+            return Inner(self._as_observations)
+        if kind == "map" and bound.is_data("state"):
+            return Inner(self._as_states)
+        if kind is None or not visited or self._access is None or (kind == "observation" and bound.has_state):
+            return None
+        states = [state for state, _ in visited]
+        columns, shown = None, None
+        if kind != "inverse":
+            flats = np.stack([self._stepper.codec.flatten(obs) for _, obs in visited])
+            columns, shown = shown_digits(np.stack(states), flats, self._stepper.codec.coordinates.epsilon)
+        elif self._access.observe is None or not bound.is_data("observation"):
+            return None
+        if columns is not None and not len(columns):
+            return None
+        turning = self._access.angles if kind == "inverse" else ()
+        letters = range(len(bound.symmetry.group.generators))
+        found = [signed_map(partial(self._said, (i,)), states[0], states, turning) for i in letters]
+        self._sharp = [one for one in found if one is not None] if all(found) else []
+        self._double = kind == "observation" and bool(self._sharp)
+        picked = slice(None) if columns is None else columns
+        return Inner(lambda word, many: self._sharpened(word, many)[:, picked], columns, shown) if self._sharp else None
+
+    def _as_observations(self, word: Word, states: Vector) -> Vector:
+        """Images of states that are observations in other digits, in the shape of `states`: pictures may come flat."""
+        return _in_shape(self._bound.observation_batch, np.shape(self._stepper.first_obs), word, states)
+
+    def _as_states(self, word: Word, states: Vector) -> Vector:
+        """Images of states under the map on states, in the shape of `states`: pictures may come flat."""
+        form = np.shape(self.form) if isinstance(self.form, np.ndarray) else np.shape(states)[1:]
+        return _in_shape(self._bound.state_batch, form, word, states)
+
+    def _said(self, word: Word, state: Vector) -> Vector:
+        """The image of a state vector as the symmetry says it, which may be rounded to float32."""
+        held = _in_form(state, self.form)
+        if self.kind == "map":
+            image = self._bound.state(word, held)
+        elif self.kind == "observation":
+            image = self._bound.observation(word, state.reshape(np.shape(self._stepper.first_obs)))
+        else:
+            access = self.access
+            if access.observe is None or access.from_observation is None:
+                raise ValueError("what states show is not known")
+            image = access.from_observation(self._bound.observation(word, access.observe(held)))
+        return np.asarray(image, dtype=np.float64).reshape(-1)
+
+    def _sharpened(self, word: Word, states: Vector) -> Vector:
+        """Images of states, shape (..., dim), by the signed permutations of the generators."""
+        for letter in reversed(word):
+            states = self._sharp[letter].apply(states)
+        return states
+
+    def _without_rounding(self, word: Word, said: Any, state: Any) -> Any:
+        """The image of a state that a callable gave, without its rounding; as it is where it is another image."""
+        exact = self._sharpened(word, np.asarray(state, dtype=np.float64).reshape(-1))
+        rounded = np.asarray(said, dtype=np.float64).reshape(-1)
+        near = np.abs(rounded - exact) <= _NEAR * (1 + np.abs(exact))
+        return _in_form(np.where(near, exact, rounded), self.form)
+
+    @property
+    def access(self) -> StateAccess:
+        """The state access, with what wrappers hide taken out."""
+        if self._access is None:
+            raise ValueError("a black box has no state access")
+        return self._access
+
+    def here(self, obs: Any, origin: str) -> Situation:
+        """The situation that the environment is in now, having just shown `obs`."""
+        return self.shown(obs, self._stepper.read_raw() if self.reads_states else None, origin)
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether situations hold internal states that are read, rather than states that show an observation."""
+        return self.kind == "map" and self.access.get is not None
+
+    def shown(self, obs: Any, state: Any, origin: str) -> Situation:
+        """The situation of an observation that was shown; `state` is what was read, where `reads_states` says so."""
+        if self.kind is None:
+            return Situation(None, obs, origin)
+        return Situation(state if self.reads_states else self._state_showing(obs), obs, origin)
+
+    def showing(self, obs: Any, state: Any, origin: str) -> Situation:
+        """The situation of an observation and, where the two differ, its state (None where it does not)."""
+        return Situation(self._state_showing(obs) if state is None else state, obs, origin)
+
+    def at(self, state: Any, origin: str) -> Situation | None:
+        """The situation of a proposed state; None where what it shows is not known without a step."""
+        if self.access.get is None:
+            obs = _as_like(state, self._stepper.first_obs)
+            return Situation(obs, obs, origin)
+        if self.access.observe is None:
+            return None
+        obs = self.access.observe(state)
+        if self.kind == "inverse" or (self.kind == "observation" and not self._double):
+            return Situation(self._state_showing(obs), obs, origin)
+        return Situation(state, obs, origin)
+
+    def between(self, state: Any, origin: str) -> Situation | None:
+        """The situation of numbers between those of states; None where they are not read back as they were set."""
+        if self.access.get is None or not self._double:
+            return None
+        self._stepper.poke(state)
+        held = numeric(self._stepper.read_raw())
+        same = held is not None and np.array_equal(held, np.asarray(state))
+        return Situation(state, _as_like(state, self._stepper.first_obs), origin) if same else None
+
+    def not_a_state(self, state: Any) -> str:
+        """Why a proposed state cannot be one, in words; "" where nothing speaks against it."""
+        proposed = numeric(state)
+        count = -1 if proposed is None else proposed.size
+        if self.access.get is not None:
+            known = numeric(self.form)
+            return "" if known is None or count == known.size else f"where get returns {known.size} numbers"
+        expected = np.size(self._stepper.first_obs)
+        if isinstance(self._stepper.first_obs, np.ndarray) and count != expected:
+            return f"expected an observation's {expected} numbers, as there is no get"
+        return ""
+
+    def image(self, word: Word, situation: Situation) -> Situation:
+        """The situation's image under a group element, ready to be set."""
+        if self.kind == "map" or self._bound.has_state:
+            obs = self._bound.observation(word, situation.obs)
+            state = _in_form(self._bound.state(word, situation.state), self.form)
+            if self._sharp:
+                state = self._without_rounding(word, state, situation.state)
+            return Situation(carried_over(state, situation.state), obs, "image")
+        if self._double and self._sharp:
+            obs = self._bound.observation(word, situation.obs)
+            return Situation(self._without_rounding(word, obs, situation.state), obs, "image")
+        if self._double:
+            state = _in_form(self._as_observations(word, np.asarray(situation.state)[None])[0], self.form)
+            return Situation(state, _as_like(state, situation.obs), "image")
+        obs = self._bound.observation(word, situation.obs)
+        return Situation(self._state_showing(obs), obs, "image")
+
+    def images(self, word: Word, situations: Sequence[Situation]) -> list[Situation] | None:
+        """Images of many situations at once, where they are arrays and the maps are data; None elsewhere."""
+        first = situations[0]
+        if self._by_observation and isinstance(first.obs, np.ndarray):
+            seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
+            return [Situation(self._state_showing(obs), obs, "image") for obs in seen]
+        whole = (self._double and not self._sharp) or (
+            self.kind == "map" and self._bound.is_data("state") and self._bound.is_data("observation")
+        )
+        if not whole or not isinstance(first.obs, np.ndarray) or not isinstance(first.state, np.ndarray):
+            return None
+        states = np.array([situation.state for situation in situations])
+        if self._double:
+            moved = self._as_observations(word, states)
+            seen = moved.astype(first.obs.dtype)
+        else:
+            moved = self._as_states(word, states)
+            seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
+        return [
+            Situation(carried_over(state, one.state), obs, "image")
+            for one, state, obs in zip(situations, moved, seen, strict=True)
+        ]
+
+    @property
+    def _by_observation(self) -> bool:
+        """Whether images are the states that show images of observations, and the map is data."""
+        moved = self.kind == "map" or self._bound.has_state or self._double
+        return not moved and self._bound.is_data("observation")
+
+    def image_batch(
+        self, word: Word, states: Vector, observations: Any, showing: Callable[[Any], Vector] | None
+    ) -> tuple[Vector, Any]:
+        """Images of stacked situations, by the same rule as `image`; maps must be data.
+
+        Args:
+            word: the element.
+            states: shape (n, dim), float64.
+            observations: what they show, shape (n, *shape).
+            showing: the states that show observations, stacked; None where the observation is the state.
+
+        Returns:
+            (states, observations) of the images, shapes as given.
+        """
+        if self.kind == "map" or self._bound.has_state:
+            return self._as_states(word, states), self._bound.observation_batch(word, observations)
+        if self._double:
+            moved = self._as_observations(word, states)
+            return moved, moved.astype(observations.dtype)
+        seen = self._bound.observation_batch(word, observations)
+        return (seen.astype(np.float64) if showing is None else showing(seen)), seen
+
+    def nudged(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
+        """The situation moved by some units in the last place in every coordinate.
+
+        Args:
+            situation: where to start from.
+            pattern: seeds which coordinates go up and which go down.
+            up: False reverses the pattern, so that both sides of a threshold are met.
+            units: how many units in the last place.
+
+        Returns:
+            A neighbour in the precision in which images are made; None where states are not made of floats.
+        """
+        if self._double or self.kind == "map" or self._bound.has_state or self._sharp:
+            state = _in_form(_neighbour(situation.state, pattern, up, units), self.form)
+            return None if state is None else situation._replace(state=carried_over(state, situation.state))
+        obs = _neighbour(situation.obs, pattern, up, units)
+        return None if obs is None else situation._replace(obs=obs, state=self._state_showing(obs))
+
+    def _state_showing(self, obs: Any) -> Any:
+        if self.access.get is None:
+            return obs
+        if self.access.from_observation is None:
+            return _in_form(obs, self.form)
+        return self.access.from_observation(obs)
+
+
+def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess | None, bool, list[tuple[Vector, Any]]]:
+    """The access without what wrappers hide, whether the observation is seen to be the state, and where that was seen.
+
+    What was seen are states as vectors with what they show; nothing where states are not numbers.
+    """
+    access = stepper.access
+    if access is None or access.get is None:
+        return access, access is not None, []
+    as_claimed, same = True, True
+    visited: list[tuple[Vector, Any]] = []
+    obs = stepper.reset()
+    for _ in range(_LOOKS):
+        state, flat = access.get(stepper.base), stepper.codec.flatten(obs)
+        if access.observe is not None:
+            as_claimed &= _shows(stepper, access.observe(state), obs, flat)
+        vector = numeric(state)
+        visited += [] if vector is None else [(vector, obs)]
+        rounded = None if vector is None else _as_like(vector, obs)
+        same &= rounded is not None and np.array_equal(np.ravel(rounded).astype(float), flat, equal_nan=True)
+        step = stepper.step(stepper.env.action_space.sample())
+        obs = stepper.reset() if step.terminated or step.truncated else step.obs
+    if not as_claimed:
+        access = replace(access, observe=None, from_observation=None, observation_is_state=False, box=False)
+    whole = len(visited) == _LOOKS and len({vector.size for vector, _ in visited}) == 1
+    return access, same and isinstance(stepper.first_obs, np.ndarray), visited if whole else []
+
+
+def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Vector) -> bool:
+    """Whether a claimed observation is the one that was seen: wrappers show something else."""
+    if np.shape(claimed) != np.shape(obs):
+        return False
+    try:
+        return np.array_equal(stepper.codec.flatten(claimed), flat, equal_nan=True)
+    except (ValueError, TypeError, KeyError, IndexError):
+        return False
+
+
+def _choose(access: StateAccess | None, bound: BoundSymmetry, shows_state: bool) -> tuple[Kind | None, str]:
+    if access is None:
+        return None, "the environment's state cannot be set"
+    if bound.has_state and access.get is not None:
+        return "map", ""
+    if access.get is None or shows_state:
+        return "observation", ""
+    if access.from_observation is not None:
+        return "inverse", ""
+    return None, (
+        "the state differs from the observation and the symmetry does not say how the state transforms "
+        "(give Symmetry(..., state=...))"
+    )
+
+
+def _as_like(value: Any, example: Any) -> Any:
+    """A value in the dtype and shape of an example observation, where both are arrays."""
+    if not isinstance(example, np.ndarray):
+        return copied(value)
+    array = np.asarray(value)
+    return array.astype(example.dtype).reshape(example.shape) if array.size == example.size else array
+
+
+def _in_shape(image: Callable[[Word, Any], Any], form: tuple[int, ...], word: Word, states: Vector) -> Vector:
+    """Images of stacked states, which a map of pictures is given in their shape `form`."""
+    picture = len(form) > 1 and np.size(states[:1]) == math.prod(form)
+    shaped = states.reshape(len(states), *form) if picture else states
+    return np.asarray(image(word, shaped)).reshape(states.shape)
+
+
+def _in_form(state: Any, form: Any) -> Any:
+    """A state in the form in which `get` returns states: a number, a tuple, a list, an array of that shape."""
+    if form is None or not isinstance(state, np.ndarray | np.generic):
+        return state
+    state = np.asanyarray(state)  # a state may carry the rest of its world
+    if isinstance(form, np.ndarray):
+        return state.reshape(form.shape) if state.size == form.size else state
+    if isinstance(form, int | float | np.generic) and state.size == 1:
+        return type(form)(state.reshape(-1)[0])
+    if isinstance(form, tuple | list) and len(form) == state.size:
+        return type(form)(state.reshape(-1).tolist())
+    return state
+
+
+def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
+    """A value with its floats moved by some units in the last place; None where it holds no floats.
+
+    Whole numbers stay: a clock, a flag or a cell in a float is counted, not measured, and zero has no rounding either.
+    What differs between a whole number and its exact image differs by the environment's own rule.
+    """
+    leaves: list[npt.NDArray[Any]] = []
+    shape = _opened(value, leaves)
+    if not leaves:
+        return None
+    rng = np.random.default_rng(pattern)
+    for k, leaf in enumerate(leaves):
+        rising = rng.integers(0, 2, size=leaf.shape).astype(bool) ^ (not up)
+        toward = np.where(rising, np.inf, -np.inf).astype(leaf.dtype)
+        for _ in range(units):
+            leaf = np.nextafter(leaf, toward)
+        leaves[k] = np.where(leaves[k] == np.round(leaves[k]), leaves[k], leaf)
+    return _closed(shape, iter(leaves))
+
+
+def _opened(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
+    """The structure of a value, its arrays of floats put into `leaves` and marked by a hole."""
+    if isinstance(value, Mapping):
+        return {key: _opened(item, leaves) for key, item in value.items()}
+    if isinstance(value, tuple) and not all(isinstance(item, float) for item in value):
+        items = [_opened(item, leaves) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    array = np.asarray(value) if isinstance(value, np.ndarray | Sequence | float) else np.zeros(0, dtype=np.int64)
+    if array.dtype.kind != "f":
+        return value
+    leaves.append(array)
+    return _HOLE
+
+
+def _closed(shape: Any, leaves: Iterator[npt.NDArray[Any]]) -> Any:
+    if shape is _HOLE:
+        return next(leaves)
+    if isinstance(shape, Mapping):
+        return {key: _closed(item, leaves) for key, item in shape.items()}
+    if isinstance(shape, tuple):
+        items = [_closed(item, leaves) for item in shape]
+        return type(shape)(*items) if hasattr(shape, "_fields") else tuple(items)
+    return shape
+
+
+_HOLE = object()

@@ -1,0 +1,48 @@
+"""What a callable does to vectors, found by asking it: its matrix and offset, where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.environments.subject.coordinates import Vector
+
+MOST_PROBED = 32  # coordinates; beyond, a callable is not asked
+
+
+def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Vector, Vector] | None:
+    """Matrix and offset of a map of vectors, found by probing; None where it is not affine or cannot be probed.
+
+    Args:
+        function: a map of arrays like `example`.
+        example: an array of floats.
+
+    Returns:
+        (matrix, offset), shapes (dim, dim) and (dim,), float64.
+
+    Example:
+        >>> matrix, offset = linear_map(lambda x: 1 - x, np.zeros(2))
+        >>> matrix.tolist(), offset.tolist()
+        ([[-1.0, 0.0], [0.0, -1.0]], [1.0, 1.0])
+    """
+    if not isinstance(example, np.ndarray) or example.size > MOST_PROBED:
+        return None
+    size = example.size
+    try:
+        offset = _probed(function, np.zeros(size), example)
+        matrix = np.stack([_probed(function, row, example) - offset for row in np.eye(size)], axis=1)
+        probe = np.arange(1.0, size + 1)
+        image = _probed(function, probe, example)
+    except Exception:  # a user's callable may refuse numbers that are no state
+        return None
+    # float32 callables round to 1e-7 of the probe's size (at most 32).
+    if not np.allclose(matrix @ probe + offset, image, rtol=1e-5, atol=1e-5):
+        return None
+    return np.where(np.abs(matrix) < 1e-6, 0.0, matrix), np.where(np.abs(offset) < 1e-6, 0.0, offset)
+
+
+def _probed(function: Callable[[Any], Any], vector: Vector, example: Any) -> Vector:
+    image = function(vector.astype(example.dtype).reshape(example.shape))
+    return np.asarray(image, dtype=np.float64).reshape(-1)

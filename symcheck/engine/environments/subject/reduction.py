@@ -1,0 +1,98 @@
+"""Wide observations (images) as a few hundred numbers: a fixed function of them, for tests that compare laws.
+
+Any function of an observation has one law under the claim where the observation has, so that a test on what is left
+keeps its level; it finds what is left to be found. Images are averaged over blocks of pixels, other wide vectors are
+thinned out and added up with fixed random signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.engine.environments.subject.coordinates import Coordinates, SpaceCodec, Vector, finite
+
+WIDEST = 1024  # columns up to which nothing is left out
+_BLOCKS = 12  # along each side of an image
+_THINNED = 128  # columns, and as many sums, of a wide vector that is no image
+_EPSILON = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Observations as tests see them.
+
+    Attributes:
+        coordinates: of what is left.
+        apply: flattened observations, shape (n, dim), to what is left of them, shape (n, less).
+    """
+
+    coordinates: Coordinates
+    apply: Callable[[Vector], Vector]
+
+
+def reduction(codec: SpaceCodec) -> Reduction:
+    """How the observations of one space are reduced: not at all up to `WIDEST` columns.
+
+    Args:
+        codec: of the space.
+
+    Returns:
+        The reduction; the same one for the same space.
+
+    Example:
+        >>> image = SpaceCodec(spaces.Box(0, 255, (96, 96, 3), np.uint8), "observation")
+        >>> less = reduction(image)
+        >>> less.coordinates.dim, less.coordinates.names[0]
+        (432, 'mean of observation[0:8, 0:8, 0]')
+        >>> less.apply(np.ones((2, image.coordinates.dim))).shape
+        (2, 432)
+    """
+    dim = codec.coordinates.dim
+    if dim <= WIDEST:
+        return Reduction(codec.coordinates, lambda flat: flat)
+    shape = codec.space.shape if isinstance(codec.space, spaces.Box) else None
+    if shape is not None and sum(size >= 2 * _BLOCKS for size in shape) == 2:
+        return _pooled(shape)
+    return _thinned(codec.coordinates)
+
+
+def _pooled(shape: tuple[int, ...]) -> Reduction:
+    edges = [np.linspace(0, size, (_BLOCKS if size >= 2 * _BLOCKS else size) + 1).astype(int) for size in shape]
+    sizes = [np.diff(edge) for edge in edges]
+
+    def apply(flat: Vector) -> Vector:
+        images = finite(flat).reshape(len(flat), *shape)
+        for axis, (edge, size) in enumerate(zip(edges, sizes, strict=True), start=1):
+            along = [1] * images.ndim
+            along[axis] = len(size)
+            images = np.add.reduceat(images, edge[:-1], axis=axis) / size.reshape(along)
+        return np.asarray(images.reshape(len(flat), -1))
+
+    names = []
+    for place in np.ndindex(*(len(size) for size in sizes)):
+        spans = [(edge[i], edge[i + 1]) for edge, i in zip(edges, place, strict=True)]
+        inside = ", ".join(str(low) if high == low + 1 else f"{low}:{high}" for low, high in spans)
+        names.append(f"mean of observation[{inside}]")
+    return Reduction(_free(names), apply)
+
+
+def _thinned(coordinates: Coordinates) -> Reduction:
+    rng = np.random.default_rng(0)  # fixed: the function may not depend on the run
+    columns = np.linspace(0, coordinates.dim - 1, _THINNED).astype(int)
+    signs = rng.choice([-1.0, 1.0], size=(coordinates.dim, _THINNED)) / np.sqrt(coordinates.dim)
+    names = [coordinates.names[j] for j in columns] + [f"a sum of all coordinates ({i})" for i in range(_THINNED)]
+
+    def apply(flat: Vector) -> Vector:
+        numbers = finite(flat)
+        return np.concatenate([numbers[:, columns], numbers @ signs], axis=1)
+
+    return Reduction(_free(names), apply)
+
+
+def _free(names: list[str]) -> Coordinates:
+    ones = np.ones(len(names))
+    return Coordinates(tuple(names), _EPSILON * ones, 0 * ones, -np.inf * ones, np.inf * ones)

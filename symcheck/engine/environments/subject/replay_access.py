@@ -1,0 +1,304 @@
+"""State access for black boxes that start alike and repeat: a state is the actions that led to it.
+
+Where no state can be set, an episode can still be played again: from a copy of the environment taken right after a
+reset, with the same actions. The image of such a state is played too: from the start that the symmetry maps the start
+to, with the images of the actions. So every action sequence and its image are compared pair by pair, as the paired
+method does, if two things are known first:
+
+* the starts that resets show are few, and the image of each is one of them;
+* what a start shows determines what follows: copies from resets with other seeds behave alike.
+
+Nothing is said about other starts. An environment that is random, that hides something drawn at reset, or that starts
+anywhere in a box is not tested this way, and episodes are compared as laws instead.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from symcheck.engine.environments.cases.pairs import Pairs, Part
+from symcheck.engine.environments.cases.pool import Pool, roll_out
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.engine.environments.subject.placement import Placement, Situation, Word
+from symcheck.engine.environments.subject.stepper import Stepper
+from symcheck.envs.seeding import reset_seed
+from symcheck.envs.state_access.record import StateAccess
+from symcheck.symmetry.bound import BoundSymmetry
+
+_RESETS = 64
+_MOST_STARTS = 16  # more than a finite set of starts would show in so few resets
+_COVERED = 0.9  # share of the resets whose start can be replayed and mapped
+_SEQUENCES, _STEPS = 6, 25  # played from two copies of each start
+_LONGEST = 40  # actions of a state: each is played again for every pair
+_MOST_STATES, _MOST_PAIRS = 400, 2000
+# Rounding adds up over an episode of up to 40 steps, and no state can be nudged to see how fast; a millionth of the
+# values' scale is 1e10 units of float64 and leaves a factor of ten for float32.
+_DRIFT = 1e-6
+
+
+@dataclass(frozen=True)
+class History:
+    """A state as the way to it.
+
+    Attributes:
+        start: the flattened observation of the start, shape (dim,).
+        actions: what was done since.
+        seen: observations before each action.
+    """
+
+    start: Vector
+    actions: tuple[Any, ...] = ()
+    seen: tuple[Any, ...] = ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> History:
+        """Itself: a history never changes."""
+        return self
+
+    def tolist(self) -> dict[str, Any]:
+        """As reports show it."""
+        return {"start": self.start.tolist(), "actions": list(self.actions)}
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The starts that can be replayed.
+
+    Attributes:
+        copies: environments right after a reset, by what they show.
+        shown: the observation of each.
+    """
+
+    copies: dict[bytes, list[gym.Env[Any, Any]]]
+    shown: dict[bytes, Any]
+
+    def known(self, start: Vector) -> bool:
+        """Whether a flattened observation is a start."""
+        return _key(start) in self.copies
+
+
+def _key(flat: Vector) -> bytes:
+    return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # minus zero is zero
+
+
+class ReplayedEnv(gym.Env[Any, Any]):
+    """The user's environment, begun from copies of its starts and put into states by playing them again.
+
+    Args:
+        starts: copies of the environment, wrappers included.
+        rng: picks starts and copies, so that whatever the copies hide differs between repetitions.
+        flatten: of observations.
+    """
+
+    def __init__(self, starts: Starts, rng: np.random.Generator, flatten: Any) -> None:
+        self._starts, self._rng, self._flatten = starts, rng, flatten
+        self._inner = next(iter(starts.copies.values()))[0]
+        self.observation_space, self.action_space = self._inner.observation_space, self._inner.action_space
+        self.history = History(np.zeros(0))
+        self.shown: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin at one of the starts."""
+        super().reset(seed=seed)
+        keys = list(self._starts.copies)
+        self._begin(keys[int(self._rng.integers(len(keys)))])
+        return self.shown, {}
+
+    def _begin(self, key: bytes) -> None:
+        copies = self._starts.copies[key]
+        self._inner = copy.deepcopy(copies[int(self._rng.integers(len(copies)))])
+        self.shown = self._starts.shown[key]
+        self.history = History(self._flatten(self.shown))
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step the copy; an episode is cut where replaying it would become slow."""
+        past = self.history
+        self.history = History(past.start, (*past.actions, copy.deepcopy(action)), (*past.seen, self.shown))
+        obs, reward, terminated, truncated, info = self._inner.step(action)
+        self.shown = copy.deepcopy(obs)
+        return obs, reward, terminated, truncated or len(self.history.actions) >= _LONGEST, info
+
+    def play(self, history: History) -> Any:
+        """Put the environment into a state by playing its actions; returns what it shows."""
+        self._begin(_key(history.start))
+        for action in history.actions:
+            self.step(copy.deepcopy(action))
+        return self.shown
+
+
+class ReplayedSymmetry:
+    """A bound symmetry that maps histories: the start to its image, each action to its image.
+
+    Args:
+        bound: the user's symmetry.
+        flatten: of observations.
+    """
+
+    has_state = True
+
+    def __init__(self, bound: BoundSymmetry, flatten: Any) -> None:
+        self._bound = bound
+        self._flatten = flatten
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bound, name)
+
+    def is_data(self, part: Any) -> bool:
+        """Whether the maps of a part are data; those of histories are not."""
+        return False if part == "state" else self._bound.is_data(part)
+
+    def state(self, word: Word, history: History) -> History:
+        """The image of a history."""
+        actions = [self._bound.action(word, a, obs) for a, obs in zip(history.actions, history.seen, strict=True)]
+        seen = [self._bound.observation(word, obs) for obs in history.seen]
+        start = self._bound.observation(word, _first(history, self._bound))
+        return History(self._flatten(start), tuple(actions), tuple(seen))
+
+
+def _first(history: History, bound: BoundSymmetry) -> Any:
+    """What the start shows, as an observation."""
+    if history.seen:
+        return history.seen[0]
+    space = bound.observation_space
+    if isinstance(space, gym.spaces.Discrete):
+        return np.int64(history.start[0])
+    return history.start.astype(space.dtype).reshape(space.shape)
+
+
+def replayed(bench: Workbench) -> str:
+    """Let a black box be tested by replaying its episodes, where that can be done.
+
+    Args:
+        bench: of an environment whose state cannot be set; its pairs and pool are replaced.
+
+    Returns:
+        "" where it can be done, else the reason why not, in words.
+    """
+    stepper, bound = bench.pairs.stepper, bench.pairs.bound
+    if not isinstance(stepper.env.observation_space, gym.spaces.Box | gym.spaces.Discrete):
+        return "its observations are neither arrays nor numbers"
+    rng = bench.rng("replays")
+    found = _starts(stepper, bound, bench.words, rng)
+    if isinstance(found, str):
+        return found
+    env = ReplayedEnv(found, rng, stepper.codec.flatten)
+    if not _repeats(env, found, stepper, rng):
+        return "what a start shows does not determine what follows: copies from other resets behave differently"
+    env.action_space = stepper.env.action_space
+    access = StateAccess(
+        lambda base, history: base.play(history),
+        f"by playing its actions again from copies of {_counted(found)}",
+        get=lambda base: base.history,
+        from_report=lambda value: _from_report(env, value),
+    )
+    mapped: Any = ReplayedSymmetry(bound, stepper.codec.flatten)
+    again = Stepper(env, access, stepper.label, seed=reset_seed(bench.options.seed))
+    again.codec, again.action_codec = stepper.codec, stepper.action_codec
+    placement = Placement(again, mapped, rng)
+    pool = _pool(bench, again, placement)
+    if not pool.situations:
+        return "no action sequence and its image lead to images"
+    bench.pairs, bench.pool = Pairs(again, placement, mapped), pool
+    bench.options = dataclasses.replace(bench.options, samples=min(bench.options.samples, _MOST_PAIRS))
+    scale = max(1.0, float(np.abs(finite(np.stack([visit.step.flat for visit in bench.pool.visits]))).max()))
+    parts: tuple[Part, ...] = ("transition", "reward")
+    bench.noise = dict.fromkeys(parts, _DRIFT * scale)
+    return ""
+
+
+def _counted(starts: Starts) -> str:
+    count = len(starts.copies)
+    return "its only start" if count == 1 else f"its {count} starts"
+
+
+def _starts(stepper: Stepper, bound: BoundSymmetry, words: Sequence[Word], rng: np.random.Generator) -> Starts | str:
+    """The starts whose images are starts, with copies; or why there are none."""
+    copies: dict[bytes, list[gym.Env[Any, Any]]] = defaultdict(list)
+    shown: dict[bytes, Any] = {}
+    for _ in range(_RESETS):
+        obs = stepper.reset(seed=int(rng.integers(2**31)))
+        key = _key(stepper.codec.flatten(obs))
+        try:
+            copies[key].append(copy.deepcopy(stepper.env))
+        except Exception as error:  # anything may be inside an environment
+            return f"the environment cannot be copied ({type(error).__name__}: {error})"
+        shown[key] = obs
+        if len(copies) > _MOST_STARTS:
+            return (
+                f"no two of its episodes start alike ({len(copies)} starts in {sum(map(len, copies.values()))} resets)"
+            )
+    kept = {key for key, found in copies.items() if len(found) > 1}
+    while True:
+        closed = {key for key in kept if all(_image_key(stepper, bound, w, shown[key]) in kept for w in words)}
+        if closed == kept:
+            break
+        kept = closed
+    if sum(len(copies[key]) for key in kept) < _COVERED * _RESETS:
+        return "the image of a start is often no start"
+    return Starts({key: copies[key] for key in copies if key in kept}, {key: shown[key] for key in kept})
+
+
+def _image_key(stepper: Stepper, bound: BoundSymmetry, word: Word, obs: Any) -> bytes:
+    return _key(stepper.codec.flatten(bound.observation(word, obs)))
+
+
+def _repeats(env: ReplayedEnv, starts: Starts, stepper: Stepper, rng: np.random.Generator) -> bool:
+    """Whether copies of one start, from resets with other seeds, follow the same actions alike."""
+    for copies in starts.copies.values():
+        for _ in range(_SEQUENCES):
+            picked = rng.choice(len(copies), size=2, replace=False)
+            pair = [copy.deepcopy(copies[int(i)]) for i in picked]
+            for _ in range(_STEPS):
+                action = stepper.env.action_space.sample()
+                one, two = (side.step(copy.deepcopy(action)) for side in pair)
+                flat, other = stepper.codec.flatten(one[0]), stepper.codec.flatten(two[0])
+                paid = np.array_equal([float(one[1])], [float(two[1])], equal_nan=True)
+                if not (np.array_equal(flat, other, equal_nan=True) and paid and one[2:4] == two[2:4]):
+                    return False
+                if one[2] or one[3]:
+                    break
+    return True
+
+
+def _pool(bench: Workbench, stepper: Stepper, placement: Placement) -> Pool:
+    """States on the way of episodes whose images lead to the image: what differs before is a violation there."""
+    pool = Pool()
+    roll_out(stepper, placement, _MOST_STATES, pool, lambda: bench.in_time(0.3))
+    coordinates = stepper.codec.coordinates
+    kept = []
+    for situation in pool.situations:
+        if not bench.in_time(0.5):
+            break
+        if all(_leads(stepper, placement, word, situation, coordinates) for word in bench.words):
+            kept.append(situation)
+    pool.situations = kept
+    return pool
+
+
+def _leads(stepper: Stepper, placement: Placement, word: Word, situation: Situation, coordinates: Any) -> bool:
+    image = placement.image(word, situation)
+    stepper.poke(image.state)
+    base: Any = stepper.base
+    shown, wanted = stepper.codec.flatten(base.shown), stepper.codec.flatten(image.obs)
+    gap = coordinates.residual(wanted, shown)
+    return bool((gap <= _DRIFT * (coordinates.epsilon > 0) * (1.0 + np.abs(finite(wanted)))).all())
+
+
+def _from_report(env: ReplayedEnv, value: Any) -> History:
+    """The history of a report, with what was seen on the way."""
+    start = np.array(value["start"], dtype=np.float64)
+    discrete = isinstance(env.action_space, gym.spaces.Discrete)
+    actions: tuple[Any, ...] = tuple(
+        np.int64(action) if discrete else np.asarray(action, dtype=env.action_space.dtype)
+        for action in value["actions"]
+    )
+    env.play(History(start, actions))
+    return env.history

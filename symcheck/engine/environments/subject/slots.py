@@ -1,0 +1,391 @@
+"""Environments that exist only in batches: a case occupies one slot, and many cases fill a batch.
+
+A vector environment steps its slots together and resets those that ended by itself (autoreset), so that what a step
+returns for a slot is not always what followed its action. `Slots` sorts that out; `SlotView` shows one slot as an
+ordinary environment, for everything that steps once in a while; `SlotStepper` fills whole batches, for everything that
+steps often. States go to random slots beside random neighbours: whatever depends on the slot, or on what the others
+hold, shows as an environment that does not agree with itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.stepper import (
+    Played,
+    Step,
+    Stepper,
+    Steps,
+    copied,
+    freeze_statistics,
+    numeric,
+    shown,
+    stacked,
+)
+from symcheck.envs.state_access.record import StateAccess
+from symcheck.errors import TargetError
+
+_REMEMBERED = 256  # states that fill the slots which a case leaves free
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What one step of all slots gave, slot by slot.
+
+    Attributes:
+        observations: what followed the action, also where the slot has been reset since; NaN where nobody kept it.
+        rewards: shape (slots,).
+        terminated: shape (slots,), bool.
+        truncated: shape (slots,), bool.
+        states: internal states that followed, None where they cannot be read; NaN where the slot was reset since.
+    """
+
+    observations: list[Any]
+    rewards: Vector
+    terminated: npt.NDArray[np.bool_]
+    truncated: npt.NDArray[np.bool_]
+    states: list[Any] | None
+
+
+class Slots:
+    """The slots of a vector environment.
+
+    Args:
+        vector: with the user's wrappers.
+        access: its batched state access, or None.
+
+    Attributes:
+        count: number of slots.
+    """
+
+    def __init__(self, vector: VectorEnv[Any, Any, Any], access: StateAccess | None) -> None:
+        self.vector = vector
+        self.base = vector.unwrapped
+        self.access = access
+        self.count = int(vector.num_envs)
+        self.space: spaces.Space[Any] = vector.single_observation_space
+        self.action_space: spaces.Space[Any] = vector.single_action_space
+        mode = vector.metadata.get("autoreset_mode")
+        self._same_step, self._by_hand = mode == AutoresetMode.SAME_STEP, mode == AutoresetMode.DISABLED
+        self._over = np.zeros(self.count, dtype=np.bool_)
+        self._ended = True  # some slot awaits its automatic reset, or nothing has been reset yet
+        self._form: Any = None
+        self._tensor: Any = None
+
+    def reset(self, seed: int | None = None) -> list[Any]:
+        """Reset every slot; observations, slot by slot."""
+        observations, _ = self.vector.reset(seed=seed)
+        self._ended = False
+        self._over = np.zeros(self.count, dtype=np.bool_)
+        return self._split(observations)
+
+    def put(self, states: Sequence[Any]) -> None:
+        """Put every slot into a state of its own; slots that await an automatic reset are reset before."""
+        if self.access is None:
+            raise TargetError("the state of a black box cannot be set.", where="vector environment")
+        if self._ended:
+            self.reset()
+        self.access.set(self.base, self._batch_of(states))
+
+    def step(self, actions: Sequence[Any], *, read: bool = True) -> Outcomes:
+        """Step every slot.
+
+        Args:
+            actions: one for each slot.
+            read: whether internal states are read afterwards.
+
+        Returns:
+            What followed each action.
+        """
+        empty: Any = create_empty_array(self.action_space, n=self.count)
+        batch: Any = concatenate(self.action_space, actions, empty)
+        if self._by_hand and self._over.any():
+            self.vector.reset(options={"reset_mask": self._over.copy()})
+        if self._tensor is not None and isinstance(batch, np.ndarray):
+            batch = self._tensor.new_tensor(batch)
+        observations, rewards, terminated, truncated, info = self.vector.step(batch)
+        ended, cut = (np.array(plain(flag), dtype=np.bool_).reshape(-1) for flag in (terminated, truncated))
+        self._over = over = ended | cut
+        self._ended = self._ended or bool(over.any())
+        split = self._split(observations)
+        states = self.states() if read else None
+        if self._same_step and over.any():
+            for k in np.flatnonzero(over):
+                split[k] = self._final(info, int(k), split[k])
+                if states is not None:
+                    states[k] = _nothing(states[k])
+        return Outcomes(split, np.array(plain(rewards), dtype=np.float64).reshape(-1), ended, cut, states)
+
+    def states(self) -> list[Any] | None:
+        """Internal states, slot by slot; None where they cannot be read."""
+        if self.access is None or self.access.get is None:
+            return None
+        whole = self.access.get(self.base)
+        self._form = whole
+        rows = plain(whole)
+        if len(rows) != self.count:
+            raise TargetError(
+                f"expected get(env) to return {self.count} states, one for each slot, got {len(rows)}.",
+                where="register_state_access(get=)",
+                remedy="The first axis is the slot: state i belongs to slot i.",
+            )
+        return [copied(row) for row in rows]
+
+    def actions(self) -> list[Any]:
+        """One uniformly drawn action for each slot."""
+        drawn = self.vector.action_space.sample()
+        return list(drawn) if isinstance(drawn, np.ndarray) else list(iterate(self.vector.action_space, drawn))
+
+    def _split(self, observations: Any) -> list[Any]:
+        if self._tensor is None and hasattr(observations, "new_tensor"):
+            self._tensor = observations
+        rows = plain(observations)
+        if isinstance(rows, np.ndarray):
+            return list(rows.copy())
+        return [copied(row) for row in iterate(self.vector.observation_space, rows)]
+
+    def _batch_of(self, states: Sequence[Any]) -> Any:
+        if self._form is None and self.access is not None and self.access.get is not None:
+            self.states()
+        form = self._form
+        if form is None:  # the observation is the state
+            return np.stack([np.asarray(state) for state in states]) if isinstance(self.space, spaces.Box) else states
+        if isinstance(form, np.ndarray):
+            return np.stack([np.asarray(state) for state in states]).astype(form.dtype).reshape(form.shape)
+        if hasattr(form, "new_tensor"):
+            return form.new_tensor(np.stack([np.asarray(state) for state in states])).reshape(form.shape)
+        return list(states)
+
+    def _final(self, info: Mapping[str, Any], k: int, shown_now: Any) -> Any:
+        kept = info.get("final_obs")
+        return _nothing(shown_now) if kept is None else copied(_row(plain(kept), k))
+
+
+def plain(value: Any) -> Any:
+    """A tensor, on whatever device, as an array; mappings and tuples of them alike; everything else as it is."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(plain(item) for item in value)
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+
+
+def _row(value: Any, k: int) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _row(item, k) for key, item in value.items() if not str(key).startswith("_")}
+    return tuple(_row(item, k) for item in value) if isinstance(value, tuple) else value[k]
+
+
+def _nothing(value: Any) -> Any:
+    """NaN in the place of numbers that nobody kept: on both sides of a comparison it matches itself."""
+    array = np.asarray(value)
+    if array.dtype.kind != "f":
+        raise TargetError(
+            f"the vector environment resets slots in the step that ends them and does not keep what they showed "
+            f"({shown(value)} is after the reset).",
+            where="autoreset",
+            remedy='Put the last observations into info["final_obs"], or use another autoreset mode.',
+        )
+    return np.full_like(array, np.nan)
+
+
+class SlotView(gym.Env[Any, Any]):
+    """One slot as an ordinary environment: the others hold other states and take random actions.
+
+    Args:
+        slots: of the vector environment.
+        seed: draws which slot, and what the others hold; a reset with a seed starts it anew.
+    """
+
+    def __init__(self, slots: Slots, seed: int) -> None:
+        self.slots = slots
+        self.observation_space = slots.space
+        self.action_space = slots.action_space
+        self.metadata = {}
+        self.rng = np.random.default_rng(seed)
+        self.at = 0
+        self._known: list[Any] = []
+        self._starts: list[tuple[int, Any]] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """The start of a slot that was reset and not stepped since, or of one after resetting all."""
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+        if seed is not None or not self._starts:
+            self._starts = list(enumerate(self.slots.reset(seed)))
+            if _alike([obs for _, obs in self._starts]):
+                self._starts = self._starts[:1]  # slots that start alike are no independent starts
+            # In any order: slots may differ (by level, by mass), and every second start is mapped and compared.
+            self._starts = [self._starts[int(i)] for i in self.rng.permutation(len(self._starts))]
+        self.at, obs = self._starts.pop(0)
+        return obs, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step the slot, and the others with random actions."""
+        self._starts = []
+        actions = self.slots.actions()
+        actions[self.at] = action
+        seen = self.slots.step(actions, read=False)
+        k = self.at
+        return seen.observations[k], float(seen.rewards[k]), bool(seen.terminated[k]), bool(seen.truncated[k]), {}
+
+    def put(self, state: Any) -> None:
+        """Put a random slot into a state, and the others into states that were put before."""
+        self._starts = []
+        self.at = int(self.rng.integers(self.slots.count))  # first: a seed decides it, whatever was put before
+        self.remember(state)
+        states = [self._known[int(i)] for i in self.rng.integers(len(self._known), size=self.slots.count)]
+        states[self.at] = state
+        self.slots.put(states)
+
+    def remember(self, state: Any) -> None:
+        """Keep a state, to fill slots with."""
+        if len(self._known) < _REMEMBERED:
+            self._known.append(state)
+        else:
+            self._known[int(self.rng.integers(_REMEMBERED))] = state
+
+    def state(self) -> Any:
+        """The internal state of the slot."""
+        states = self.slots.states()
+        return None if states is None else states[self.at]
+
+    def close(self) -> None:
+        """Close the vector environment."""
+        self.slots.vector.close()
+
+
+def _alike(values: list[Any]) -> bool:
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        return all(np.array_equal(one, first, equal_nan=first.dtype.kind == "f") for one in values[1:])
+    return all(repr(one) == repr(first) for one in values[1:])
+
+
+def single_access(access: StateAccess | None) -> StateAccess | None:
+    """Batched access as access to one slot of a `SlotView`."""
+    if access is None:
+        return None
+    return dataclasses.replace(
+        access,
+        set=lambda view, state: view.put(state),
+        get=None if access.get is None else lambda view: view.state(),
+        batched=False,
+    )
+
+
+class SlotStepper(Stepper):
+    """Steps a vector environment: many cases at a time, each in a slot of its own.
+
+    Args:
+        vector: with the user's wrappers.
+        access: its batched state access; None for a black box.
+        label: names the environment in messages.
+        seed: of the first reset, and of the choice of slots.
+
+    Raises:
+        TargetError: the environment raises, or returns what Gymnasium does not allow.
+    """
+
+    batched = True
+
+    def __init__(self, vector: VectorEnv[Any, Any, Any], access: StateAccess | None, label: str, *, seed: int) -> None:
+        self.slots = Slots(vector, access)
+        self.view = SlotView(self.slots, seed)
+        self._episodes: list[Played] = []
+        super().__init__(self.view, single_access(access), label, seed=seed)
+        freeze_statistics(vector)
+
+    def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
+        """`outcome` for many states and actions: in random slots, as many at a time as there are."""
+        steps: list[Step] = []
+        for start in range(0, len(states), self.slots.count):
+            steps += self._filled(states[start : start + self.slots.count], actions[start : start + self.slots.count])
+        return stacked(steps)
+
+    def _filled(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:
+        slots, view = self.slots, self.view
+        if self.reset_first:
+            self.reset()
+        view._starts = []
+        for state in states[:8]:
+            view.remember(state)
+        places = view.rng.permutation(slots.count)
+        held = [view._known[int(i)] for i in view.rng.integers(len(view._known), size=slots.count)]
+        taken = slots.actions()
+        for place, state, action in zip(places, states, actions, strict=False):
+            held[place], taken[place] = state, action
+        seen = self.placed(held, taken)
+        self.steps += len(states)
+        return [self._step_of(seen, int(place)) for place in places[: len(states)]]
+
+    def placed(self, states: Sequence[Any], actions: Sequence[Any]) -> Outcomes:
+        """Put every slot into a state and step it.
+
+        Raises:
+            TargetError: the environment raised.
+        """
+
+        def both() -> Outcomes:
+            self.slots.put([copied(state) for state in states])
+            return self.slots.step(actions)
+
+        return self._guarded(both, states)
+
+    def _guarded(self, call: Callable[[], Outcomes], states: Sequence[Any]) -> Outcomes:
+        try:
+            return call()
+        except TargetError:
+            raise
+        except Exception as error:
+            raise TargetError(
+                f"stepping a batch of {len(states)} states (the first is {shown(states[0])}) raised "
+                f"{type(error).__name__}: {error}.",
+                where=self.label,
+                remedy="If a state is not allowed, restrict what state access proposes.",
+            ) from error
+
+    def _step_of(self, seen: Outcomes, k: int) -> Step:
+        obs = seen.observations[k]
+        state = None if seen.states is None else numeric(seen.states[k])
+        return Step(
+            obs, self._flat(obs), float(seen.rewards[k]), bool(seen.terminated[k]), bool(seen.truncated[k]), state
+        )
+
+    def play(self, longest: int, proceed: Callable[[], bool] = lambda: True, *, read: bool = False) -> Played:
+        """An episode of the uniform policy; all slots play at once, and the first episode of each is kept."""
+        if not self._episodes:
+            self._episodes = self._played(longest, proceed, read)
+        return self._episodes.pop()
+
+    def _played(self, longest: int, proceed: Callable[[], bool], read: bool) -> list[Played]:
+        slots = self.slots
+        starts = slots.reset()
+        self.view._starts = []
+        played = [Played([start], [], [], []) for start in starts]
+        going = np.ones(slots.count, dtype=np.bool_)
+        taken = 0
+        while going.any() and taken < longest and (not taken or proceed()):
+            before = slots.states() if read else None
+            actions = slots.actions()
+            seen = self._guarded(lambda: slots.step(actions), actions)  # noqa: B023 - called at once
+            for k in np.flatnonzero(going):
+                played[k].actions.append(actions[k])
+                played[k].states.append(None if before is None else before[k])
+                played[k].steps.append(self._step_of(seen, int(k)))
+                played[k].seen.append(seen.observations[k])
+            going &= ~(seen.terminated | seen.truncated)
+            taken += 1
+        self.steps += taken
+        return [played[int(k)] for k in self.view.rng.permutation(slots.count)]  # every second one is mapped

@@ -1,0 +1,531 @@
+"""One environment, put into states and stepped: the only module that touches it.
+
+The wrapper stack that the user gave is what is stepped; the unwrapped environment inside is what is put into states.
+What poking accumulates is cleared each time (the counter of TimeLimit, flags of the base environment), running
+statistics of normalising wrappers are frozen, and values handed out are copies: an environment may reuse its buffers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.engine.environments.subject.coordinates import SpaceCodec, Vector
+from symcheck.envs.state_access.generators import without_chance
+from symcheck.envs.state_access.record import StateAccess
+from symcheck.errors import TargetError, described
+
+
+class Step(NamedTuple):
+    """What one step returned.
+
+    Attributes:
+        obs: the next observation, as the environment gave it (a copy).
+        flat: the same, flattened, shape (dim,).
+        reward: the reward.
+        terminated: whether the MDP ended.
+        truncated: whether the episode was cut short.
+        state: the next internal state, flattened float64, where it can be read and is numeric; else None.
+    """
+
+    obs: Any
+    flat: Vector
+    reward: float
+    terminated: bool
+    truncated: bool
+    state: Vector | None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Many steps, stacked along the first axis.
+
+    Attributes:
+        observations: next observations: a list, or one array where they are arrays of one shape and dtype.
+        flat: shape (n, dim).
+        rewards: shape (n,).
+        terminated: shape (n,), bool.
+        states: shape (n, dim) or None.
+    """
+
+    observations: Sequence[Any] | npt.NDArray[Any]
+    flat: Vector
+    rewards: Vector
+    terminated: npt.NDArray[np.bool_]
+    states: Vector | None
+
+    def every_second(self, first: int) -> Steps:
+        """Steps `first`, `first` + 2, ...: the sides of pairs that were stepped one after the other."""
+        states = None if self.states is None else self.states[first::2]
+        return Steps(
+            self.observations[first::2], self.flat[first::2], self.rewards[first::2], self.terminated[first::2], states
+        )
+
+
+@dataclass(frozen=True)
+class Played:
+    """An episode, or the beginning of one.
+
+    Attributes:
+        seen: observations, one more than steps were taken.
+        actions: what was done.
+        steps: what followed each.
+        states: internal states before each step, as they were read; None where that was not asked for.
+    """
+
+    seen: list[Any]
+    actions: list[Any]
+    steps: list[Step]
+    states: list[Any]
+
+
+class Stepper:
+    """Puts an environment into states and steps it.
+
+    Args:
+        env: with all of the user's wrappers; it is reset here once.
+        access: how its state is set; None for a black box, which can only be reset and stepped.
+        label: names the environment in messages.
+        seed: of the first reset.
+
+    Attributes:
+        reset_first: reset before each state is set, for environments that remember more than their state.
+        at: which of many states is under way, so that a refusal can be traced to its case.
+
+    Raises:
+        TargetError: the environment raises, or returns what Gymnasium does not allow.
+    """
+
+    batched = False  # whether many cases are stepped together
+    keeps_states = True  # whether the internal state is read after each step
+
+    def __init__(self, env: gym.Env[Any, Any], access: StateAccess | None, label: str, *, seed: int) -> None:
+        self.env = env
+        self.base = env.unwrapped
+        self.access = access
+        self.label = label
+        self.codec = SpaceCodec(env.observation_space, "observation")
+        self.action_codec = SpaceCodec(env.action_space, "action")
+        self.steps = 0
+        self.reset_first = False
+        self.at = 0
+        self._ahead: tuple[Any, list[Any]] = (None, [])
+        self._put: tuple[Any, ...] = ()  # the state that was set just before, if one was
+        self._clocks = _clocks(env)
+        freeze_statistics(env)
+        self.first_obs = self.reset(seed=seed)
+        if access is not None and not self.batched and not access.source.startswith("built in"):
+            self.access = without_chance(self.base, access)
+
+    @property
+    def time_limit(self) -> int | None:
+        """Steps after which a TimeLimit wrapper cuts episodes short; None where there is none."""
+        return min((int(clock._max_episode_steps) for clock in self._clocks), default=None)
+
+    def reset(self, *, seed: int | None = None) -> Any:
+        """Reset and return the observation (a copy).
+
+        Raises:
+            TargetError: the environment raised, or returned no pair of observation and info.
+        """
+        self._put = ()
+        try:
+            returned = self.env.reset(seed=seed)
+        except STOPPED as error:
+            raise TargetError(
+                f"reset() raised {described(error)}.",
+                where=self.label,
+                remedy=_SEEDED if isinstance(error, TypeError) and "seed" in str(error) else _ON_ITS_OWN,
+            ) from error
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise TargetError(
+                f"expected reset() to return (observation, info), got {type(returned).__name__}.",
+                where=self.label,
+                remedy="This is Gymnasium's API since 0.26; wrap environments of the older one.",
+            )
+        self._check_space()
+        self._flat(returned[0], "reset()")
+        return copied(returned[0])
+
+    def _check_space(self) -> None:
+        """Refuse an environment whose observation space is another one than when it was built."""
+        space = self.env.observation_space
+        if space is not self.codec.space and space != self.codec.space:
+            raise TargetError(
+                f"reset() changed the observation space from {self.codec.space} to {space}.",
+                where=self.label,
+                remedy="A symmetry is a claim about one space: make an environment for each.",
+            )
+
+    def poke(self, state: Any) -> None:
+        """Put the environment into a state.
+
+        Raises:
+            TargetError: the setter raised.
+        """
+        if self.access is None:
+            raise TargetError("the state of a black box cannot be set.", where=self.label)
+        if self.reset_first:
+            self.reset()
+        for clock in self._clocks:
+            clock._elapsed_steps = 0
+        try:
+            self.access.set(self.base, copied(state))
+        except STOPPED as error:
+            raise self._refused_state(state, error) from error
+        self._put = (state,)
+
+    def _refused_state(self, state: Any, error: BaseException) -> TargetError:
+        source = "" if self.access is None else self.access.source
+        return TargetError(
+            f"setting the state {shown(state)} raised {described(error)}.",
+            where=f"{self.label}, state access ({source})",
+            remedy=self._what_was_set(),
+        )
+
+    def _what_was_set(self) -> str:
+        """That a setter was given what wrappers show, where they show something else and no state can be read."""
+        space = self.base.observation_space
+        if self.access is None or self.access.get is not None or self.batched or space == self.codec.space:
+            return ""
+        return (
+            f"State access has no get, so set is given what the wrapped environment shows ({self.codec.space}), and "
+            f"the unwrapped one shows {space}: register get as well, and say how states transform "
+            "(Symmetry(..., state=...))."
+        )
+
+    def _refused_action(self, action: Any, error: BaseException) -> TargetError:
+        return TargetError(
+            f"step() number {self.steps} of this run raised {described(error)} (action = {shown(action)}).",
+            where=self.label,
+            remedy=self._what_was_set() or (_ON_ITS_OWN if self.access is None else _NOT_STEPPED),
+        )
+
+    def _after_reset(self, put: tuple[Any, ...], action: Any, error: BaseException) -> Any:
+        """What a step returns from the state that was set just before, after a reset; from then on each is reset first.
+
+        Many environments refuse a step once an episode is over, and not every setter takes that mark back.
+
+        Args:
+            put: the state that was set, as a tuple of one; empty where the step followed another.
+            action: what the step refused.
+            error: with which it did.
+
+        Raises:
+            TargetError: no state was set just before, resets come first already, or the step raises after a reset too.
+        """
+        if not put or self.reset_first or self.batched:
+            raise self._refused_action(action, error) from error
+        self.reset_first = True
+        try:
+            self.poke(put[0])
+            self._put = ()
+            return self.env.step(copied(action))
+        except STOPPED:
+            self.reset_first = False
+            raise self._refused_action(action, error) from error
+
+    def _five(self, returned: Any) -> tuple[Any, Any, Any, Any, Any]:
+        if not isinstance(returned, tuple) or len(returned) != 5:
+            raise TargetError(
+                f"expected step() to return (observation, reward, terminated, truncated, info), got "
+                f"{type(returned).__name__}{f' of {len(returned)}' if isinstance(returned, tuple) else ''}.",
+                where=self.label,
+            )
+        return returned
+
+    def step(self, action: Any) -> Step:
+        """Step and return copies of what came back.
+
+        Raises:
+            TargetError: the environment raised, or returned what Gymnasium does not allow.
+        """
+        return self._step(action, keep=self.keeps_states)
+
+    def _step(self, action: Any, *, keep: bool) -> Step:
+        self.steps += 1
+        put, self._put = self._put, ()
+        try:
+            returned = self.env.step(copied(action))
+        except STOPPED as error:
+            returned = self._after_reset(put, action, error)
+        obs, reward, terminated, truncated, _ = self._five(returned)
+        flat = self._flat(obs)
+        return Step(
+            copied(obs),
+            flat,
+            _number(reward, self.label),
+            _flag(terminated, "terminated", self.label),
+            _flag(truncated, "truncated", self.label),
+            self.read() if keep else None,
+        )
+
+    def _flat(self, obs: Any, source: str = "step()") -> Vector:
+        try:
+            flat = self.codec.flatten(obs)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+            raise TargetError(
+                f"{source} returned an observation that does not fit its space: {shown(obs)}.",
+                where=self.label,
+                remedy=f"The space is {self.codec.space}.",
+            ) from error
+        if flat.size != self.codec.coordinates.dim:
+            raise TargetError(
+                f"{source} returned an observation of {flat.size} numbers; its space has {self.codec.coordinates.dim}.",
+                where=self.label,
+                remedy=f"The space is {self.codec.space}.",
+            )
+        return flat
+
+    def read(self) -> Vector | None:
+        """The internal state as a float64 vector, or None where it cannot be read or is not numeric."""
+        if self.access is None or self.access.get is None:
+            return None
+        return numeric(self.access.get(self.base))
+
+    def read_raw(self) -> Any:
+        """The internal state as `get` returns it (a copy)."""
+        if self.access is None or self.access.get is None:
+            raise TargetError("the state cannot be read.", where=self.label)
+        return copied(self.access.get(self.base))
+
+    def outcome(self, state: Any, action: Any) -> Step:
+        """Put the environment into a state, then step it."""
+        self.poke(state)
+        return self.step(action)
+
+    def play(self, longest: int, proceed: Callable[[], bool] = lambda: True, *, read: bool = False) -> Played:
+        """Reset, and follow the uniform policy.
+
+        Args:
+            longest: most steps, at least 1.
+            proceed: whether another step may be taken; the first one is.
+            read: whether internal states are read before each step.
+
+        Returns:
+            At least one step.
+        """
+        played = Played([self.reset()], [], [], [])
+        while len(played.steps) < longest and (not played.steps or proceed()):
+            played.states.append(self.read_raw() if read else None)
+            action = self._drawn()
+            step = self._step(action, keep=False)
+            played.actions.append(action)
+            played.steps.append(step)
+            played.seen.append(step.obs)
+            if step.terminated or step.truncated:
+                break
+        return played
+
+    def _drawn(self) -> Any:
+        """An action of the uniform policy; some are drawn ahead, which is several times faster."""
+        space = self.env.action_space
+        drawn_for, held = self._ahead
+        if drawn_for is not space or not held:
+            held = uniform_actions(space, _AHEAD)[::-1]
+            self._ahead = (space, held)
+        return held.pop()
+
+    def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
+        """`outcome` for many states and actions, in about half the time; `at` is the one under way."""
+        access = self.access
+        if access is None or not self.codec.is_array:
+            return stacked([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
+        base, step, put, shape, clocks = self.base, self.env.step, access.set, self.codec.space.shape, self._clocks
+        get, label, before = access.get if self.keeps_states else None, self.label, self.steps
+        observations: list[Any] = []
+        rewards: list[float] = []
+        ends: list[bool] = []
+        inner: list[Any] = []
+        i = 0
+        try:
+            for i, state in enumerate(_rows(states)):
+                if self.reset_first:
+                    self.reset()
+                for clock in clocks:
+                    clock._elapsed_steps = 0
+                try:
+                    put(base, state)
+                except STOPPED as error:
+                    raise self._refused_state(states[i], error) from error
+                action = actions[i]
+                try:
+                    returned = step(action if type(action) in _IMMUTABLE else copied(action))
+                except STOPPED as error:
+                    self.steps = before + i + 1
+                    returned = self._after_reset((states[i],), action, error)
+                if type(returned) is not tuple or len(returned) != 5:
+                    self._five(returned)
+                obs, reward, ended, _, _ = returned
+                if type(obs) is np.ndarray and obs.shape == shape:
+                    observations.append(obs.copy())
+                else:
+                    self._flat(obs)  # refuses what does not fit
+                    observations.append(copied(obs))
+                rewards.append(reward if type(reward) is float else _number(reward, label))
+                ends.append(ended if type(ended) is bool else _flag(ended, "terminated", label))
+                if get is not None:
+                    inside = get(base)
+                    inner.append(inside.copy() if type(inside) is np.ndarray else copied(inside))
+        finally:
+            self.at, self.steps = i, before + i + 1
+        seen = _together(observations)
+        return Steps(
+            seen,
+            self.codec.flatten_batch(seen),
+            np.array(rewards, dtype=np.float64),
+            np.array(ends, dtype=np.bool_),
+            _numeric_batch(inner) if get is not None else None,
+        )
+
+    def _outcome_at(self, i: int, state: Any, action: Any) -> Step:
+        self.at = i
+        return self.outcome(state, action)
+
+
+def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
+    """Actions as `space.sample()` gives them one after the other.
+
+    Args:
+        space: the action space; its own generator draws.
+        count: how many.
+
+    Returns:
+        A list of `count` actions; 1 where the space has to be asked each time.
+    """
+    if type(space) is spaces.Discrete:
+        return list(space.start + space.np_random.integers(space.n, size=count).astype(space.dtype))
+    if type(space) is spaces.Box and space.dtype.kind == "f" and space.is_bounded():
+        uniform = space.np_random.uniform(space.low, space.high, size=(count, *space.shape))
+        return list(uniform.astype(space.dtype))
+    return [space.sample()]
+
+
+_AHEAD = 256  # actions
+STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested
+_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
+_ON_ITS_OWN = "The environment must work on its own before its symmetry can be checked."
+_NOT_STEPPED = (
+    "Setting a state must also take back what step() left behind, such as a mark that the episode is over; if this "
+    "state or action is not allowed, restrict what state access proposes."
+)
+_IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
+
+
+def _rows(states: Sequence[Any]) -> Sequence[Any]:
+    """Copies of states, which the environment may keep and change; plain arrays are copied in one go."""
+    together = _together(list(states))
+    rows = isinstance(together, np.ndarray) and together.ndim > 1
+    return list(together) if rows else [copied(state) for state in states]
+
+
+def _together(values: list[Any]) -> Any:
+    """Values as one array (a copy) where they are plain arrays of one shape and dtype, else the list."""
+    if set(map(type, values)) != {np.ndarray} or len({value.dtype for value in values}) > 1:
+        return values
+    return np.array(values) if len({value.shape for value in values}) == 1 else values
+
+
+def _numeric_batch(states: list[Any]) -> Vector | None:
+    """`numeric` of every state, stacked; None where some state is not made of numbers."""
+    together = _together(states)
+    if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
+        return together.astype(np.float64).reshape(len(states), -1)
+    vectors = [vector for vector in map(numeric, states) if vector is not None]
+    return np.array(vectors) if vectors and len(vectors) == len(states) else None
+
+
+def stacked(steps: Sequence[Step]) -> Steps:
+    """Steps as arrays."""
+    states = [step.state for step in steps]
+    readable = [state for state in states if state is not None]
+    return Steps(
+        [step.obs for step in steps],
+        np.stack([step.flat for step in steps]),
+        np.array([step.reward for step in steps], dtype=np.float64),
+        np.array([step.terminated for step in steps], dtype=np.bool_),
+        np.stack(readable) if len(readable) == len(states) else None,
+    )
+
+
+def numeric(state: Any) -> Vector | None:
+    """A state as a float64 vector, or None where it is not made of numbers alone.
+
+    Example:
+        >>> numeric((1, 2.5)), numeric({"x": 1})
+        (array([1. , 2.5]), None)
+    """
+    if type(state) is np.ndarray and state.dtype == np.float64 and state.ndim == 1:
+        return state.copy()
+    try:
+        array = np.asarray(state)
+    except ValueError:
+        return None
+    if array.dtype.kind not in "iufb":
+        return None
+    return array.astype(np.float64).reshape(-1)
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value that an environment may keep and change."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if value is None or type(value) in _IMMUTABLE:
+        return value
+    if isinstance(value, int | float | bool | str | bytes | np.generic):
+        return value
+    if hasattr(value, "__array__"):  # arrays of other libraries, as functional environments show
+        return np.array(value)
+    return copy.deepcopy(value)
+
+
+def shown(value: Any) -> str:
+    """A value as a short text for messages.
+
+    Example:
+        >>> shown(list(range(100)))[-3:]
+        '...'
+    """
+    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+def _number(reward: Any, label: str) -> float:
+    try:
+        return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
+    except (TypeError, ValueError) as error:
+        raise TargetError(f"expected a number as reward, got {shown(reward)}.", where=label) from error
+
+
+def _flag(value: Any, name: str, label: str) -> bool:
+    try:
+        return bool(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # arrays and tensors of several numbers
+        raise TargetError(f"expected true or false as {name}, got {shown(value)}.", where=label) from error
+
+
+def _clocks(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
+    """The wrappers of a stack that count steps (TimeLimit)."""
+    found = []
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if "_elapsed_steps" in vars(layer) and "_max_episode_steps" in vars(layer):
+            found.append(layer)
+        layer = layer.env
+    return tuple(found)
+
+
+def freeze_statistics(env: Any) -> None:
+    """Stop normalising wrappers from updating their running statistics while they are checked."""
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper | gym.vector.VectorWrapper):
+        if isinstance(getattr(type(layer), "update_running_mean", None), property):
+            setattr(layer, "update_running_mean", False)  # noqa: B010 - not every Wrapper has it
+        layer = layer.env

@@ -1,0 +1,159 @@
+"""A counterexample as a plain pytest file, which needs torch and the network but nothing of this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from symcheck.engine.events import ignore
+from symcheck.engine.networks.claims import Motion
+from symcheck.engine.networks.context import NetContext
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.replay import generator_named, path_of
+from symcheck.engine.networks.subject import random_state_kept
+from symcheck.engine.networks.values import AffineMap, SignedPermutation
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
+
+_TEMPLATE = '''"""{target} should be equivariant under {symmetry}; this input shows that it is not.
+
+K f(x) = f(L x) for L on inputs and K on outputs, in float64. Made from a counterexample; passes once the network is
+mended.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import torch
+
+TARGET = {target!r}
+CHECKPOINT = {checkpoint!r}
+SHAPE = {shape!r}
+X = {{  # flat place: value; all other entries are 0
+{entries}
+}}
+L = {input_motion}
+K = {output_motion}
+TOLERANCE = {tolerance!r}  # of the output's scale
+
+
+def load():
+    source, _, name = TARGET.rpartition(":")
+    if source.endswith(".py"):
+        spec = importlib.util.spec_from_file_location(Path(source).stem, source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    else:
+        module = importlib.import_module(source)
+    found = getattr(module, name)
+    net = found if isinstance(found, torch.nn.Module) else found()
+    if CHECKPOINT is not None:
+        net.load_state_dict(torch.load(CHECKPOINT, weights_only=True))
+    return net.double().eval()
+
+
+def moved(vector, motion):
+    """Entry j goes to index[j], times sign[j]; or matrix @ vector + offset."""
+    if "matrix" in motion:
+        return torch.tensor(motion["matrix"]).double() @ vector + torch.tensor(motion["offset"]).double()
+    result = torch.empty_like(vector)
+    result[torch.tensor(motion["index"])] = vector * torch.tensor(motion["sign"]).double()
+    return result
+
+
+def test_the_output_moves_as_claimed():
+    net = load()
+    x = torch.zeros(torch.Size(SHAPE).numel(), dtype=torch.float64)
+    for place, value in X.items():
+        x[place] = value
+    with torch.no_grad():
+        output = net(x.reshape(1, *SHAPE))
+        image = net(moved(x, L).reshape(1, *SHAPE))
+    expected = moved({pick_output}.reshape(-1), K)
+    actual = {pick_image}.reshape(-1)
+    finite = [side[side.isfinite()].abs() for side in (expected, actual)]
+    scale = torch.cat([torch.zeros(1), *finite]).max().item()
+    residual = torch.where(expected == actual, 0.0, (expected - actual).abs()).max().item()
+    assert residual <= TOLERANCE * scale, f"K f(x) = {{expected.tolist()}}, but f(L x) = {{actual.tolist()}}"
+'''
+
+
+def pytest_source(
+    net: nn.Module,
+    symmetry: Symmetry,
+    result: RunResult,
+    *,
+    target: str,
+    options: NetOptions | None = None,
+    checkpoint: str | Path | None = None,
+) -> str:
+    """The text of a test that fails as long as the counterexample of a run does.
+
+    Args:
+        net: the network.
+        symmetry: the claim.
+        result: of `run_net` on these, with a counterexample of `network_equivariance`.
+        target: "module:name" or "file.py:name" of the network or its factory, for the test to load it by.
+        options: of the run.
+        checkpoint: a state dict that the test loads, if the run did.
+
+    Returns:
+        Python source; it imports torch only.
+
+    Raises:
+        SymcheckError: nothing failed with an input, a target without a name, or an action given by callables.
+    """
+    failed = _failed(result)
+    if ":" not in target:
+        raise SymcheckError(
+            f"expected module:name or file.py:name, got {target!r}.",
+            where="--pytest",
+            remedy="A test can only load a network by the name of its factory.",
+        )
+    with random_state_kept():
+        context = NetContext(net, symmetry, options or NetOptions(), ignore)
+    found = failed.counterexample
+    if found is None:
+        raise SymcheckError("nothing failed with an input: there is no test to write.", where="--pytest")
+    generator, path = generator_named(context, found.group_element), path_of(context, found.where)
+    claim = next(one for one in context.outputs if one.path == path)
+    x = np.asarray(found.observation, dtype=np.float64).reshape(-1)
+    return _TEMPLATE.format(
+        target=target,
+        symmetry=symmetry.name,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+        shape=context.subject.shape,
+        entries="\n".join(f"    {place}: {float(x[place])!r}," for place in np.flatnonzero(x).tolist()),
+        input_motion=_written(context.inputs.motions[generator]),
+        output_motion=_written(claim.motions[generator]),
+        tolerance=failed.tolerance,
+        pick_output=path,
+        pick_image=path.replace("output", "image", 1),
+    )
+
+
+def _failed(result: RunResult) -> PropertyResult:
+    for item in result.properties:
+        if item.name == "network_equivariance" and item.verdict == "failed" and item.counterexample is not None:
+            return item
+    raise SymcheckError(
+        "nothing failed with an input: there is no test to write.",
+        where="--pytest",
+        remedy="Leave the option out; a network that passed needs no regression test of a counterexample.",
+    )
+
+
+def _written(motion: Motion) -> dict[str, Any]:
+    if isinstance(motion, SignedPermutation):
+        return {"index": motion.index.tolist(), "sign": motion.sign.tolist()}
+    if isinstance(motion, AffineMap):
+        return {"matrix": motion.matrix.tolist(), "offset": motion.offset.tolist()}
+    raise SymcheckError(
+        "the action is given by a callable, which a plain test cannot hold.",
+        where="--pytest",
+        remedy="Write the symmetry as data.",
+    )

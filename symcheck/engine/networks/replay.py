@@ -1,0 +1,189 @@
+"""One counterexample of a report, evaluated again on a network built afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from symcheck.engine.events import ignore
+from symcheck.engine.networks.context import NetContext
+from symcheck.engine.networks.counterexamples import KEEP, described
+from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.proof import Proof
+from symcheck.engine.networks.subject import random_state_kept
+from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.networks.values import Level, SignedPermutation
+from symcheck.engine.networks.verdicts import EXACT, ROUNDED
+from symcheck.engine.registry import registered
+from symcheck.engine.results import PropertyResult, Verdict
+from symcheck.errors import SymcheckError
+from symcheck.symmetry.symmetry import Symmetry
+
+_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def replay(
+    net: nn.Module | Callable[[], nn.Module],
+    symmetry: Symmetry,
+    property_name: str,
+    counterexample: Mapping[str, Any],
+    options: NetOptions | None = None,
+) -> PropertyResult:
+    """Evaluate one counterexample again: both sides of the claim on its input, in float64.
+
+    Args:
+        net: the network, or a factory of one.
+        symmetry: the claim.
+        property_name: of the network property that failed.
+        counterexample: as in the JSON report.
+        options: as in the run that found it.
+
+    Returns:
+        The property: `failed` where the input still violates the claim, else `passed` on this one input. `group_axioms`
+        and `layer_certificate`, whose counterexamples are about maps and weights, are checked again as a whole.
+
+    Raises:
+        SymcheckError: the counterexample is not one of this network under this symmetry.
+    """
+    net = resolve_network(net)
+    with random_state_kept():
+        context = NetContext(net, symmetry, options or NetOptions(), ignore)
+        if property_name in ("group_axioms", "layer_certificate"):
+            check = next(item.check for item in registered("net") if item.name == property_name)
+            return check(context)
+        x = np.asarray(_numbers(counterexample.get("observation")), dtype=np.float64)
+        if x.shape != context.subject.shape:
+            raise SymcheckError(
+                f"expected an input of shape {context.subject.shape}, got {x.shape}.",
+                where="counterexample.observation",
+                remedy="Replay the report with the network and symmetry that it was made with.",
+            )
+        return _evaluated(context, property_name, counterexample, x)
+
+
+def check_certificate(
+    net: nn.Module | Callable[[], nn.Module],
+    symmetry: Symmetry,
+    layers: Sequence[Mapping[str, Any]],
+    options: NetOptions | None = None,
+) -> PropertyResult:
+    """Check a report's certificate again, with the permutations that it gives instead of a search.
+
+    Args:
+        net: the network, or a factory of one.
+        symmetry: the claim.
+        layers: as in the JSON report: in order of execution, each with "name" and "images".
+        options: as in the run that made the report.
+
+    Returns:
+        `layer_certificate` for the network as it is now: proved or passed where the given permutations carry the
+        action, failed at the first layer where they do not.
+
+    Raises:
+        SymcheckError: the network cannot be followed to its end, or has other layers than the report.
+    """
+    net = resolve_network(net)
+    with random_state_kept():
+        context = NetContext(net, symmetry, options or NetOptions(), ignore)
+        context.certificate = {
+            place: [SignedPermutation.from_signed_images(images) for images in layer.get("images", ())]
+            for place, layer in enumerate(layers)
+        }
+        proof = context.proof
+        names = [] if proof is None else [record.name for record in proof.records]
+        if names != [layer.get("name") for layer in layers]:
+            raise SymcheckError(
+                f"expected the layers {[layer.get('name') for layer in layers]}, followed {names}.",
+                where="layers",
+                remedy="Check a certificate with the network and symmetry that it was made of.",
+            )
+        if proof is None or proof.level is None:
+            raise SymcheckError("the network cannot be followed to its end: there is no certificate.", where="layers")
+        return _certified(proof)
+
+
+def _certified(proof: Proof) -> PropertyResult:
+    """What the weights say of given permutations, with no samples taken."""
+    failure = proof.first_failure
+    verdicts: dict[Level | None, Verdict] = {"exact": "proved", "rounded": "passed"}
+    return PropertyResult(
+        name="layer_certificate",
+        verdict="failed" if failure is not None else verdicts[proof.level],
+        method="certificate",
+        checked=len(proof.records),
+        violations=sum(record.level == "failed" for record in proof.records),
+        max_residual=max((record.residual or 0.0 for record in proof.records), default=0.0),
+        unit="max norm over weights and biases of a layer",
+        detail="The permutations of the report were checked against the weights; none was searched for.",
+        location=None if failure is None else failure.name,
+    )
+
+
+def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any], x: Any) -> PropertyResult:
+    generator = generator_named(context, str(counterexample.get("group_element")))
+    path = path_of(context, str(counterexample.get("where")))
+    again = described(context, x, generator, path)
+    expected, actual = np.asarray(again.expected), np.asarray(again.actual)
+    scale = max(output_scale(expected, actual), KEEP * _usual_scale(context, path))
+    relative = float(difference(expected, actual).max(initial=0.0)) / scale
+    record = None if context.proof is None else context.proof.first_failure
+    weighed = record is not None and record.certain and record.residual is not None
+    tolerance = EXACT if weighed or context.options.strict else ROUNDED
+    broken = not relative <= tolerance  # NaN and infinities fail
+    location = None
+    if broken:
+        location = record.name if record is not None else path
+    return PropertyResult(
+        name=name,
+        verdict="failed" if broken else "passed",
+        method="sampled",
+        checked=1,
+        violations=int(broken),
+        max_residual=relative,
+        tolerance=tolerance,
+        unit="max norm over output entries, relative to the output's size on this input",
+        counterexample=again if broken else None,
+        detail=f"Evaluated again on one input under {again.group_element}.",
+        location=location,
+    )
+
+
+def _usual_scale(context: NetContext, path: str) -> float:
+    """The output's size on ordinary inputs: where outputs vanish by symmetry, what is left of them is rounding."""
+    x = np.random.default_rng((context.options.seed, 7)).normal(size=(64, *context.subject.shape))
+    return output_scale(context.subject.run(x, exact=True)[path])
+
+
+def generator_named(context: NetContext, element: str) -> int:
+    """The generator of that name.
+
+    Raises:
+        SymcheckError: there is none.
+    """
+    names = [context.element(i) for i in range(len(context.inputs.motions))]
+    if element not in names:
+        raise SymcheckError(f"expected one of the generators {names}, got {element!r}.", where="group_element")
+    return names.index(element)
+
+
+def path_of(context: NetContext, where: str) -> str:
+    """The output that a place such as "output[0][3]" lies in: the longest path it starts with.
+
+    Raises:
+        SymcheckError: it lies in none.
+    """
+    found = [claim.path for claim in context.outputs if where.startswith(claim.path)]
+    if not found:
+        known = [claim.path for claim in context.outputs]
+        raise SymcheckError(f"expected a place in one of the outputs {known}, got {where!r}.", where="where")
+    return max(found, key=len)
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return _WORDS.get(value, value) if isinstance(value, str) else value

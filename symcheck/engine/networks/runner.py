@@ -1,0 +1,164 @@
+"""Checking one network under one symmetry: properties in order, events as they come, one result."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from torch import nn
+
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
+from symcheck.engine.networks.context import NetContext
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.subject import random_state_kept
+from symcheck.engine.networks.targets import resolve_network
+from symcheck.engine.registry import Property, registered
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.errors import TargetError
+from symcheck.symmetry import text
+from symcheck.symmetry.symmetry import Symmetry
+
+LARGEST_LISTED = 4096
+"""Units of a layer up to which its permutation is written into reports."""
+PACKAGES = ("symcheck", "torch", "numpy", "scipy")
+
+
+def run_net(
+    net: nn.Module | Callable[[], nn.Module],
+    symmetry: Symmetry,
+    *,
+    options: NetOptions | None = None,
+    target: str = "",
+    command: str = "",
+    emit: Emit | None = None,
+) -> RunResult:
+    """Check that f(L_g x) = K_g f(x), from the weights where they can be followed and on samples always.
+
+    Args:
+        net: the network, or a zero-argument factory of one; left exactly as it is found.
+        symmetry: the claim.
+        options: how much to test, and how the network is deployed.
+        target: how the report calls the network.
+        command: the command line that repeats the run; "" where none exists.
+        emit: receives events; None drops them.
+
+    Returns:
+        One result per property that applies, with the chain of layers; `interrupted` after a KeyboardInterrupt.
+
+    Raises:
+        SymcheckError: the network cannot be run, or the symmetry does not fit it.
+    """
+    options = options or NetOptions()
+    emit = emit or ignore
+    started = time.monotonic()
+    net = resolve_network(net)
+    with random_state_kept():
+        context = NetContext(net, symmetry, options, emit)
+        properties = registered("net")
+        if not properties:
+            raise TargetError("no property of networks is registered: nothing would be tested.", where="verify-net")
+        emit(RunStarted("net", target or type(net).__name__, symmetry.name, tuple(p.name for p in properties)))
+        results, interrupted = _check(properties, context, emit)
+    result = RunResult(
+        kind="net",
+        target=target or type(net).__name__,
+        symmetry=symmetry.name,
+        group={"name": symmetry.group.name, "order": symmetry.group.order},
+        properties=tuple(results),
+        alpha=options.alpha,
+        seed=options.seed,
+        duration_s=time.monotonic() - started,
+        versions=_versions(),
+        command=command,
+        claim=_claim(context),
+        method_reason=_method_reason(context, interrupted),
+        interrupted=interrupted,
+        layers=_layers(context, interrupted),
+    )
+    emit(RunFinished(result))
+    return result
+
+
+def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) -> tuple[list[PropertyResult], bool]:
+    results: list[PropertyResult] = []
+    interrupted = False
+    for item in properties:
+        if interrupted:
+            results.append(_unchecked(item.name))
+            continue
+        try:
+            if not item.applies(context):
+                continue
+            emit(PropertyStarted(item.name))
+            results.append(item.check(context))
+            emit(PropertyFinished(results[-1]))
+        except KeyboardInterrupt:
+            interrupted = True
+            results.append(_unchecked(item.name))
+    return results, interrupted
+
+
+def _unchecked(name: str) -> PropertyResult:
+    return PropertyResult(name, "undecided", "sampled", checked=0, detail="interrupted before it was checked")
+
+
+def _claim(context: NetContext) -> dict[str, list[str]]:
+    return text.claim(context.symmetry, lambda word: context.element(word[0]))
+
+
+def _method_reason(context: NetContext, interrupted: bool) -> str:
+    if interrupted:
+        return "interrupted"
+    if context.stochastic:
+        return "the network answers twice differently: nothing can be compared without its noise seed"
+    if context.remembers:
+        return "the network's answer depends on the calls before: nothing can be compared"
+    proof = context.proof
+    if context.subject.coarse:
+        return "samples at the deployed precision: no float64 copy of the network runs"
+    if context.subject.training:
+        return "samples: in train mode, weights alone do not say what the network computes"
+    if proof is None:
+        return "the action is a callable: no proof from weights, samples only"
+    if proof.reason is not None and proof.reason.record is None:
+        return f"samples: the action could not be followed through {proof.reason.where}: {proof.reason.reason}"
+    if proof.level not in ("exact", "rounded"):
+        return "samples: a layer does not carry the action"
+    alone = ", one input at a time" if context.batch_residual is not None else ""
+    return f"certificate: the action was followed through every layer, and samples agree{alone}"
+
+
+def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...]:
+    if interrupted or not context.repeatable or context.proof is None:
+        return ()
+    at_fault = "failed" if context.decision.verdict == "failed" else "undecided"  # wrong, but no output shows it
+    words = {"exact": "proved", "rounded": "passed", "failed": at_fault}
+    return tuple(
+        {
+            "name": record.name,
+            "type": record.kind,
+            "representation": record.representation,
+            "residual": record.residual,
+            "verdict": words[record.level],
+            "ulps": record.ulps,
+            "place": record.place,
+            "source": record.source,
+            "cause": record.cause,
+            "bound": record.bound,
+            "images": [image.signed_images() for image in record.images if image.size <= LARGEST_LISTED],
+        }
+        for record in context.proof.records
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,1 @@
+"""Batched mirror functions of robot-learning libraries: called, checked block by block, and read as maps."""

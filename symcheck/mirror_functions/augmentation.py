@@ -1,0 +1,301 @@
+"""A symmetry from the mirror function that a robot-learning library trains with.
+
+Such a function takes a batch and returns it |G| times, moved by each element of a group: data augmentation and mirror
+losses are built on it, and whatever is wrong in it is learnt. Here its blocks are compared with the group, on the
+function's own device and in whole batches, and the maps of the generators are read off as data wherever they are linear
+or affine (`affine_recovery`). What they claim about an environment is then for `verify_env` to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from symcheck.entries.forms import Entry, FunctionEntry
+from symcheck.errors import SpecError
+from symcheck.groups.group import Element, Group
+from symcheck.mirror_functions import affine_recovery, block_checks, last_action
+from symcheck.mirror_functions.batched_function import (
+    WHERE,
+    BatchedFunction,
+    accepts,
+    close,
+    columns_where,
+    precise,
+    understood,
+)
+from symcheck.mirror_functions.batched_values import Layout, Table, layout_of_space, layout_of_value, to_array
+from symcheck.mirror_functions.block_checks import Samples
+
+_SAMPLES = 8  # random pairs: a wrong column shows on the first; eight leave no chance of a coincidence
+_SEED = 0
+
+
+class ReadMirror(NamedTuple):
+    """The maps that a mirror function was found to apply.
+
+    Attributes:
+        name: of the function.
+        observation: one entry per generator.
+        action: one entry per generator.
+    """
+
+    name: str
+    observation: list[Entry]
+    action: list[Entry]
+
+
+def read_augmentation(
+    fn: Callable[..., Any],
+    *,
+    env: Any,
+    group: Group,
+    convention: str = "rsl_rl",
+    elements: Sequence[Element] | None = None,
+    last_action_slot: Any = None,
+    observation_group: str | None = None,
+    name: str | None = None,
+) -> ReadMirror:
+    """Check a batched mirror function and read the maps that it applies; see `Symmetry.from_augmentation`."""
+    if convention != "rsl_rl":
+        raise SpecError(f"expected 'rsl_rl', got {convention!r}.", where=f"{WHERE}, convention")
+    if not callable(fn):
+        raise SpecError(f"expected a function fn(env, obs, actions), got {type(fn).__name__}.", where=f"{WHERE}, fn")
+    env = _environment(env)
+    listed = _listed(group, elements)
+    observation, action = _layouts(env, observation_group)
+    extra: dict[str, Any] = {}
+    if observation_group is not None and accepts(fn, "obs_type"):
+        extra = {"obs_type": observation_group}
+        observation = _without_path(observation)
+    rng = np.random.default_rng(_SEED)
+    samples = Samples(observation.sample(rng, _SAMPLES), action.sample(rng, _SAMPLES))
+    candidate = BatchedFunction(fn, env, observation, action, group.order, device=_device(env), extra=extra)
+    function = understood(candidate, samples.observations, samples.actions)
+    _check_repeatable(function, samples)
+    block_checks.check_identity_first(function, samples)
+    block_checks.check_something_moves(function, samples)
+    block_checks.check_agreement(function, samples, group, listed)
+    depends = _check_halves(function, samples)
+    slots = _slots(last_action_slot, function, rng)
+    last_action.check_slots(function, samples, slots, group, listed)
+    blocks = [listed.index(g) for g in group.generators]
+    return ReadMirror(
+        name or str(getattr(fn, "__name__", "augmentation")),
+        _observation_entries(function, group, blocks, samples, observation_group if not extra else None),
+        _action_entries(function, group, blocks, samples, depends=depends),
+    )
+
+
+def _environment(env: Any) -> Any:
+    if isinstance(env, str):
+        import gymnasium
+
+        return gymnasium.make(env)
+    described = ("observation_space", "single_observation_space", "get_observations")
+    if callable(env) and not any(hasattr(env, name) for name in described):
+        return env()
+    return env
+
+
+def _listed(group: Group, elements: Sequence[Element] | None) -> tuple[Element, ...]:
+    listed = group.elements() if elements is None else tuple(elements)
+    if len(listed) != group.order or set(listed) != set(group.elements()):
+        raise SpecError(
+            f"expected each of the {group.order} elements of {group.name} once, got {len(listed)}: {listed!r}.",
+            where=f"{WHERE}, elements",
+            remedy="Leave it out for the order of group.elements().",
+        )
+    if not listed[0].is_identity:
+        raise SpecError("expected the identity first.", where=f"{WHERE}, elements")
+    return listed
+
+
+def _layouts(env: Any, group: str | None) -> tuple[Layout, Layout]:
+    """Sizes, from the declared spaces of one environment or of one slot of a batch, else from what it shows."""
+    bare = getattr(env, "unwrapped", env)
+    for owner, prefix in ((env, "single_"), (bare, "single_"), (env, ""), (bare, "")):
+        observed = getattr(owner, f"{prefix}observation_space", None)
+        acted = getattr(owner, f"{prefix}action_space", None)
+        if observed is not None and acted is not None:
+            return _chosen(layout_of_space("observation", observed), group), layout_of_space("action", acted)
+    if hasattr(env, "get_observations") and hasattr(env, "num_actions"):
+        shown = env.get_observations()
+        shown = shown[0] if isinstance(shown, tuple) else shown
+        width = int(env.num_actions)
+        acting = layout_of_value("action", np.zeros((1, width)))
+        return _chosen(layout_of_value("observation", shown), group), acting
+    raise SpecError(
+        f"expected an environment with observation_space and action_space (or single_..., or get_observations() and "
+        f"num_actions), got {type(env).__name__}.",
+        where=f"{WHERE}, env",
+        remedy="Sizes are read from it, and it is passed to the function.",
+    )
+
+
+def _chosen(layout: Layout, group: str | None) -> Layout:
+    if group is None:
+        return layout
+    leaves = [leaf for leaf in layout.leaves if leaf.path[:1] == (group,)]
+    if not leaves:
+        known = sorted({str(leaf.path[0]) for leaf in layout.leaves if leaf.path})
+        raise SpecError(f"no observation group {group!r}; there are {known}.", where=f"{WHERE}, observation_group")
+    first = leaves[0].start
+    return Layout(layout.name, tuple(replace(leaf, start=leaf.start - first) for leaf in leaves))
+
+
+def _without_path(layout: Layout) -> Layout:
+    return Layout(layout.name, tuple(replace(leaf, path=leaf.path[1:]) for leaf in layout.leaves))
+
+
+def _device(env: Any) -> Any:
+    device = getattr(env, "device", None) or getattr(getattr(env, "unwrapped", None), "device", None)
+    return "cpu" if device is None else device
+
+
+def _slots(declared: Any, function: BatchedFunction, rng: np.random.Generator) -> list[last_action.Slot]:
+    if declared is False:
+        return []
+    if declared is None:
+        return last_action.seen_slots(function.env, function.observation, function.action, rng)
+    return last_action.declared_slots(declared, function.observation, function.action)
+
+
+def _check_repeatable(function: BatchedFunction, samples: Samples) -> None:
+    first = block_checks.joint_images(function, samples)
+    again = block_checks.joint_images(function, samples)
+    if not np.array_equal(first, again):
+        differs = block_checks.words(function, columns_where(first != again))
+        raise SpecError(
+            f"the function answers differently the second time, in {differs}.",
+            where=WHERE,
+            remedy="A symmetry is a fixed map: take noise and running statistics out.",
+        )
+
+
+def _check_halves(function: BatchedFunction, samples: Samples) -> bool:
+    """Each half alone, None for the other, moves as both together; returns whether actions need observations."""
+    observed, acted = function.blocks(samples.observations, samples.actions)
+    alone, _ = function.blocks(samples.observations, None)
+    _refuse_difference(function.observation, observed, alone, "actions are")
+    _, elsewhere = function.blocks(samples.observations[::-1], samples.actions)
+    if acted is not None and elsewhere is not None and not close(acted, elsewhere).all():
+        return True
+    _, alone = function.blocks(None, samples.actions)
+    _refuse_difference(function.action, acted, alone, "obs is")
+    return False
+
+
+def _refuse_difference(layout: Layout, both: Table | None, alone: Table | None, missing: str) -> None:
+    if both is None or alone is None or close(both, alone).all():
+        return
+    k = int(np.argmax(~close(both, alone).all(axis=(1, 2))))
+    differs = layout.words(columns_where(~close(both[k], alone[k])))
+    raise SpecError(
+        f"block {k} of the {layout.name}s is another one when {missing} None: {differs} differ.",
+        where=WHERE,
+        remedy="Move each half in the same way whether the other is given or not.",
+    )
+
+
+def _observation_entries(
+    function: BatchedFunction, group: Group, blocks: Sequence[int], samples: Samples, chosen: str | None
+) -> list[Entry]:
+    moved = _moving(function, samples, "observation")
+    layout = function.observation
+    entries = _recovered(moved, layout, group, blocks, samples.observations)
+    if entries is not None:
+        return entries
+    exact = precise(function, samples.observations, None)
+
+    def entry(block: int) -> FunctionEntry:
+        def move(obs: Any) -> Any:
+            images, _ = exact.blocks(layout.table(_batch_of_one(obs)), None)
+            return _one_of(layout, images, block, obs)
+
+        move.__name__ = f"block {block} of {getattr(function.function, '__name__', 'fn')}"
+        return FunctionEntry(move)
+
+    return [entry(block) for block in blocks]
+
+
+def _action_entries(
+    function: BatchedFunction, group: Group, blocks: Sequence[int], samples: Samples, *, depends: bool
+) -> list[Entry]:
+    layout = function.action
+    if not depends:
+        entries = _recovered(_moving(function, samples, "action"), layout, group, blocks, samples.actions)
+        if entries is not None:
+            return entries
+
+    def entry(block: int) -> FunctionEntry:
+        def move(action: Any, obs: Any) -> Any:
+            observed = function.observation.table(_batch_of_one(obs)) if depends else None
+            _, images = function.blocks(observed, layout.table(_batch_of_one(action)))
+            return _one_of(layout, images, block, action)
+
+        move.__name__ = f"block {block} of {getattr(function.function, '__name__', 'fn')}"
+        return FunctionEntry(move)
+
+    return [entry(block) for block in blocks]
+
+
+def _moving(function: BatchedFunction, samples: Samples, half: str) -> affine_recovery.Images:
+    """One half of the function alone, on floats as precise as it accepts."""
+    floats = replace(function, all_floating=all(leaf.is_vector for leaf in function.observation.leaves))
+    if half == "observation":
+        exact = precise(floats, samples.observations, None)
+        return lambda table: _present(exact.blocks(table, None)[0])
+    exact = replace(function, floating="float32")
+    wide = replace(exact, floating="float64")
+    try:
+        same = close(_present(wide.blocks(None, samples.actions)[1]), _present(exact.blocks(None, samples.actions)[1]))
+        exact = wide if same.all() else exact
+    except SpecError:
+        pass
+    return lambda table: _present(exact.blocks(None, table)[1])
+
+
+def _present(table: Table | None) -> Table:
+    if table is None:  # pragma: no cover  (blocks returns the halves that it was given)
+        raise SpecError("expected values, got None.", where=WHERE)
+    return table
+
+
+def _recovered(
+    images: affine_recovery.Images, layout: Layout, group: Group, blocks: Sequence[int], samples: Table
+) -> list[Entry] | None:
+    """The entries as data, where the function allows it on values outside the space too."""
+    try:
+        if not layout.leaves[0].is_vector and layout.is_one_array:
+            return list(affine_recovery.permuted_values(images, layout.leaves[0], blocks) or []) or None
+        if not all(leaf.is_vector for leaf in layout.leaves):
+            return None
+        affine = affine_recovery.recover(images, group, blocks, samples)
+    except SpecError:  # it raises on zeros or basis vectors, or makes them infinite
+        return None
+    if affine is None:
+        return None
+    entries = [affine_recovery.by_leaf(entry, layout.leaves) for entry in affine]
+    whole = [entry for entry in entries if entry is not None]
+    return whole if len(whole) == len(entries) else None
+
+
+def _batch_of_one(value: Any) -> Any:
+    if hasattr(value, "keys"):
+        return {key: _batch_of_one(item) for key, item in value.items()}
+    return to_array(value)[None]
+
+
+def _one_of(layout: Layout, images: Table | None, block: int, given: Any) -> Any:
+    arrays = layout.arrays(_present(images)[block], np.float64)
+    return _like(arrays, given)
+
+
+def _like(arrays: Any, given: Any) -> Any:
+    if isinstance(arrays, dict):
+        return {key: _like(item, given[key]) for key, item in arrays.items()}
+    return arrays[0].astype(to_array(given).dtype)

@@ -1,0 +1,231 @@
+"""Calling a mirror function: what it is given, and what of its answer is refused at once.
+
+The convention, as robot-learning libraries have it: `fn(env, obs, actions)` returns `(obs, actions)`, each the |G|
+images of the batch stacked block after block, the identity's first; `None` for a half that was not given.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import SpecError
+from symcheck.mirror_functions.batched_values import Layout, Mask, Table
+
+WHERE = "from_augmentation"
+Library = Literal["torch", "tensordict", "numpy"]
+
+
+@dataclass(frozen=True)
+class BatchedFunction:
+    """A mirror function on tables.
+
+    Attributes:
+        function: `fn(env, obs, actions)`.
+        env: passed through.
+        observation: how observations lie in a table.
+        action: how actions lie in a table.
+        order: |G|, the number of blocks that must come back.
+        library: what the function is given: torch tensors, TensorDicts of them, or NumPy arrays.
+        floating: the dtype of floats that it is given.
+        device: of the tensors.
+        extra: keyword arguments beside the three.
+        all_floating: whether whole numbers are given as floats too.
+    """
+
+    function: Callable[..., Any]
+    env: Any
+    observation: Layout
+    action: Layout
+    order: int
+    library: Library = "torch"
+    floating: str = "float32"
+    device: Any = "cpu"
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    all_floating: bool = False
+
+    def blocks(self, observations: Table | None, actions: Table | None) -> tuple[Table | None, Table | None]:
+        """The images under every block.
+
+        Args:
+            observations: shape (n, observation columns), or None.
+            actions: shape (n, action columns), or None.
+
+        Returns:
+            The same halves, each of shape (|G|, n, columns), float64; None where None was given.
+
+        Raises:
+            SpecError: the function raised, changed its input, or returned something of another form.
+        """
+        given = self._given(self.observation, observations), self._given(self.action, actions)
+        try:
+            answer = self._call(*given)
+        except Exception as error:
+            raise self._raised(error, observations, actions) from error
+        self._check_untouched(given, (observations, actions))
+        if not isinstance(answer, tuple | list) or len(answer) != 2:
+            raise SpecError(
+                f"expected {self._name} to return (observations, actions), got {type(answer).__name__}"
+                f"{f' of {len(answer)}' if isinstance(answer, tuple | list) else ''}.",
+                where=WHERE,
+            )
+        observed = self._half(answer[0], observations, self.observation)
+        return observed, self._half(answer[1], actions, self.action)
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def _call(self, observations: Any, actions: Any) -> Any:
+        names = _parameter_names(self.function)
+        if {"env", "obs", "actions"} <= set(names) and names[:3] != ["env", "obs", "actions"]:
+            return self.function(env=self.env, obs=observations, actions=actions, **self.extra)
+        return self.function(self.env, observations, actions, **self.extra)
+
+    def _given(self, layout: Layout, table: Table | None) -> Any:
+        if table is None:
+            return None
+        arrays = layout.arrays(table, self.floating, all_floating=self.all_floating)
+        if self.library == "numpy":
+            return arrays
+        import torch
+
+        tensors = _map(arrays, lambda array: torch.as_tensor(np.ascontiguousarray(array), device=self.device))
+        if self.library == "tensordict" and isinstance(tensors, dict):
+            from tensordict import TensorDict  # type: ignore[import-not-found, unused-ignore]
+
+            return TensorDict(tensors, batch_size=[len(table)])
+        return tensors
+
+    def _raised(self, error: Exception, observations: Table | None, actions: Table | None) -> SpecError:
+        missing = "obs" if observations is None else "actions" if actions is None else None
+        lead = f"{self._name} raised {type(error).__name__}: {error}"
+        if missing is not None:
+            return SpecError(
+                f"{lead} when {missing} is None.",
+                where=WHERE,
+                remedy=f"The convention passes None for a missing half: return None for it and leave {missing} alone.",
+            )
+        return SpecError(
+            f"{lead} (given {self.library} values, {self.floating}).",
+            where=WHERE,
+            remedy="It is called as fn(env, obs, actions) with batches, as the training library calls it.",
+        )
+
+    def _check_untouched(self, given: tuple[Any, Any], tables: tuple[Table | None, Table | None]) -> None:
+        for value, table, layout in zip(given, tables, (self.observation, self.action), strict=True):
+            if table is None:
+                continue
+            before = layout.table(layout.arrays(table, self.floating, all_floating=self.all_floating))
+            changed = columns_where(layout.table(value) != before)
+            if changed.any():
+                raise SpecError(
+                    f"{self._name} changes its input in place: {layout.words(changed)} differ after the call.",
+                    where=WHERE,
+                    remedy="Clone what is negated or rearranged; the identity's block must stay as it was.",
+                )
+
+    def _half(self, answer: Any, given: Table | None, layout: Layout) -> Table | None:
+        if given is None:
+            if answer is not None:
+                raise SpecError(
+                    f"expected None for {layout.name}s that were not given, got {type(answer).__name__}.", where=WHERE
+                )
+            return None
+        if answer is None:
+            raise SpecError(f"expected {layout.name}s, as they were given, got None.", where=WHERE)
+        table = layout.table(answer)
+        n = len(given)
+        if len(table) != n * self.order:
+            whole = f"{len(table) // n} blocks" if len(table) % n == 0 else f"{len(table)} rows"
+            raise SpecError(
+                f"expected {self.order} blocks of {layout.name}s, one per element of the group, "
+                f"got {whole} for a batch of {n}.",
+                where=WHERE,
+                remedy="Stack the images of the whole batch, the identity's first; or name the group that they form.",
+            )
+        if not np.isfinite(table).all():
+            bad = layout.words(columns_where(~np.isfinite(table)))
+            raise SpecError(f"{self._name} returned NaN or infinity in {bad}.", where=WHERE)
+        return table.reshape(self.order, n, layout.width)
+
+
+def understood(candidate: BatchedFunction, observations: Table, actions: Table) -> BatchedFunction:
+    """The same function with the kind of values that it accepts: tensors, TensorDicts or NumPy arrays.
+
+    Args:
+        candidate: the function, with its device.
+        observations: a batch, shape (n, columns).
+        actions: a batch, shape (n, columns).
+
+    Raises:
+        SpecError: it accepts none of them; what it said to tensors is reported.
+    """
+    refused: SpecError | None = None
+    for library in ("torch", "tensordict", "numpy"):
+        attempt = replace(candidate, library=library)
+        try:
+            attempt.blocks(observations, actions)
+        except ImportError:
+            continue
+        except SpecError as error:
+            if error.__cause__ is None:  # it answered; what is wrong with the answer is the news
+                return attempt
+            refused = refused or error
+            continue
+        return attempt
+    raise refused or SpecError("needs torch or NumPy values, and accepts neither.", where=WHERE)
+
+
+def precise(function: BatchedFunction, observations: Table, actions: Table | None) -> BatchedFunction:
+    """The same function on float64 where it accepts that and says the same."""
+    wide = replace(function, floating="float64")
+    try:
+        pairs = zip(
+            function.blocks(observations, actions),
+            wide.blocks(observations, actions),
+            strict=True,
+        )
+        same = all(a is None or b is None or close(a, b).all() for a, b in pairs)
+    except SpecError:
+        return function
+    return wide if same else function
+
+
+def close(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Equality up to the rounding of float32 maps, column by column of the last axis.
+
+    A wrong sign or place shows at the size of a column's own values; 1e-5 of them allows for constants written in
+    float32. Columns may be sums of larger ones: some hundred products, each rounded to 6e-8 of the largest value, add
+    up to less than 4e-6 of it.
+    """
+    sizes = np.maximum(np.abs(a), np.abs(b)).reshape(-1, a.shape[-1]).max(axis=0, initial=0.0)
+    return np.asarray(np.abs(a - b) <= 1e-5 * sizes + 4e-6 * sizes.max(initial=0.0))
+
+
+def columns_where(found: Mask) -> Mask:
+    """The columns, last axis, in which anything was found."""
+    return np.asarray(found.reshape(-1, found.shape[-1]).any(axis=0), dtype=np.bool_)
+
+
+def _parameter_names(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def accepts(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of this name."""
+    return name in _parameter_names(function)
+
+
+def _map(value: Any, convert: Callable[[Any], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _map(item, convert) for key, item in value.items()}
+    return convert(value)

@@ -1,0 +1,223 @@
+"""Whether the blocks of a mirror function are the elements of a group, and which block is to blame where they are not.
+
+Block i is a map B_i of pairs (s, a). For the listed elements g_0 = e, g_1, ... the claim is B_i(B_j(x)) = B_k(x) with
+g_k = g_i g_j, for every i and j; with state-dependent actions that is K_gh^s = K_g^{hs} K_h^s. A call on the images of
+block j gives the compositions of every block with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.errors import RepresentationError, SpecError
+from symcheck.groups.group import Element, Group
+from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, close, columns_where
+from symcheck.mirror_functions.batched_values import Mask, Table
+
+_ORDER_TRIED = 64  # beyond it no other order of the blocks is searched for: |G|^3 comparisons
+_ASSIGNMENTS = 20_000
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Random pairs that everything is tried on.
+
+    Attributes:
+        observations: shape (n, observation columns).
+        actions: shape (n, action columns).
+    """
+
+    observations: Table
+    actions: Table
+
+    def joined(self) -> Table:
+        """Both halves side by side, shape (n, columns)."""
+        return np.concatenate([self.observations, self.actions], axis=1)
+
+
+def joint_images(function: BatchedFunction, samples: Samples) -> Table:
+    """The images of pairs under every block, both halves side by side, shape (|G|, n, columns)."""
+    observed, acted = function.blocks(samples.observations, samples.actions)
+    if observed is None or acted is None:  # pragma: no cover  (blocks returns the halves that it was given)
+        raise SpecError("expected both halves.", where=WHERE)
+    return np.concatenate([observed, acted], axis=2)
+
+
+def words(function: BatchedFunction, mask: Mask) -> str:
+    """Columns of the joined table in words, by half."""
+    split = function.observation.width
+    halves = (function.observation.words(mask[:split]), function.action.words(mask[split:]))
+    return " and ".join(half for half in halves if half)
+
+
+def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
+    """Block 0 returns what it was given.
+
+    Raises:
+        RepresentationError: naming the block that is the identity, the columns that differ, or an interleaved order.
+    """
+    images, given = joint_images(function, samples), samples.joined()
+    if close(images[0], given).all():
+        return
+    n, width = given.shape
+    interleaved = images.reshape(n, function.order, width)[:, 0]
+    if close(interleaved, given).all():
+        raise RepresentationError(
+            "the images of each sample follow each other; expected block after block, the whole batch under one "
+            "element and then under the next.",
+            where=WHERE,
+            remedy="Concatenate whole batches (torch.cat, repeat), not rows (repeat_interleave, stack and flatten).",
+        )
+    where_identity = [k for k in range(1, function.order) if close(images[k], given).all()]
+    differs = words(function, columns_where(~close(images[0], given)))
+    if where_identity:
+        raise RepresentationError(
+            f"the identity must come first: block {where_identity[0]} is the identity, block 0 changes {differs}.",
+            where=WHERE,
+            remedy="Put the batch itself first, then the images in the order of group.elements().",
+        )
+    raise RepresentationError(
+        f"the identity must come first: block 0 changes {differs}, and no other block is the identity.",
+        where=WHERE,
+        remedy="Put the batch itself first, unchanged.",
+    )
+
+
+def check_something_moves(function: BatchedFunction, samples: Samples) -> None:
+    """At least one block changes something, where the group has more than one element.
+
+    Raises:
+        RepresentationError: every block returns what it was given.
+    """
+    images = joint_images(function, samples)
+    if function.order > 1 and close(images, images[:1]).all():
+        raise RepresentationError(
+            f"all {function.order} blocks return observations and actions unchanged; such a function claims nothing.",
+            where=WHERE,
+            remedy="Check that the images are written into the blocks, and that this is the right function.",
+        )
+
+
+def check_agreement(function: BatchedFunction, samples: Samples, group: Group, elements: Sequence[Element]) -> None:
+    """Block k is the k-th of the listed elements: compositions of blocks are the blocks that the group names.
+
+    Args:
+        function: the mirror function.
+        samples: where it is tried.
+        group: the group.
+        elements: its elements in the order of the blocks.
+
+    Raises:
+        RepresentationError: naming the misplaced blocks, or the composition that fails down to its columns.
+
+    Cost: |G|^2 n rows of the function; for large groups only compositions with generators, which suffice.
+    """
+    size = len(elements)
+    images = joint_images(function, samples)
+    position = {g: k for k, g in enumerate(elements)}
+    inner = range(size) if size <= _ORDER_TRIED else sorted({position[g] for g in group.generators})
+    failing: dict[tuple[int, int, int], Mask] = {}
+    composed: dict[int, Table] = {}
+    for j in inner:
+        composed[j] = _composed(function, images[j], samples)
+        for i in range(size):
+            k = position[elements[i] * elements[j]]
+            equal = close(composed[j][i], images[k])
+            if not equal.all():
+                failing[i, j, k] = columns_where(~equal)
+    if not failing:
+        return
+    table = _table(composed, images) if size <= _ORDER_TRIED else None
+    if table is not None and (table >= 0).all():
+        _refuse_order(group, elements, table)
+    raise _disagreement(function, group, elements, failing, composed, images, table)
+
+
+def _composed(function: BatchedFunction, pairs: Table, samples: Samples) -> Table:
+    split = samples.observations.shape[1]
+    return joint_images(function, Samples(pairs[:, :split], pairs[:, split:]))
+
+
+def _table(composed: dict[int, Table], images: Table) -> npt.NDArray[np.int64]:
+    """Entry (i, j): the only block that block i after block j is; -1 where there is none, -2 where there are more."""
+    size = len(images)
+    found = np.full((size, size), -1)
+    for i, j in itertools.product(range(size), range(size)):
+        same = [k for k in range(size) if close(composed[j][i], images[k]).all()]
+        found[i, j] = same[0] if len(same) == 1 else -1 if not same else -2
+    return found
+
+
+def _refuse_order(group: Group, elements: Sequence[Element], table: npt.NDArray[np.int64]) -> None:
+    """Raise with the order that the blocks are in, where they are the group in another order."""
+    orders = [[sigma[g] for g in elements] for sigma in _assignments(group, table)]
+    if not orders:
+        return
+    nearest = max(orders, key=lambda order: sum(k == b for k, b in enumerate(order)))
+    held = dict(zip(nearest, elements, strict=True))
+    moved = [
+        f"block {k} is {group.element_name(held[k])} where {group.element_name(g)} was expected"
+        for k, g in enumerate(elements)
+        if held[k] != g
+    ]
+    expected = ", ".join(group.element_name(g) for g in elements)
+    raise RepresentationError(
+        f"the blocks are the elements of {group.name} in another order: {'; '.join(moved)}.",
+        where=WHERE,
+        remedy=f"Stack them in the order {expected}, or list their order: elements=[...].",
+    )
+
+
+def _assignments(group: Group, table: npt.NDArray[np.int64]) -> Iterator[dict[Element, int]]:
+    """Every way to name the blocks after elements such that they multiply as the group does."""
+    letters = range(len(group.generators))
+    choices = itertools.product(range(len(table)), repeat=len(group.generators))
+    for blocks in itertools.islice(choices, _ASSIGNMENTS):
+        sigma = {}
+        for g in group.elements():
+            block = 0
+            for letter in reversed(group.word(g)):
+                block = int(table[blocks[letter], block])
+            sigma[g] = block
+        if len(set(sigma.values())) != len(table):
+            continue
+        if all(sigma[g * group.generators[i]] == table[sigma[g], blocks[i]] for g in sigma for i in letters):
+            yield sigma
+
+
+def _disagreement(
+    function: BatchedFunction,
+    group: Group,
+    elements: Sequence[Element],
+    failing: dict[tuple[int, int, int], Mask],
+    composed: dict[int, Table],
+    images: Table,
+    table: npt.NDArray[np.int64] | None,
+) -> RepresentationError:
+    shared = set.intersection(*(set(triple) for triple in failing)) - {0}
+    suspect = shared.pop() if len(shared) == 1 else None
+    i, j, k = min(failing, key=lambda t: (t[2] != suspect, t[2] == 0, max(t[0], t[1]), t))
+    names = [f"block {b} ({group.element_name(elements[b])})" for b in (i, j, k)]
+    largest = float(np.abs(composed[j][i] - images[k]).max())
+    head = (
+        f"block {k} differs from block {i} composed with block {j} in {words(function, failing[i, j, k])} "
+        f"(by up to {largest:.3g}); {group.name} asks that {names[0]} after {names[1]} is {names[2]}"
+    )
+    total = len(composed) * len(images)
+    tail = f"{len(failing)} of {total} compositions disagree"
+    if suspect is not None and len(failing) > 1 and len(images) > 2:
+        tail += f", all of them with block {suspect}"
+    if table is not None and (strays := int((table == -1).sum())):
+        tail += f"; {strays} are none of the blocks: they are not closed"
+    elif table is not None and (table >= 0).all():
+        tail += "; the blocks are closed, but form another group"
+    return RepresentationError(
+        f"{head}. {tail}.",
+        where=WHERE,
+        remedy="Check the signs and the order of these columns in that block, or name the group that the blocks form.",
+    )

@@ -1,0 +1,168 @@
+"""The last action inside an observation: it must move as the action does.
+
+Many observations carry the action of the step before. A mirror function that mirrors the action and forgets this slot
+is still a group of maps, so no relation can tell; only comparing the slot with the action can.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.errors import RepresentationError, SpecError
+from symcheck.groups.group import Element, Group
+from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, close
+from symcheck.mirror_functions.batched_values import Layout, Leaf, Table
+from symcheck.mirror_functions.block_checks import Samples
+
+_STEPS = 12  # random actions: a column equals all of them by chance never
+_LAGS = 3  # histories hold the actions of the steps before the last too
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where the observation holds an action.
+
+    Attributes:
+        leaf: the array that holds it.
+        start: its first column within that array.
+        stop: one past its last column.
+    """
+
+    leaf: Leaf
+    start: int
+    stop: int
+
+    @property
+    def columns(self) -> slice:
+        """Its columns in the table of observations."""
+        return slice(self.leaf.start + self.start, self.leaf.start + self.stop)
+
+
+def declared_slots(declared: Any, observation: Layout, action: Layout) -> list[Slot]:
+    """Read `last_action`: columns (start, stop), or a dictionary from observation group to such columns.
+
+    Raises:
+        SpecError: not of that form, or of another width than the action.
+    """
+    if not isinstance(declared, Mapping):
+        return [_slot((), declared, observation, action)]
+    return [_slot((key,), columns, observation, action) for key, columns in declared.items()]
+
+
+def _slot(path: tuple[Any, ...], columns: Any, observation: Layout, action: Layout) -> Slot:
+    if isinstance(columns, slice):
+        columns = (columns.start or 0, columns.stop)
+    pair = tuple(columns) if isinstance(columns, Sequence) and not isinstance(columns, str) else ()
+    leaf = next((leaf for leaf in observation.leaves if leaf.path == path), None)
+    whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
+    if leaf is None or not whole:
+        groups = [list(leaf.path) for leaf in observation.leaves]
+        raise SpecError(
+            f"expected columns (start, stop) of an observation array (there are {groups}), got {columns!r}.",
+            where="last_action",
+            remedy='For instance last_action=(36, 48), or last_action={"policy": (36, 48)}.',
+        )
+    if not 0 <= pair[0] < pair[1] <= leaf.size or pair[1] - pair[0] != action.width:
+        raise SpecError(
+            f"expected {action.width} columns, as many as the action has, of the {leaf.size} of "
+            f"{observation.describe(leaf)}; got {pair[0]} to {pair[1]} (exclusive).",
+            where="last_action",
+        )
+    return Slot(leaf, pair[0], pair[1])
+
+
+def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> list[Slot]:
+    """Find the slots by stepping a copy of the environment with random actions.
+
+    Args:
+        env: any environment; only what is a single `gymnasium.Env` and can be copied is stepped.
+        observation: how its observations lie in a table.
+        action: how its actions lie in a table; only Box actions are looked for.
+        rng: draws the actions.
+
+    Returns:
+        The windows that showed the action, at most `_LAGS` steps late; [] where nothing could be stepped.
+    """
+    floats = all(np.issubdtype(leaf.dtype, np.floating) and leaf.is_vector for leaf in action.leaves)
+    if not floats or not action.is_one_array or hasattr(env, "num_envs") or not hasattr(env, "step"):
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a checker's advice about the environment is no news here
+            shown, taken = _rollout(copy.deepcopy(env), observation, action, rng)
+    except Exception:  # a copy that cannot be made or stepped; the caller may name the slot
+        return []
+    return [slot for leaf in observation.leaves for slot in _windows(leaf, shown, taken)]
+
+
+def _rollout(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> tuple[Table, Table]:
+    env.reset(seed=0)
+    actions = action.sample(rng, _STEPS)
+    rows = []
+    for row in actions:
+        shown, _, terminated, truncated, _ = env.step(action.arrays(row[None], action.leaves[0].dtype)[0])
+        rows.append(observation.table(_batched(shown))[0])
+        if terminated or truncated:
+            break
+    return np.array(rows), actions[: len(rows)]
+
+
+def _batched(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _batched(item) for key, item in value.items()}
+    return np.asarray(value)[None]
+
+
+def _windows(leaf: Leaf, shown: Table, taken: Table) -> list[Slot]:
+    width = taken.shape[1]
+    part = shown[:, leaf.columns]
+    found = []
+    for start in range(leaf.size - width + 1):
+        window = part[:, start : start + width]
+        lagged = range(min(_LAGS, len(taken) - 3))  # at least four steps must agree
+        # Actions and observations are float32: the same number up to one rounding.
+        if any(np.allclose(window[lag:], taken[: len(taken) - lag], rtol=1e-6, atol=1e-7) for lag in lagged):
+            found.append(Slot(leaf, start, start + width))
+    return found
+
+
+def check_slots(
+    function: BatchedFunction, samples: Samples, slots: Sequence[Slot], group: Group, elements: Sequence[Element]
+) -> None:
+    """In every block, each slot moves as the action does.
+
+    Args:
+        function: the mirror function.
+        samples: random pairs.
+        slots: where observations hold an action.
+        group: the group, for the names of the blocks.
+        elements: its elements in the order of the blocks.
+
+    Raises:
+        RepresentationError: naming the first such block and the columns of the slot that differ.
+    """
+    for slot in slots:
+        observations = samples.observations.copy()
+        observations[:, slot.columns] = samples.actions
+        observed, acted = function.blocks(observations, samples.actions)
+        if observed is None or acted is None:  # pragma: no cover  (blocks returns the halves that it was given)
+            continue
+        for k, g in enumerate(elements):
+            equal = close(observed[k][:, slot.columns], acted[k]).all(axis=0)
+            if not equal.all():
+                mask = np.zeros(function.observation.width, dtype=bool)
+                mask[slot.columns] = ~equal
+                whole = np.zeros_like(mask)
+                whole[slot.columns] = True
+                raise RepresentationError(
+                    f"the last action, {function.observation.words(whole)}, does not move as the action does: in block "
+                    f"{k} ({group.element_name(g)}) {function.observation.words(mask)} differ from the moved action.",
+                    where=WHERE,
+                    remedy="Apply the action's map to that slot too; last_action=False leaves this check out.",
+                )
