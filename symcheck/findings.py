@@ -46,7 +46,7 @@ def findings() -> Mapping[str, Finding]:
         >>> findings()["SYM014"].title
         'An observation component carries the wrong sign'
     """
-    text = resources.files("symcheck").joinpath("findings.toml").read_text(encoding="utf-8")
+    text = resources.files("symcheck.statements").joinpath("causes.toml").read_text(encoding="utf-8")
     return {
         code: Finding(
             code,

@@ -80,7 +80,7 @@ def _result(context: NetContext, record: LayerRecord, verdict: str, detail: str)
         bound=bound,
         counterexample=_counterexample(context, record) if failed else None,
         causes=context.causes if failed else (),
-        detail=detail,
+        notes=(detail,),
         location=record.name if failed else None,
     )
 

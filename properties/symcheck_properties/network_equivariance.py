@@ -39,7 +39,7 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
         bound=_bound(context),
         counterexample=context.counterexample,
         causes=context.causes,
-        detail=_detail(context),
+        notes=(_detail(context),),
         location=decision.location,
         per_coordinate=_precisions(context),
     )
@@ -87,7 +87,7 @@ def _stochastic(context: NetContext) -> PropertyResult:
         checked=1,
         unit=UNIT,
         causes=("the network is stochastic: dropout, noise layers or sampling inside forward",),
-        detail=f"stochastic: the network answers twice differently on the same input; {remedy}.",
+        notes=(f"stochastic: the network answers twice differently on the same input; {remedy}.",),
     )
 
 
@@ -100,9 +100,9 @@ def _with_memory(context: NetContext) -> PropertyResult:
         checked=1,
         unit=UNIT,
         causes=("the network keeps something between calls: a recurrent state, statistics, or its first input",),
-        detail=(
+        notes=(
             "memory: the answer to an input depends on the calls before it, so that two answers cannot be compared; "
-            f"{training}let forward take what it keeps as an input (a dictionary or tuple of tensors) and return it."
+            f"{training}let forward take what it keeps as an input (a dictionary or tuple of tensors) and return it.",
         ),
     )
 

@@ -26,7 +26,7 @@ def check_network_group_axioms(context: NetContext) -> PropertyResult:
             verdict="proved",
             method="relations",
             checked=max(1, len(relators)),
-            detail=f"The images of the generators obey every relation of {context.symmetry.group.name}.",
+            notes=(f"The images of the generators obey every relation of {context.symmetry.group.name}.",),
         )
     return _on_samples(context)
 
@@ -61,7 +61,7 @@ def _on_samples(context: NetContext) -> PropertyResult:
             "confidence": 1.0 - context.options.alpha,
             "region": f"normal inputs of shape {context.subject.shape}",
         },
-        detail=f"Every relation of {context.symmetry.group.name} held on {INPUTS} inputs.",
+        notes=(f"Every relation of {context.symmetry.group.name} held on {INPUTS} inputs.",),
     )
 
 
@@ -98,6 +98,6 @@ def _broken(
             where=what,
         ),
         causes=(f"the {what} map is not of the order that {context.symmetry.group.name} asks for",),
-        detail=f"The relation {word} = identity of {context.symmetry.group.name} does not hold on the {what}.",
+        notes=(f"The relation {word} = identity of {context.symmetry.group.name} does not hold on the {what}.",),
         location=what,
     )

@@ -43,7 +43,7 @@ def check_representation_propagation(context: NetContext) -> PropertyResult:
             verdict="proved",
             method="certificate",
             checked=max(1, len(records)) * len(context.inputs.motions),
-            detail=f"The action was followed through every operation for inputs of shape {context.subject.shape}.",
+            notes=(f"The action was followed through every operation for inputs of shape {context.subject.shape}.",),
         )
     return PropertyResult(
         name="representation_propagation",
@@ -53,6 +53,6 @@ def check_representation_propagation(context: NetContext) -> PropertyResult:
         violations=1,
         counterexample=context.counterexample,
         causes=context.causes,
-        detail=f"{failure.name} ({failure.kind}, {failure.source}): {failure.cause}.",
+        notes=(f"{failure.name} ({failure.kind}, {failure.source}): {failure.cause}.",),
         location=failure.name,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, to_json_value
 from symcheck.findings import code_of
+from symcheck.statements.statement import Statement, free, state  # noqa: F401 (free and state: doctests)
 from symcheck_reports.formatting import compact, count, leaves, number, one_line, percent, plural, scientific, seconds
 
 # Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
@@ -169,7 +170,7 @@ def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dic
 
 def is_approximate(result: PropertyResult) -> bool:
     """Whether a pass holds up to an accepted size only; its `detail` then says "approximate" and the size."""
-    return result.verdict != "failed" and "approximate" in result.detail.lower()
+    return result.verdict != "failed" and result.approximate
 
 
 def evidence(result: PropertyResult) -> str:
@@ -361,25 +362,25 @@ def is_network_property(name: str) -> bool:
     return name in ("network_equivariance", "layer_certificate", "representation_propagation")
 
 
-def causes_lettered(causes: Sequence[str]) -> list[str]:
+def causes_lettered(causes: Sequence[Statement]) -> list[str]:
     """The likely causes with their letters, and the codes that `symcheck explain` knows.
 
     Example:
-        >>> causes_lettered(["holds with sign -1 on theta", "something new"])
+        >>> causes_lettered([state("SYM014", sign="-1", coordinate="theta"), free("something new")])
         ['(a) [SYM014] holds with sign -1 on theta', '(b) something new']
     """
     return [f"({_letter(index)}) {coded(cause)}" for index, cause in enumerate(causes)]
 
 
-def coded(cause: str) -> str:
+def coded(cause: Statement) -> str:
     """A cause on one line, after its finding code where it has one.
 
     Example:
-        >>> coded("it breaks in 3% of the pairs tested")
+        >>> coded(free("it breaks in 3% of the pairs tested"))
         '[SYM027] it breaks in 3% of the pairs tested'
     """
-    line = one_line(cause, 2000)
-    code = code_of(line)
+    line = one_line(cause.text, 2000)
+    code = cause.code or code_of(line)
     return f"[{code}] {line}" if code else line
 
 

@@ -201,7 +201,13 @@ def _judged(item: PropertyResult, entry: Accepted, path: Path) -> PropertyResult
 
 
 def _said(item: PropertyResult, text: str) -> PropertyResult:
-    return dataclasses.replace(item, detail=f"{text} {item.detail}".strip())
+    return dataclasses.replace(
+        item,
+        notes=(
+            f"{text}",
+            *item.notes,
+        ),
+    )
 
 
 def _size(item: PropertyResult) -> float | None:

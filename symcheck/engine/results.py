@@ -2,7 +2,7 @@
 
 A run checks one claim (a symmetry) on one subject (an environment or a network). It yields one `PropertyResult` per
 property, and a `RunResult` that gathers them. Nothing here computes or prints: checks build these values, writers
-(`symcheck_reports`) render them, and `RunResult.to_dict` is exactly the published JSON, schema `symcheck/1`.
+(`symcheck_reports`) render them, and `RunResult.to_dict` is exactly the published JSON, schema `symcheck/2`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Verdict = Literal["proved", "passed", "failed", "undecided"]
+from symcheck.engine.verdict import AcceptedBy, Facts, Verdict
+from symcheck.statements.statement import Statement, as_paragraph, as_statements
+
 Kind = Literal["env", "net"]
-SCHEMA = "symcheck/1"
+SCHEMA = "symcheck/2"
 
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "undecided", "passed", "proved")
 
@@ -73,12 +75,18 @@ class PropertyResult:
         bound: what the evidence excludes, for instance {"kind": "violation_fraction", "value": 3e-4,
             "confidence": 0.99, "region": "..."}; None where the verdict is proved or failed without one.
         counterexample: present when failed and an input exists.
-        causes: likely causes, most likely first.
-        detail: one or two sentences: on what evidence, over which region, where the tolerance comes from.
+        causes: likely causes, most likely first; plain text becomes a free statement.
+        notes: on what evidence, over which region, where the tolerance comes from; plain text likewise.
+        reason: why the verdict is no plain pass or failure; None where it is.
+        approximate: whether the claim holds up to a size that is small beside the values, or that is accepted.
+        accepted_by: where a violation is accepted: "baseline", "accept_gap"; None where none is.
+        equation: the claim as a formula, as the property was registered; the runner fills it in.
+        meaning: the claim in words, likewise.
         location: networks: the layer's name as in `named_modules()`; None for environments.
         p_value: for statistical tests, the (uncorrected) p-value; None otherwise.
         per_coordinate: residual and tolerance of each coordinate, for the report: a list of
             {"name", "max_residual", "tolerance"}; empty where it does not apply.
+        facts: what the verdict was decided from, so that it can be decided again; not published.
     """
 
     name: str
@@ -91,11 +99,26 @@ class PropertyResult:
     unit: str = ""
     bound: dict[str, Any] | None = None
     counterexample: Counterexample | None = None
-    causes: tuple[str, ...] = ()
-    detail: str = ""
+    causes: tuple[Statement, ...] = ()
+    notes: tuple[Statement, ...] = ()
     location: str | None = None
     p_value: float | None = None
     per_coordinate: tuple[dict[str, Any], ...] = ()
+    reason: Statement | None = None
+    approximate: bool = False
+    accepted_by: AcceptedBy | None = None
+    equation: str = ""
+    meaning: str = ""
+    facts: Facts | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "causes", as_statements(self.causes))
+        object.__setattr__(self, "notes", as_statements(self.notes))
+
+    @property
+    def detail(self) -> str:
+        """The reason and the notes as sentences."""
+        return as_paragraph([*([self.reason] if self.reason is not None else []), *self.notes])
 
 
 @dataclass(frozen=True)
@@ -137,13 +160,18 @@ class RunResult:
     layers: tuple[dict[str, Any], ...] = ()
 
     @property
+    def approximate(self) -> bool:
+        """Whether some property that did not fail holds approximately only."""
+        return any(result.approximate and result.verdict != "failed" for result in self.properties)
+
+    @property
     def verdict(self) -> Verdict:
         """The weakest verdict of its properties; an interrupted run is never better than undecided."""
         verdict = overall_verdict(result.verdict for result in self.properties)
         return "undecided" if self.interrupted and verdict != "failed" else verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """The published JSON object (schema `symcheck/1`): JSON types only; NaN and infinities as strings."""
+        """The published JSON object (schema `symcheck/2`): JSON types only; NaN and infinities as strings."""
         head = {
             "schema": SCHEMA,
             "kind": self.kind,
@@ -151,6 +179,7 @@ class RunResult:
             "symmetry": self.symmetry,
             "group": self.group,
             "verdict": self.verdict,
+            "approximate": self.approximate,
         }
         body = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in head}
         body["properties"] = [_plain(result) for result in self.properties]
@@ -158,9 +187,14 @@ class RunResult:
 
 
 def _plain(result: PropertyResult) -> dict[str, Any]:
-    plain = dataclasses.asdict(result)
-    if plain["counterexample"] is not None:
+    plain = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name not in ("facts", "notes")}
+    if result.counterexample is not None:
+        plain["counterexample"] = dataclasses.asdict(result.counterexample)
         del plain["counterexample"]["pictures"], plain["counterexample"]["undrawn"]
+    plain["reason"] = None if result.reason is None else result.reason.to_dict()
+    plain["causes"] = [cause.to_dict() for cause in result.causes]
+    plain["notes"] = [note.to_dict() for note in result.notes]
+    plain["detail"] = result.detail
     return plain
 
 

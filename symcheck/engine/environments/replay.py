@@ -96,7 +96,7 @@ def _equation(chosen: Chosen, name: str, word: Word, situation: Situation, actio
         violations=int(violated),
         max_residual=example.residual,
         unit=UNITS[part],
-        detail="one pair of the report, stepped again.",
+        notes=("one pair of the report, stepped again.",),
     )
     return dataclasses.replace(result, counterexample=example) if violated else result
 

@@ -209,7 +209,7 @@ def _run(
 
 
 def _not_checked(name: str, why: str) -> PropertyResult:
-    return PropertyResult(name, "undecided", "none", checked=0, detail=why)
+    return PropertyResult(name, "undecided", "none", checked=0, notes=(why,))
 
 
 def _versions() -> dict[str, str]:

@@ -118,7 +118,7 @@ def _certified(proof: Proof) -> PropertyResult:
         violations=sum(record.level == "failed" for record in proof.records),
         max_residual=max((record.residual or 0.0 for record in proof.records), default=0.0),
         unit="max norm over weights and biases of a layer",
-        detail="The permutations of the report were checked against the weights; none was searched for.",
+        notes=("The permutations of the report were checked against the weights; none was searched for.",),
         location=None if failure is None else failure.name,
     )
 
@@ -147,7 +147,7 @@ def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any]
         tolerance=tolerance,
         unit="max norm over output entries, relative to the output's size on this input",
         counterexample=again if broken else None,
-        detail=f"Evaluated again on one input under {again.group_element}.",
+        notes=(f"Evaluated again on one input under {again.group_element}.",),
         location=location,
     )
 

@@ -102,7 +102,7 @@ def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) ->
 
 
 def _unchecked(name: str) -> PropertyResult:
-    return PropertyResult(name, "undecided", "sampled", checked=0, detail="interrupted before it was checked")
+    return PropertyResult(name, "undecided", "sampled", checked=0, notes=("interrupted before it was checked",))
 
 
 def _claim(context: NetContext) -> dict[str, list[str]]:

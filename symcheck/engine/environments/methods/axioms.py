@@ -65,8 +65,9 @@ def judge_axioms(name: str, bench: Workbench) -> PropertyResult:
             checked=len(relations) * len(parts),
             max_residual=0.0,
             unit="entries of the matrices",
-            detail=f"Every relation of {bound.group.name} holds for the data that defines the maps "
-            f"({', '.join(parts)}).",
+            notes=(
+                f"Every relation of {bound.group.name} holds for the data that defines the maps ({', '.join(parts)}).",
+            ),
         )
     return _on_samples(name, bench, relations, parts)
 
@@ -97,7 +98,7 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         violations=len({(found.word, id(found.situation)) for found in breaks}),
         unit=_UNIT,
         max_residual=max((found.residual for found in breaks), default=0.0),
-        detail=f"{said} of {bound_name(bench)} on {len(picked)} states and actions.",
+        notes=(f"{said} of {bound_name(bench)} on {len(picked)} states and actions.",),
     )
     if breaks:  # the equations themselves are looked at by the caller: they may hold all the same
         return _failed(result, bench, breaks, picked, actions)

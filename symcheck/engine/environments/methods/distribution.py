@@ -155,28 +155,53 @@ class DistributionEvidence:
             checked=len(words),
             unit=UNITS[part],
             p_value=test.p_value,
-            detail=(
+            notes=(
                 f"{len(words):,} pairs of independent outcomes, from {self.bench.pool.region()}; swap test at level "
-                f"{level:.2g}, features of each coordinate and where it depends on s and a."
+                f"{level:.2g}, features of each coordinate and where it depends on s and a.",
             ),
         )
         if self.paired.stopped:
             said = (
                 f"Sampling stopped at {len(words):,} of {self.bench.options.samples:,} pairs, as the answer was clear."
             )
-            result = dataclasses.replace(result, detail=f"{result.detail} {said}")
+            result = dataclasses.replace(
+                result,
+                notes=(
+                    *result.notes,
+                    f"{said}",
+                ),
+            )
         if test.p_value <= level:
             rows = np.array([i for i, other in enumerate(words) if other == word])
             return self._failed(result, part, comparison, rows, test, self.bench.pairs.bound.label(word))
         if self.paired.stopped:
-            return dataclasses.replace(result, verdict="undecided", detail=f"Undecided: {STOPPED}. {result.detail}")
+            return dataclasses.replace(
+                result,
+                verdict="undecided",
+                notes=(
+                    f"Undecided: {STOPPED}.",
+                    *result.notes,
+                ),
+            )
         if self.bench.interrupted or len(words) < self.bench.options.samples // 2:
             ran_out = "the time budget ran out; allow more with --max-time"
             why = f"Undecided: {'interrupted' if self.bench.interrupted else ran_out}."
-            return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
+            return dataclasses.replace(
+                result,
+                verdict="undecided",
+                notes=(
+                    f"{why}",
+                    *result.notes,
+                ),
+            )
         if self.bench.caution:
             return dataclasses.replace(
-                result, verdict="undecided", detail=f"Undecided: {self.bench.caution}. {result.detail}"
+                result,
+                verdict="undecided",
+                notes=(
+                    f"Undecided: {self.bench.caution}.",
+                    *result.notes,
+                ),
             )
         bound = shift_bound(
             max(one.detectable for one in tests.values()),
@@ -213,7 +238,11 @@ class DistributionEvidence:
             counterexample=example,
             max_residual=abs(test.shift),
             causes=tuple(causes),
-            detail=f"{text} (p = {test.p_value:.2g}). {result.detail} Expected and actual are means over the pairs.",
+            notes=(
+                f"{text} (p = {test.p_value:.2g}).",
+                *result.notes,
+                "Expected and actual are means over the pairs.",
+            ),
         )
 
 

@@ -84,8 +84,8 @@ class TabularEvidence:
             max_residual=worst,
             tolerance=_TOLERANCE,
             unit="total variation of the laws",
-            detail=(
-                f"All {checked:,} (s, a, g) of the {len(self._visited):,} states that an episode visits, enumerated."
+            notes=(
+                f"All {checked:,} (s, a, g) of the {len(self._visited):,} states that an episode visits, enumerated.",
             ),
         )
         return self._failed(result, part, violations) if violations else result
@@ -215,7 +215,7 @@ class TabularEvidence:
         bound = self.bench.pairs.bound
         if self._start is None:
             return PropertyResult(
-                name, "undecided", self.method, checked=0, detail="the start distribution is not known."
+                name, "undecided", self.method, checked=0, notes=("the start distribution is not known.",)
             )
         gaps = {}
         for word in self.bench.words:
@@ -233,7 +233,7 @@ class TabularEvidence:
             max_residual=worst,
             tolerance=_TOLERANCE,
             unit="difference of probabilities",
-            detail=f"the probabilities of all {len(self._start):,} states, compared.",
+            notes=(f"the probabilities of all {len(self._start):,} states, compared.",),
         )
         if worst <= _TOLERANCE:
             return result

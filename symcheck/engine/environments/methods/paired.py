@@ -372,7 +372,7 @@ class PairedEvidence:
             max_residual=float(counted[row, column]),
             tolerance=float(compared[row, column]),
             unit=UNITS[part],
-            detail=self._detail(part, looked),
+            notes=(self._detail(part, looked),),
             per_coordinate=per_coordinate(comparison, counted, compared),
         )
 
@@ -404,7 +404,13 @@ class PairedEvidence:
         example, seen = self.counterexample(part, case)
         causes = diagnosis.causes(self, part, looked.confirmed, case, seen, tie) if self.bench.diagnose else []
         if approximate := approximate_size(part, comparison, result):
-            result = _with(result, detail=f"{approximate} {result.detail}")
+            result = _with(
+                result,
+                notes=(
+                    f"{approximate}",
+                    *result.notes,
+                ),
+            )
         if tie is not None:
             result = _with(result, violations=len(looked.rounding), max_residual=example.residual)
         return _with(
@@ -412,7 +418,10 @@ class PairedEvidence:
             verdict="failed",
             counterexample=example,
             causes=tuple(causes),
-            detail=f"{result.detail} Shrunk from {result.violations:,} violating pairs.",
+            notes=(
+                *result.notes,
+                f"Shrunk from {result.violations:,} violating pairs.",
+            ),
         )
 
     def _shrunk(self, part: Part, rows: list[int], tie: Tie | None) -> Case:
@@ -581,4 +590,11 @@ def _with(result: PropertyResult, **changes: object) -> PropertyResult:
 
 def _undecided(result: PropertyResult, why: str) -> PropertyResult:
     verdict: Verdict = "undecided"
-    return _with(result, verdict=verdict, detail=f"Undecided: {why}. {result.detail}")
+    return _with(
+        result,
+        verdict=verdict,
+        notes=(
+            f"Undecided: {why}.",
+            *result.notes,
+        ),
+    )

@@ -74,7 +74,7 @@ class NoEvidence:
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """Undecided, with the reason."""
-        return PropertyResult(name, "undecided", self.method, checked=0, detail=self.why)
+        return PropertyResult(name, "undecided", self.method, checked=0, notes=(self.why,))
 
 
 def choose(

@@ -163,7 +163,7 @@ class StartEvidence:
         if judged.verdict == "failed" and self.surviving[self._coordinate]:
             detail = f"Undecided: {SURVIVES}. {judged.detail}"
             return dataclasses.replace(
-                judged, verdict="undecided", violations=0, counterexample=None, causes=(), detail=detail
+                judged, verdict="undecided", violations=0, counterexample=None, causes=(), notes=(detail,)
             )
         return judged
 
@@ -192,18 +192,31 @@ def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTes
         p_value=test.p_value,
         unit=_UNIT,
         max_residual=test.statistic,
-        detail=f"{region}, each with one member mapped; swap test at level {level:.2g}.",
+        notes=(f"{region}, each with one member mapped; swap test at level {level:.2g}.",),
     )
     if not test.p_value <= level and len(sample.actual) < _FEWEST_JUDGED:
         why = "Undecided: the time budget ran out; allow more with --max-time."
-        return dataclasses.replace(result, verdict="undecided", detail=f"{why} {result.detail}")
+        return dataclasses.replace(
+            result,
+            verdict="undecided",
+            notes=(
+                f"{why}",
+                *result.notes,
+            ),
+        )
     if not test.p_value <= level:
         detectable = max(one.detectable for _, one in tested)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
     if (drawn := len(sample.actual)) < planned and bench.in_time():
         saved = f"Resets stopped at {drawn:,} of {planned:,} pairs under each generator, as the answer was clear."
-        result = dataclasses.replace(result, detail=f"{result.detail} {saved}")
+        result = dataclasses.replace(
+            result,
+            notes=(
+                *result.notes,
+                f"{saved}",
+            ),
+        )
     return _failed(result, bench.pairs, sample, test, coordinates)
 
 
@@ -273,7 +286,11 @@ def _failed(
         violations=1,
         counterexample=example,
         causes=tuple(causes),
-        detail=f"{text} (p = {test.p_value:.2g}). {result.detail} Expected and actual are means over resets.",
+        notes=(
+            f"{text} (p = {test.p_value:.2g}).",
+            *result.notes,
+            "Expected and actual are means over resets.",
+        ),
     )
 
 

@@ -228,9 +228,9 @@ class TrajectoryEvidence:
             self.method,
             checked=episodes,
             unit=UNITS[part],
-            detail=(
+            notes=(
                 f"{episodes:,} episodes ({steps:,} transitions, at most {_LONGEST} an episode) of the uniform policy, "
-                "half of them mapped; whole episodes are swapped"
+                "half of them mapped; whole episodes are swapped",
             ),
         )
         fewest = self._fewest
@@ -240,10 +240,16 @@ class TrajectoryEvidence:
         word = min(tests, key=lambda one: tests[one].test.p_value)
         test, described = tests[word].test, tests[word].described
         level = self.bench.judged_at(part, word, test.p_value)
-        result = dataclasses.replace(result, p_value=test.p_value, detail=f"{result.detail}, at level {level:.2g}.")
+        result = dataclasses.replace(result, p_value=test.p_value, notes=(*result.notes, f"At level {level:.2g}."))
         if self._stopped:
             said = "Playing stopped before all episodes were there, as the answer was clear."
-            result = dataclasses.replace(result, detail=f"{result.detail} {said}")
+            result = dataclasses.replace(
+                result,
+                notes=(
+                    *result.notes,
+                    f"{said}",
+                ),
+            )
         if test.p_value <= level:
             return self._rejected(result, part, test, described, word)
         if self._stopped:
@@ -310,7 +316,10 @@ class TrajectoryEvidence:
             unit="standardised difference of episode totals",
             counterexample=example,
             causes=tuple(causes),
-            detail=f"{text} (p = {test.p_value:.2g}). {result.detail}",
+            notes=(
+                f"{text} (p = {test.p_value:.2g}).",
+                *result.notes,
+            ),
         )
 
     def _test(self, part: Part, word: Word, group: _Groups, look: Look) -> _Tested:
@@ -438,4 +447,11 @@ def _totals(features: Vector, starts: npt.NDArray[np.intp]) -> Vector:
 
 
 def _undecided(result: PropertyResult, why: str) -> PropertyResult:
-    return dataclasses.replace(result, verdict="undecided", detail=f"Undecided: {why}. {result.detail}")
+    return dataclasses.replace(
+        result,
+        verdict="undecided",
+        notes=(
+            f"Undecided: {why}.",
+            *result.notes,
+        ),
+    )

@@ -121,14 +121,24 @@ def with_value_gap(
 def _judged(result: PropertyResult, gap: ValueGap | None, accept: float | None) -> PropertyResult:
     if gap is None:
         why = f"{_NO_GAP.get(result.method, _NOT_NOW)}, so --accept-gap does not apply."
-        return result if accept is None else dataclasses.replace(result, detail=f"{result.detail} {why}")
+        return (
+            result
+            if accept is None
+            else dataclasses.replace(
+                result,
+                notes=(
+                    *result.notes,
+                    f"{why}",
+                ),
+            )
+        )
     if accept is None:
         return dataclasses.replace(result, bound=gap.bound())
     if not gap.value <= accept:
         text = f"The value gap exceeds the {accept:g} of --accept-gap: {gap.said()}. {result.detail}"
-        return dataclasses.replace(result, bound=gap.bound(), detail=text)
+        return dataclasses.replace(result, bound=gap.bound(), notes=(text,))
     text = f"approximate: within the {accept:g} of --accept-gap, {gap.said()}. {result.detail}"
-    return dataclasses.replace(result, verdict="passed", bound=gap.bound(), detail=text)
+    return dataclasses.replace(result, verdict="passed", bound=gap.bound(), notes=(text,))
 
 
 def table_gap(evidence: TabularEvidence, discount: float) -> ValueGap:

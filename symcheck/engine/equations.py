@@ -1,0 +1,117 @@
+"""The one table of equations: what every property claims, of which quantity, in which unit.
+
+A property registers itself under a name of this table, or under a name of its own with a claim of its own; whoever
+needs an equation's noun, unit or tolerance looks here. A new equation is a row here, its measurement and a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Part = Literal["observation", "reward", "transition", "termination"]
+
+
+@dataclass(frozen=True)
+class Equation:
+    """What one property claims.
+
+    Attributes:
+        name: the property's published name.
+        claim: the equation, with g acting on states, observations and actions.
+        meaning: the same in words.
+        unit: norm and place of its residuals.
+        noun: what is compared, in the singular.
+        tolerance: where the tolerance of its residuals comes from, as a code of `notes.toml`; "" where none applies.
+    """
+
+    name: str
+    claim: str
+    meaning: str
+    unit: str
+    noun: str
+    tolerance: str = ""
+
+
+OBSERVATION = Equation(
+    "observation_equivariance",
+    "obs(g s) = g obs(s)",
+    "the observation of the moved state is the moved observation",
+    "max norm over observation coordinates",
+    "observation",
+    "tolerance_rounding",
+)
+REWARD = Equation(
+    "reward_invariance",
+    "R(g s, g a) = R(s, a)",
+    "the moved step earns the same reward",
+    "absolute difference of rewards",
+    "reward",
+    "tolerance_nudged",
+)
+TRANSITION = Equation(
+    "transition_invariance",
+    "T(g s, g a) = g T(s, a)",
+    "moving and then stepping is stepping and then moving",
+    "max norm over next-state coordinates",
+    "next observation",
+    "tolerance_nudged",
+)
+TERMINATION = Equation(
+    "termination_invariance",
+    "terminated(g s, g a) = terminated(s, a)",
+    "the moved episode ends at the same step",
+    "terminated on one side only",
+    "end",
+    "tolerance_none",
+)
+START = Equation(
+    "initial_invariance",
+    "g s_0 ~ s_0",
+    "the start distribution is the same after moving",
+    "standardised difference of the two samples",
+    "start",
+)
+GROUP_AXIOMS = Equation(
+    "group_axioms",
+    "(g h) s = g (h s),  (g h) a = g (h a)",
+    "the maps on observations and actions compose as the group does",
+    "max norm over coordinates",
+    "relation",
+)
+LAYER = Equation(
+    "layer_certificate",
+    "rho_out(g) W = W rho_in(g), rho_out(g) b = b",
+    "every layer commutes with the group, read off its weights",
+    "max norm over weights and biases of a layer",
+    "layer",
+)
+NETWORK = Equation(
+    "network_equivariance",
+    "f(g x) = g f(x)",
+    "moving the input moves the output in the way that the symmetry says",
+    "max norm over output entries, relative to the output's scale",
+    "output",
+)
+PROPAGATION = Equation(
+    "representation_propagation",
+    "h_l(g x) = rho_l(g) h_l(x)",
+    "each hidden layer carries an action of the group",
+    "",
+    "layer",
+)
+
+BY_PART: dict[Part, Equation] = {
+    "observation": OBSERVATION,
+    "reward": REWARD,
+    "transition": TRANSITION,
+    "termination": TERMINATION,
+}
+"""The equations that are judged step by step, by the quantity that they compare."""
+
+STEP_PARTS: tuple[Part, ...] = ("reward", "transition", "termination")
+"""The parts of the MDP itself, which every method judges."""
+
+BY_NAME: dict[str, Equation] = {
+    row.name: row for row in (GROUP_AXIOMS, *BY_PART.values(), START, LAYER, NETWORK, PROPAGATION)
+}

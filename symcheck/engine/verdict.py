@@ -1,0 +1,171 @@
+"""The one decision: from what was compared to a verdict and its reason.
+
+Methods measure and fill in `Facts`; `decide` judges. It starts at undecided, and it is the only place in the program
+that says `passed` or `proved`: a pass is earned by comparisons that could have shown a violation. Guards stand in one
+order for every method, for environments, networks, start distributions, axioms and tables alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+from symcheck.statements.statement import Statement, state
+
+Verdict = Literal["proved", "passed", "failed", "undecided"]
+AcceptedBy = Literal["baseline", "accept_gap"]
+
+
+class ReasonCode(StrEnum):
+    """Why a verdict is no plain pass or failure; sentences are in `symcheck/statements/reasons.toml`."""
+
+    NOT_REPEATABLE = "not_repeatable"
+    VIOLATIONS_UNJUDGED = "violations_unjudged"
+    INTERRUPTED = "interrupted"
+    NAN_ONLY = "nan_only"
+    FAIL_FAST = "fail_fast"
+    TIME_UP = "time_up"
+    TOO_FEW = "too_few"
+    NOTHING_MOVES = "nothing_moves"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A violation that the project lives with.
+
+    Attributes:
+        by: where it is accepted.
+        size: of the violation.
+        limit: up to which it is accepted, in the same unit.
+    """
+
+    by: AcceptedBy
+    size: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a method compared and saw, for one property.
+
+    Attributes:
+        checked: comparisons made.
+        least: comparisons below which nothing is decided; at least 1.
+        violations: confirmed ones; of a statistical test that rejected, 1.
+        exhaustive: whether every case was enumerated, or a certificate holds for every input.
+        quantity: what was compared, as a noun ("reward").
+        finite: whether some comparison had a number on one of its sides.
+        moved: whether the claim moves anything that was tested.
+        constant: the value of an outcome that never varied, as text; None where it varied, or was not looked at.
+        unrepeatable: suspects that gave another outcome when they were stepped again.
+        unjudged: suspects of which it is not known whether they violate the claim.
+        interrupted: whether the user ended the run first.
+        stopped: whether the run ended first because another property failed (--fail-fast).
+        time_up: whether the time budget ended first.
+        unattributed: why violations may not be blamed on this property; None where they may.
+        doubts: why a pass would not be believed, the gravest first.
+        accepted: what the project accepts; None for nothing.
+    """
+
+    checked: int
+    least: int = 1
+    violations: int = 0
+    exhaustive: bool = False
+    quantity: str = "value"
+    finite: bool = True
+    moved: bool = True
+    constant: str | None = None
+    unrepeatable: int = 0
+    unjudged: int = 0
+    interrupted: bool = False
+    stopped: bool = False
+    time_up: bool = False
+    unattributed: Statement | None = None
+    doubts: tuple[Statement, ...] = ()
+    accepted: Acceptance | None = None
+
+
+class Decision(NamedTuple):
+    """A verdict and, where it is no plain one, the reason."""
+
+    verdict: Verdict
+    reason: Statement | None = None
+
+
+def decide(facts: Facts) -> Decision:
+    """The verdict that the facts earn, never a stronger one.
+
+    Args:
+        facts: what was compared and seen.
+
+    Returns:
+        failed where a violation is confirmed and may be blamed on the property; passed where it is accepted; proved
+        where nothing is violated and every case was covered; passed where enough was compared; else undecided.
+
+    Example:
+        >>> decide(Facts(checked=500))
+        Decision(verdict='passed', reason=None)
+        >>> decide(Facts(checked=500, finite=False, quantity="reward")).reason.text
+        'every reward was NaN on both sides: nothing could be compared'
+        >>> decide(Facts(checked=0)).verdict
+        'undecided'
+    """
+    if facts.violations:
+        return _decide_violated(facts)
+    for code, holds in _GUARDS:
+        if holds(facts):
+            return Decision("undecided", _reason(code, facts))
+    if facts.doubts:
+        return Decision("undecided", facts.doubts[0])
+    reason = None if facts.constant is None else _reason(ReasonCode.CONSTANT, facts)
+    return Decision("proved" if facts.exhaustive else "passed", reason)
+
+
+def accept(facts: Facts, acceptance: Acceptance) -> Facts:
+    """The facts of a violation, with what the project accepts.
+
+    Example:
+        >>> facts = accept(Facts(checked=9, violations=9), Acceptance("baseline", size=0.1, limit=0.2))
+        >>> decide(facts).verdict
+        'passed'
+    """
+    return replace(facts, accepted=acceptance)
+
+
+def _decide_violated(facts: Facts) -> Decision:
+    if facts.unattributed is not None:
+        return Decision("undecided", facts.unattributed)
+    accepted = facts.accepted
+    # Written so that a size of NaN is not accepted.
+    if accepted is not None and accepted.size <= accepted.limit:
+        return Decision("passed")
+    return Decision("failed")
+
+
+# In the order in which they are asked: what makes every comparison worthless comes before what makes them too few.
+_GUARDS: tuple[tuple[ReasonCode, Callable[[Facts], bool]], ...] = (
+    (ReasonCode.NOT_REPEATABLE, lambda facts: facts.unrepeatable > 0),
+    (ReasonCode.VIOLATIONS_UNJUDGED, lambda facts: facts.unjudged > 0),
+    (ReasonCode.INTERRUPTED, lambda facts: facts.interrupted),
+    (ReasonCode.NAN_ONLY, lambda facts: facts.checked > 0 and not facts.finite),
+    (ReasonCode.FAIL_FAST, lambda facts: facts.stopped),
+    (ReasonCode.TIME_UP, lambda facts: facts.time_up and facts.checked < facts.least),
+    (ReasonCode.TOO_FEW, lambda facts: facts.checked < max(1, facts.least)),
+    (ReasonCode.NOTHING_MOVES, lambda facts: not facts.moved),
+)
+
+
+def _reason(code: ReasonCode, facts: Facts) -> Statement:
+    fields = {
+        ReasonCode.NOT_REPEATABLE: {"unrepeatable": facts.unrepeatable},
+        ReasonCode.VIOLATIONS_UNJUDGED: {"unjudged": facts.unjudged},
+        ReasonCode.INTERRUPTED: {"checked": facts.checked},
+        ReasonCode.NAN_ONLY: {"quantity": facts.quantity},
+        ReasonCode.TIME_UP: {"checked": facts.checked},
+        ReasonCode.TOO_FEW: {"checked": facts.checked, "least": max(1, facts.least)},
+        ReasonCode.CONSTANT: {"quantity": facts.quantity, "value": facts.constant},
+    }
+    return state(code.value, **fields.get(code, {}))

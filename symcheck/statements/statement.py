@@ -1,0 +1,180 @@
+"""A statement is a code with fields; its sentence is made when somebody reads it.
+
+The engine states causes, reasons and notes as data, where it finds them. Nothing reads a sentence back: who needs the
+coordinate takes the field. Sentences stand in three tables beside this module, one a code, written as Jinja2 templates
+over the fields: `causes.toml` (SYM001, ..., with what `symcheck explain` says), `reasons.toml` (why a verdict is no
+plain pass or failure) and `notes.toml` (on what evidence it stands).
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import jinja2
+
+TABLES = ("causes", "reasons", "notes")
+FREE = ""
+"""The code of text that somebody else wrote: a property of a user's own, an older report."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing to say.
+
+    Attributes:
+        code: a key of one of the tables, for instance "SYM014"; "" for free text, in the field `text`.
+        fields: what it is said of, by name: numbers, text, lists, other statements; `code` and `text` are reserved.
+
+    Example:
+        >>> Statement("SYM014", {"sign": "-1", "coordinate": "theta_dot"}).text
+        'holds with sign -1 on theta_dot'
+    """
+
+    code: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The sentence, without a full stop.
+
+        Raises:
+            KeyError: no table has the code.
+            jinja2.UndefinedError: the sentence names a field that is missing.
+        """
+        if self.code == FREE:
+            return str(self.fields["text"])
+        return _template(self.code).render(self.fields).strip()
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The published form: `code`, `text`, then the fields; statements among them likewise.
+
+        Example:
+            >>> Statement("fail_fast").to_dict()["code"]
+            'fail_fast'
+        """
+        head = {"code": self.code or None, "text": self.text}
+        return {**head, **{name: _plain(value) for name, value in self.fields.items() if name not in head}}
+
+
+def state(code: str, **fields: Any) -> Statement:
+    """The statement with this code and these fields.
+
+    Example:
+        >>> state("SYM014", sign="+1", coordinate="x").fields["coordinate"]
+        'x'
+    """
+    return Statement(code, fields)
+
+
+def free(text: str) -> Statement:
+    """Text of somebody else as a statement.
+
+    Example:
+        >>> free("the moon was full").text
+        'the moon was full'
+    """
+    return Statement(FREE, {"text": text})
+
+
+def as_statements(given: Iterable[Statement | str]) -> tuple[Statement, ...]:
+    """The statements, with plain text turned into free ones.
+
+    Example:
+        >>> [one.text for one in as_statements(["a", free("b")])]
+        ['a', 'b']
+    """
+    return tuple(free(item) if isinstance(item, str) else item for item in given)
+
+
+def as_paragraph(statements: Iterable[Statement]) -> str:
+    """The statements as sentences, each with a capital and a full stop.
+
+    Example:
+        >>> as_paragraph([free("one thing"), free("Another.")])
+        'One thing. Another.'
+    """
+    return " ".join(_as_sentence(text) for item in statements if (text := item.text))
+
+
+def _as_sentence(text: str) -> str:
+    # A name such as "body.3" or "q_net" keeps its letters.
+    first = text.split(maxsplit=1)[0].rstrip(",;:")
+    head = text[0].upper() if first.isalpha() else text[0]
+    return f"{head}{text[1:].rstrip('.')}."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Statement):
+        return value.to_dict()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value
+
+
+@functools.cache
+def table(name: str) -> Mapping[str, Mapping[str, Any]]:
+    """One of the tables: code to its entry, which has a `sentence`.
+
+    Args:
+        name: one of `TABLES`.
+
+    Example:
+        >>> "SYM001" in table("causes")
+        True
+    """
+    text = resources.files("symcheck.statements").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def sentence_of(code: str) -> str:
+    """The template of a code.
+
+    Raises:
+        KeyError: no table has it.
+    """
+    for name in TABLES:
+        if code in table(name):
+            return str(table(name)[code]["sentence"])
+    raise KeyError(f"no sentence for the code {code!r}")
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """The templates' environment: a missing field is an error, and numbers have the filters below."""
+    import jinja2
+
+    made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
+    made.filters.update(spec=_with_spec, listed=_listed, plural=_plural)
+    return made
+
+
+@functools.cache
+def _template(code: str) -> jinja2.Template:
+    return environment().from_string(sentence_of(code))
+
+
+def _with_spec(value: Any, spec: str) -> str:
+    """A number in Python's format language; -0.0 loses its sign."""
+    return format(value + 0.0 if isinstance(value, float) else value, spec)
+
+
+def _listed(values: Iterable[Any], last: str = "and") -> str:
+    """Names as a list in prose: "a, b and c"."""
+    texts = [str(value) for value in values]
+    return f" {last} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _plural(count: int, noun: str, many: str = "") -> str:
+    """A count with its noun: "1 pair", "2,000 pairs"."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
