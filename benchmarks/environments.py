@@ -24,6 +24,7 @@ from gymnasium import spaces
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 import symcheck_properties  # noqa: F401
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.pairs import Case
 from symcheck.engine.environments.methods import selection
 from symcheck.engine.environments.runner import run_env
@@ -168,7 +169,7 @@ def singles() -> None:
 
 def _stage(make: Callable[[], AnyEnv], symmetry: str, name: str) -> tuple[list[Case], float]:
     """The pairs of a run, and the seconds of CPU time for stepping and recording them alone."""
-    chosen = selection.choose(make, atlas.entry(symmetry).symmetry(), EnvOptions(), name, ignore, None)
+    chosen = selection.choose(make, atlas.entry(symmetry).symmetry(), EnvOptions(), name, ignore, Clock())
     evidence: Any = chosen.evidence
     start = time.process_time()
     cases = evidence.drawn.cases

@@ -19,7 +19,7 @@ from reference_agents.export import PolicyValueNetwork
 from reference_agents.networks.build import image_size
 from reference_agents.record import Verification
 from reference_agents.symmetries import spatial_operators, task_symmetry
-from symcheck.engine.results import Verdict
+from symcheck.engine.verdict import Verdict
 from symcheck.representations import constructors as representations
 from symcheck.representations import grids, operations
 from symcheck.representations.representation import Representation

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.pairs import Case, Part
 from symcheck.engine.environments.cases.workbench import CLAIMS
 from symcheck.engine.environments.methods.axioms import judge_one_relation
@@ -78,7 +79,7 @@ class EnvCases:
 
     @functools.cached_property
     def _chosen(self) -> Chosen:
-        chosen = choose(self._make, self._symmetry, self._options, "environment", ignore, None)
+        chosen = choose(self._make, self._symmetry, self._options, "environment", ignore, Clock())
         if not isinstance(chosen.evidence, PairedEvidence):
             raise SymcheckError(
                 f"single cases are compared where states can be set and steps repeat; here: {chosen.reason}.",

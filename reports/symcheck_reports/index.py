@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from symcheck.engine.results import SCHEMA, Verdict, overall_verdict
+from symcheck.engine.results import SCHEMA, overall_verdict
+from symcheck.engine.verdict import Verdict
 from symcheck_reports.formatting import count, one_line, plural
 from symcheck_reports.templating import PageHead, document, section
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, to_json_value
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult, to_json_value
+from symcheck.engine.verdict import Verdict
 from symcheck_reports import words
 from symcheck_reports.evidence import (
     GapView,

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from symcheck.engine.results import PropertyResult, RunResult, Verdict
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.verdict import Verdict
 from symcheck_reports import words
 from symcheck_reports.formatting import one_line, scientific, seconds
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, to_json_value
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult, to_json_value
+from symcheck.engine.verdict import Verdict
 from symcheck.findings import code_of
 from symcheck.statements.statement import Statement, free, state  # noqa: F401 (free and state: doctests)
 from symcheck_reports.formatting import compact, count, leaves, number, one_line, percent, plural, scientific, seconds

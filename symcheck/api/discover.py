@@ -18,7 +18,7 @@ from symcheck.discovery.claims import toml_of
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Trial
 from symcheck.engine.events import Emit
-from symcheck.engine.results import Verdict
+from symcheck.engine.verdict import Verdict
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict, overall_verdict
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult, overall_verdict
+from symcheck.engine.verdict import Verdict
 from symcheck.errors import SymcheckError
 from symcheck.files import write_text
 

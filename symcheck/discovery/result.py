@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, Verdict, to_json_value
+from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, to_json_value
+from symcheck.engine.verdict import Verdict
 from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.symmetry.symmetry import Symmetry
 

@@ -159,7 +159,7 @@ _GUARDS: tuple[tuple[ReasonCode, Callable[[Facts], bool]], ...] = (
 
 
 def _reason(code: ReasonCode, facts: Facts) -> Statement:
-    fields = {
+    fields: dict[ReasonCode, dict[str, object]] = {
         ReasonCode.NOT_REPEATABLE: {"unrepeatable": facts.unrepeatable},
         ReasonCode.VIOLATIONS_UNJUDGED: {"unjudged": facts.unjudged},
         ReasonCode.INTERRUPTED: {"checked": facts.checked},

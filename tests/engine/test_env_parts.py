@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.edges import threshold_cases
 from symcheck.engine.environments.cases.minimise import minimise
 from symcheck.engine.environments.cases.pairs import outside
@@ -30,7 +31,7 @@ from symcheck.symmetry.symmetry import Symmetry
 def bench(name: str = "cartpole/mirror", symmetry: Symmetry | None = None, make: Any = None) -> Workbench:
     entry = atlas.entry(name)
     make = make or resolve_environment(entry.environments[0]).make
-    return prepare(make, symmetry or entry.symmetry(), EnvOptions(samples=400), name, ignore, None)
+    return prepare(make, symmetry or entry.symmetry(), EnvOptions(samples=400), name, ignore, Clock())
 
 
 def rng() -> np.random.Generator:

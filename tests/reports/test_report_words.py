@@ -7,7 +7,8 @@ import dataclasses
 import gymnasium as gym
 import pytest
 
-from symcheck.engine.results import Counterexample, PropertyResult, RunResult, Verdict
+from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck.engine.verdict import Verdict
 from symcheck_reports import html, units, words
 from symcheck_reports.model import run_view
 

@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.engine import registry
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.pairs import Pairs, Part
 from symcheck.engine.environments.cases.workbench import UNITS
 from symcheck.engine.environments.methods.axioms import judge_one_relation
@@ -67,10 +68,10 @@ def replay(
     if entry is None:
         raise SymcheckError(f"no property of environments is called {property_name!r}.", where="replay")
     if counterexample_dict.get("observation") is None:
-        chosen = choose(make_env, symmetry, options, target, ignore, None)
+        chosen = choose(make_env, symmetry, options, target, ignore, Clock())
         return entry.check(EnvContext(chosen.bench, chosen))
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
-    chosen = choose(make_env, symmetry, small, target, ignore, None)
+    chosen = choose(make_env, symmetry, small, target, ignore, Clock())
     if not isinstance(chosen.evidence, PairedEvidence) and property_name != "group_axioms":
         return entry.check(
             EnvContext(chosen.bench, chosen)
@@ -83,7 +84,7 @@ def replay(
 
 
 def _equation(chosen: Chosen, name: str, word: Word, situation: Situation, action: Any) -> PropertyResult:
-    evidence = PairedEvidence(dataclasses.replace(chosen.bench, diagnose=False))
+    evidence = PairedEvidence(chosen.bench, diagnose=False)
     part = _PARTS[name]
     case = evidence.pairs.case(word, situation, action)
     example, _ = evidence.counterexample(part, case)

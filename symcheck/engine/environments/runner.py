@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable
 
 from symcheck.engine import registry
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.pairs import Part
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.axioms import judge_axioms, only_data
@@ -186,8 +187,8 @@ def _run(
     context: EnvContext | None = None
     listener(RunStarted("env", target, symmetry.name, tuple(entry.name for entry in entries)))
     try:
-        deadline = None if options.max_time is None else started + options.max_time
-        context = EnvContext(prepare(make_env, symmetry, options, target, listener, deadline))
+        clock = Clock(started, options.max_time)
+        context = EnvContext(prepare(make_env, symmetry, options, target, listener, clock))
         entries = [entry for entry in entries if entry.applies(context)]
         for entry in entries:
             listener(PropertyStarted(entry.name))

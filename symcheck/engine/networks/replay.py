@@ -19,7 +19,8 @@ from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.networks.values import Level, SignedPermutation
 from symcheck.engine.networks.verdicts import EXACT, ROUNDED
 from symcheck.engine.registry import registered
-from symcheck.engine.results import PropertyResult, Verdict
+from symcheck.engine.results import PropertyResult
+from symcheck.engine.verdict import Verdict
 from symcheck.errors import SymcheckError
 from symcheck.symmetry.symmetry import Symmetry
 

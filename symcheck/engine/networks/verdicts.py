@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.values import LayerRecord
-from symcheck.engine.results import Verdict
+from symcheck.engine.verdict import Verdict
 
 EXACT = 1e-12
 """Residual of the float64 copy over output scale up to which an output is exact: the published level."""

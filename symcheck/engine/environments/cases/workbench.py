@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from symcheck.engine.budget import Budget
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.pairs import Pairs, Part
 from symcheck.engine.environments.cases.pool import Pool
 from symcheck.engine.environments.subject.placement import Word
@@ -46,22 +46,20 @@ class Evidence(Protocol):
         """The verdict on one property."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Workbench:
-    """What the methods share.
+    """What the methods share; made by method selection and handed on, never changed.
 
     Attributes:
         pairs: makes and measures cases (with the stepper, the placement and the bound symmetry).
         pool: situations to test.
         options: the run's options.
         emit: where progress goes.
-        deadline: `time.monotonic()` value after which no new batch starts; None for no limit.
+        clock: the time of the run, and whether the user ended it.
         words: the elements that are tested: the generators.
         budget: alpha of the run, and the statistical tests that share it.
         caution: why a pass may not be believed ("hidden state ..."); "" where nothing is known against it.
-        diagnose: whether likely causes are looked for.
         noise: largest difference between repeated steps, per part.
-        interrupted: the user interrupted while evidence was gathered; what was gathered is judged.
         model: the environment's batched form, not believed yet; None where it has none.
     """
 
@@ -69,13 +67,11 @@ class Workbench:
     pool: Pool
     options: EnvOptions
     emit: Emit
-    deadline: float | None
+    clock: Clock
     words: tuple[tuple[int, ...], ...]
     budget: Budget
     caution: str = ""
-    diagnose: bool = True
     noise: dict[Part, float] = field(default_factory=dict)
-    interrupted: bool = False
     model: BatchModel | None = None
 
     def rng(self, stream: str) -> np.random.Generator:
@@ -101,9 +97,12 @@ class Workbench:
 
     def in_time(self, share: float = 1.0) -> bool:
         """Whether this share of the time budget allows another batch."""
-        if self.deadline is None or self.options.max_time is None:
-            return True
-        return time.monotonic() < self.deadline - (1 - share) * self.options.max_time
+        return self.clock.in_time(share)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user ended the run while evidence was gathered; what was gathered is judged."""
+        return self.clock.interrupted
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A function of (done, total) that reports progress on `what`."""

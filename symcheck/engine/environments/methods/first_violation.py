@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from symcheck.engine.environments.cases.pairs import Measurement, Part, joined
@@ -25,7 +24,7 @@ class FirstViolation:
     """
 
     def __init__(self, bench: Workbench, parts: Sequence[Part], *, repeats: int = 3) -> None:
-        self._bench = dataclasses.replace(bench, diagnose=False)
+        self._bench = bench
         self._parts, self._repeats = parts, repeats
         self._next = _FIRST
 
@@ -43,5 +42,5 @@ class FirstViolation:
         if not self._next <= count < planned:
             return False
         self._next = 2 * count
-        seen = PairedEvidence(self._bench, repeats=self._repeats, drawn=joined(list(stepped)))
+        seen = PairedEvidence(self._bench, repeats=self._repeats, drawn=joined(list(stepped)), diagnose=False)
         return seen.refutes(self._parts)

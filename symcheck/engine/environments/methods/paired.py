@@ -31,8 +31,9 @@ from symcheck.engine.environments.methods.value_gap import ValueGap, paired_gap
 from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Situation
 from symcheck.engine.options import DEFAULT_SAMPLES
-from symcheck.engine.results import Counterexample, PropertyResult, Verdict
+from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import largest_fraction
+from symcheck.engine.verdict import Verdict
 from symcheck.envs.models.model import BatchModel
 
 BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
@@ -100,6 +101,7 @@ class PairedEvidence:
             may not be whole; None for no second opinion.
         enough: asked after each batch with (the pairs stepped so far, how many there will be) whether to stop there.
         drawn: pairs that were stepped already, to be judged as they are; None to draw them.
+        diagnose: whether likely causes are looked for.
     """
 
     method = "paired"
@@ -113,8 +115,10 @@ class PairedEvidence:
         start: StartEvidence | None = None,
         enough: Enough | None = None,
         drawn: Measurement | None = None,
+        diagnose: bool = True,
     ) -> None:
         self.bench = bench
+        self._diagnose = diagnose
         self._enough = enough
         self._given = drawn
         self.stopped = False
@@ -190,7 +194,7 @@ class PairedEvidence:
         report = self.bench.progress("stepping both sides")
         parts: list[Measurement] = []
         try:
-            size = _BATCH if self.bench.deadline is None else _SMALL_BATCH
+            size = _SMALL_BATCH if self.bench.clock.is_limited else _BATCH
             for start in range(0, len(cases), size):
                 if not self.bench.in_time(_STEPPING):
                     break
@@ -202,7 +206,7 @@ class PairedEvidence:
         except KeyboardInterrupt:
             if not parts:
                 raise
-            self.bench.interrupted, self.bench.diagnose = True, False  # judge what there is, and be quick
+            self.bench.clock.interrupt()  # judge what there is, and be quick: causes are not looked for
         return joined(parts) or self.pairs.measure(cases[:1])
 
     def _cases(self, count: int, rng: np.random.Generator) -> list[Case]:
@@ -402,7 +406,8 @@ class PairedEvidence:
         rows = [tie.row] if tie is not None else looked.confirmed
         case = self._shrunk(part, rows, tie)
         example, seen = self.counterexample(part, case)
-        causes = diagnosis.causes(self, part, looked.confirmed, case, seen, tie) if self.bench.diagnose else []
+        asked = self._diagnose and not self.bench.interrupted
+        causes = diagnosis.causes(self, part, looked.confirmed, case, seen, tie) if asked else []
         if approximate := approximate_size(part, comparison, result):
             result = _with(
                 result,

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from symcheck.engine.budget import Budget
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.pairs import Pairs, Part
 from symcheck.engine.environments.cases.pool import Pool, gather
 from symcheck.engine.environments.cases.workbench import EQUATIONS, Evidence, Workbench
@@ -24,12 +25,12 @@ from symcheck.engine.environments.methods.distribution import DistributionEviden
 from symcheck.engine.environments.methods.exact import TabularEvidence, contradiction, table_of
 from symcheck.engine.environments.methods.first_violation import FirstViolation
 from symcheck.engine.environments.methods.paired import BY_HAND, PairedEvidence
+from symcheck.engine.environments.methods.replay_access import replayed
 from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.subject.labels import labelled
 from symcheck.engine.environments.subject.placement import Placement
-from symcheck.engine.environments.subject.replay_access import replayed
 from symcheck.engine.environments.subject.slots import SlotStepper
 from symcheck.engine.environments.subject.stepper import Stepper
 from symcheck.engine.events import Emit
@@ -83,10 +84,10 @@ def choose(
     options: EnvOptions,
     label: str,
     emit: Emit,
-    deadline: float | None,
+    clock: Clock,
 ) -> Chosen:
     """Set everything up and choose: `prepare`, then `choose_method`."""
-    return choose_method(prepare(make_env, symmetry, options, label, emit, deadline))
+    return choose_method(prepare(make_env, symmetry, options, label, emit, clock))
 
 
 def prepare(
@@ -95,7 +96,7 @@ def prepare(
     options: EnvOptions,
     label: str,
     emit: Emit,
-    deadline: float | None,
+    clock: Clock,
 ) -> Workbench:
     """Build the environment, bind the symmetry and find out how states are set; next to nothing is stepped.
 
@@ -105,7 +106,7 @@ def prepare(
         options: the run's options.
         label: names the environment in messages.
         emit: where progress goes.
-        deadline: monotonic time after which nothing new is begun; None for no limit.
+        clock: the time of the run.
 
     Returns:
         The workbench, with an empty pool.
@@ -132,13 +133,13 @@ def prepare(
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 3]))
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
-    bench = Workbench(pairs, Pool(), options, emit, deadline, words, Budget(options.alpha))
-    bench.model = _model(bench)
-    if bench.model is None:  # every pair is kept
-        held = stepper.codec.coordinates.dim // (_REDUCED if placement.kind is None else 1)
-        fitting = max(1, _MOST_NUMBERS // max(1, held))
-        bench.options = replace(options, samples=min(options.samples, fitting))
-    return bench
+    bench = Workbench(pairs, Pool(), options, emit, clock, words, Budget(options.alpha))
+    if (model := _model(bench)) is not None:
+        return replace(bench, model=model)
+    # Every pair is kept.
+    held = stepper.codec.coordinates.dim // (_REDUCED if placement.kind is None else 1)
+    fitting = max(1, _MOST_NUMBERS // max(1, held))
+    return replace(bench, options=replace(options, samples=min(options.samples, fitting)))
 
 
 def _model(bench: Workbench) -> BatchModel | None:
@@ -163,8 +164,7 @@ def choose_method(bench: Workbench) -> Chosen:
         TargetError: the environment cannot be used.
     """
     rng = np.random.default_rng([bench.options.seed, 1])
-    bench.pool = _gathered(bench, rng)
-    return _chosen(bench, rng)
+    return _chosen(replace(bench, pool=_gathered(bench, rng)), rng)
 
 
 def _gathered(bench: Workbench, rng: np.random.Generator) -> Pool:
@@ -205,7 +205,7 @@ def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
     control = identity_control(bench.pairs.stepper, bench.pool, rng)
     bench.pairs.stepper.reset_first = control.reset_first
     if control.behaviour == "deterministic" and control.reset_first and not resetting:
-        bench.pool = _gathered(bench, rng)  # states that were set without a reset may have led nowhere
+        bench = replace(bench, pool=_gathered(bench, rng))  # states that were set without a reset may have led nowhere
     if control.behaviour == "leaky":
         return Chosen(bench, NoEvidence(control.text), control.text, start)
     if method == "distribution" or (method == "auto" and control.behaviour == "stochastic"):
@@ -219,24 +219,20 @@ def _replayed(bench: Workbench, rng: np.random.Generator, start: StartEvidence) 
     """Pairs of replayed episodes, where a black box starts alike and repeats; None where it does not."""
     if bench.options.method not in ("auto", "paired") or isinstance(bench.pairs.stepper, SlotStepper):
         return None
-    original = replace(bench)
     missing = bench.pairs.placement.why_not
-    why_not = replayed(bench)
-    if why_not:
-        bench.pairs.placement.why_not = f"{missing}, and replaying episodes does not help: {why_not}"
+    again = replayed(bench)
+    if isinstance(again, str):
+        bench.pairs.placement.why_not = f"{missing}, and replaying episodes does not help: {again}"
         return None
-    control = identity_control(bench.pairs.stepper, bench.pool, rng)
+    control = identity_control(again.pairs.stepper, again.pool, rng)
     if control.behaviour != "deterministic" or control.reset_first:
-        bench.pairs, bench.pool, bench.options, bench.noise = (
-            original.pairs, original.pool, original.options, original.noise,
-        )  # fmt: skip
         return None
-    source = bench.pairs.placement.access.source
+    source = again.pairs.placement.access.source
     reason = (
         f"paired: {missing}, but it can be reached {source}: every action sequence and its image are compared, from "
         f"these starts and no others ({control.text})"
     )
-    return Chosen(bench, PairedEvidence(bench, start=start, enough=_enough(bench)), reason, start)
+    return Chosen(again, PairedEvidence(again, start=start, enough=_enough(again)), reason, start)
 
 
 def _enough(bench: Workbench) -> FirstViolation | None:
@@ -255,8 +251,7 @@ def _paired(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:
     if control.behaviour == "stochastic":
         why = f"{control.text}; pairs of single outcomes cannot be compared. Decide with --method distribution"
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
-    bench.caution = control.caution
-    bench.noise = control.noise
+    bench = replace(bench, caution=control.caution, noise=control.noise)
     reason = f"paired: the state can be set ({source}) and steps repeat ({control.text})"
     evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_enough(bench))
     return Chosen(bench, evidence, reason, start)
@@ -267,7 +262,7 @@ def _distribution(bench: Workbench, control: Control, start: StartEvidence) -> C
     stochastic = control.behaviour == "stochastic"
     repeating = control.repeating if stochastic else everything - {"transition"}
     source = _source(bench)
-    bench.caution = control.caution
+    bench = replace(bench, caution=control.caution)
     reason = f"distribution: the state can be set ({source}) and {control.text}"
     return Chosen(bench, DistributionEvidence(bench, repeating), reason, start)
 

@@ -106,20 +106,19 @@ class StartEvidence:
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
-        self._reset = dataclasses.replace(bench)  # replayed episodes take the place of what is stepped, not of this
         if bench.pairs.bound.symmetry.initial:
             bench.budget.add(START, self._handed, planned=len(bench.words))
 
     @functools.cached_property
     def planned(self) -> int:
         """Pairs of resets under each element, where nothing stops them early."""
-        count = int(np.clip(self._reset.options.samples // 4, _FEWEST, _MOST))
-        return max(200, count // max(1, len(self._reset.words)) + 1)
+        count = int(np.clip(self._bench.options.samples // 4, _FEWEST, _MOST))
+        return max(200, count // max(1, len(self._bench.words)) + 1)
 
     @functools.cached_property
     def _tested(self) -> list[tuple[StartSample, SwapTest]]:
         """Every element's resets and test, as far as they went."""
-        bench, words, rng = self._reset, self._reset.words, self._bench.rng("swaps of starts")
+        bench, words, rng = self._bench, self._bench.words, self._bench.rng("swaps of starts")
         report = bench.progress("resetting")
         resets = {word: Resets(bench, word) for word in words}
         looked = Looked(bench.level)
@@ -141,7 +140,7 @@ class StartEvidence:
         self, sample: StartSample, look: Look, looked: Looked, rng: np.random.Generator
     ) -> tuple[StartSample, SwapTest]:
         """One look at one element's resets; the p-value is that of all its looks so far."""
-        coordinates = reduction(self._reset.pairs.stepper.codec).coordinates
+        coordinates = reduction(self._bench.pairs.stepper.codec).coordinates
         test = _test(sample, coordinates, self._bench.level * look.weight, rng, sampled=look.last)
         return sample, dataclasses.replace(test, p_value=looked.add(sample.word, test.p_value, look))
 
@@ -159,7 +158,7 @@ class StartEvidence:
         Returns:
             failed where some element's test rejects, else passed with the shift that would have been found.
         """
-        judged = _judged(name, self._reset, self._tested, self.planned)
+        judged = _judged(name, self._bench, self._tested, self.planned)
         if judged.verdict == "failed" and self.surviving[self._coordinate]:
             detail = f"Undecided: {SURVIVES}. {judged.detail}"
             return dataclasses.replace(
@@ -170,7 +169,7 @@ class StartEvidence:
     @functools.cached_property
     def surviving(self) -> npt.NDArray[np.bool_]:
         """Which coordinates of the start follow what was played before."""
-        return survives_reset(self._reset)
+        return survives_reset(self._bench)
 
     @property
     def _coordinate(self) -> int:

@@ -173,14 +173,14 @@ def _first(history: History, bound: BoundSymmetry) -> Any:
     return history.start.astype(space.dtype).reshape(space.shape)
 
 
-def replayed(bench: Workbench) -> str:
+def replayed(bench: Workbench) -> Workbench | str:
     """Let a black box be tested by replaying its episodes, where that can be done.
 
     Args:
-        bench: of an environment whose state cannot be set; its pairs and pool are replaced.
+        bench: of an environment whose state cannot be set; it stays as it is.
 
     Returns:
-        "" where it can be done, else the reason why not, in words.
+        The workbench over replayed episodes, or the reason why there is none, in words.
     """
     stepper, bound = bench.pairs.stepper, bench.pairs.bound
     if not isinstance(stepper.env.observation_space, gym.spaces.Box | gym.spaces.Discrete):
@@ -206,12 +206,15 @@ def replayed(bench: Workbench) -> str:
     pool = _pool(bench, again, placement)
     if not pool.situations:
         return "no action sequence and its image lead to images"
-    bench.pairs, bench.pool = Pairs(again, placement, mapped), pool
-    bench.options = dataclasses.replace(bench.options, samples=min(bench.options.samples, _MOST_PAIRS))
-    scale = max(1.0, float(np.abs(finite(np.stack([visit.step.flat for visit in bench.pool.visits]))).max()))
+    scale = max(1.0, float(np.abs(finite(np.stack([visit.step.flat for visit in pool.visits]))).max()))
     parts: tuple[Part, ...] = ("transition", "reward")
-    bench.noise = dict.fromkeys(parts, _DRIFT * scale)
-    return ""
+    return dataclasses.replace(
+        bench,
+        pairs=Pairs(again, placement, mapped),
+        pool=pool,
+        options=dataclasses.replace(bench.options, samples=min(bench.options.samples, _MOST_PAIRS)),
+        noise=dict.fromkeys(parts, _DRIFT * scale),
+    )
 
 
 def _counted(starts: Starts) -> str:
