@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from symcheck.errors import SymcheckError
 from symcheck.groups import catalog
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.representations import constructors, operations
 from symcheck.representations.representation import Representation
 from symcheck_properties import space_strategies

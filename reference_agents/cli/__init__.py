@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from symcheck.streams import INTERRUPTED as INTERRUPTED
 from symcheck.streams import run_program
 
 

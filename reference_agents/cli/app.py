@@ -12,8 +12,9 @@ from typing import Annotated
 
 import typer
 
-from reference_agents.cli import INTERRUPTED, completion, options
+from reference_agents.cli import completion, options
 from symcheck.errors import SymcheckError
+from symcheck.streams import INTERRUPTED
 
 UNUSABLE = 2
 

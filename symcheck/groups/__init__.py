@@ -16,7 +16,8 @@ from symcheck.groups.catalog import (
     symmetric,
     trivial,
 )
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 
 __all__ = [
     "Element",

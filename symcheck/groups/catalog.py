@@ -30,7 +30,8 @@ import numpy.typing as npt
 from symcheck import arrays
 from symcheck.errors import GroupError, suggestion
 from symcheck.groups import matrix_closure
-from symcheck.groups.group import Element, Group, Word
+from symcheck.groups.element import Element, Word
+from symcheck.groups.group import Group
 
 POINTS_LIMIT = 100_000
 """Largest n of `cyclic` and `dihedral`."""

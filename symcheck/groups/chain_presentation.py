@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.errors import GroupError
-from symcheck.groups.group import Element, Word
+from symcheck.groups.element import Element, Word
 
 FIRST_WORDS = 20_000
 """Shortest words tried as coset representatives before products of representatives are."""

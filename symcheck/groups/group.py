@@ -14,102 +14,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from symcheck.errors import GroupError
+from symcheck.groups import chain_presentation, large, presentation
+from symcheck.groups.element import Element, Word
 
-Word = tuple[int, ...]
 LISTING_LIMIT = 100_000
 """Largest order whose elements are listed; beyond it only generators, words and the order are available."""
 LISTING_ENTRIES = 50_000_000
 """Largest order times number of points for which elements are listed: half a minute of work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """An element of a group, by value: where it sends each point.
-
-    `(g * h).images[i] == g.images[h.images[i]]`: the right factor acts first, as matrices do.
-
-    Attributes:
-        images: tuple of length n, a rearrangement of 0..n-1; point i goes to images[i].
-
-    Example:
-        >>> r = Element((1, 2, 0))
-        >>> (r * r).images, (~r).images, r**3 == Element.identity(3)
-        ((2, 0, 1), (2, 0, 1), True)
-    """
-
-    images: tuple[int, ...]
-
-    @staticmethod
-    def identity(degree: int) -> Element:
-        """The element that moves none of `degree` points."""
-        return Element(tuple(range(degree)))
-
-    @property
-    def degree(self) -> int:
-        """The number of points."""
-        return len(self.images)
-
-    def __mul__(self, other: Element) -> Element:
-        if not isinstance(other, Element):
-            return NotImplemented
-        if len(self.images) != len(other.images):
-            raise GroupError(
-                "both factors must be elements of the same group: "
-                f"got elements on {self.degree} and on {other.degree} points.",
-                where="g * h",
-            )
-        return Element(tuple(map(self.images.__getitem__, other.images)))
-
-    def __invert__(self) -> Element:
-        inverse = [0] * len(self.images)
-        for point, image in enumerate(self.images):
-            inverse[image] = point
-        return Element(tuple(inverse))
-
-    def __pow__(self, exponent: int) -> Element:
-        base = self if exponent >= 0 else ~self
-        result, exponent = Element.identity(self.degree), abs(exponent)
-        while exponent:
-            if exponent & 1:
-                result = result * base
-            base, exponent = base * base, exponent >> 1
-        return result
-
-    @property
-    def is_identity(self) -> bool:
-        """Whether every point stays where it is."""
-        return all(point == image for point, image in enumerate(self.images))
-
-    @property
-    def cycles(self) -> tuple[tuple[int, ...], ...]:
-        """The cycles of length two and more, each from its smallest point."""
-        seen = [False] * self.degree
-        found = []
-        for start in range(self.degree):
-            cycle = []
-            point = start
-            while not seen[point]:
-                seen[point] = True
-                cycle.append(point)
-                point = self.images[point]
-            if len(cycle) > 1:
-                found.append(tuple(cycle))
-        return tuple(found)
-
-    @property
-    def order(self) -> int:
-        """The smallest n >= 1 with g^n = e: the least common multiple of the cycle lengths."""
-        return int(np.lcm.reduce([len(cycle) for cycle in self.cycles], initial=1, dtype=object))
-
-    def __repr__(self) -> str:
-        return "Element(" + ("".join("(" + " ".join(map(str, c)) + ")" for c in self.cycles) or "e") + ")"
 
 
 class Group:
@@ -196,8 +113,6 @@ class Group:
         return self._order
 
     def _find_order(self) -> int:
-        from symcheck.groups import large
-
         small = list(itertools.islice(_breadth_first(self.generators, self.identity), 2_001))
         return len(small) if len(small) <= 2_000 else large.order(self.generators)
 
@@ -255,8 +170,6 @@ class Group:
         elif self.family is not None and self.family[0] in ("cyclic", "dihedral"):
             found = self._polygon_word(g)
         else:
-            from symcheck.groups import large
-
             found = large.word(self.generators, g)
         if found is None:
             raise GroupError(f"{g!r} is not an element of {self.name}.", where="g")
@@ -296,15 +209,13 @@ class Group:
         if self._presentation is not None:
             given = self._presentation() if callable(self._presentation) else self._presentation
             return tuple(tuple(word) for word in given)
-        from symcheck.groups import presentation
-
-        return presentation.derive(self)
+        if self.order > presentation.LIMIT:
+            return chain_presentation.derive(self.generators, *large.chain(self.generators), self.name)
+        return presentation.derive(self.generators, self._words)
 
     @property
     def has_relators(self) -> bool:
         """Whether `relators` is known or short to derive; signed images are checked without them otherwise."""
-        from symcheck.groups import presentation
-
         return self._presentation is not None or self.order <= presentation.LIMIT
 
     @cached_property

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from symcheck.groups.group import Element, Word
+from symcheck.groups.element import Element, Word
 
 
 @lru_cache(maxsize=32)

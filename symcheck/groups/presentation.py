@@ -7,52 +7,46 @@ on its way round. When every edge is known, the relators added so far present th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from symcheck.groups.group import Group, Word
+from symcheck.groups.element import Element, Word
 
 LIMIT = 5_000
 """Largest order for which a presentation is derived from the whole Cayley graph: a few seconds of work. Larger groups
 get one from a stabilizer chain (`chain_presentation`), whose relators are longer."""
 
 
-def derive(group: Group) -> tuple[Word, ...]:
+def derive(generators: Sequence[Element], words: Mapping[Element, Word]) -> tuple[Word, ...]:
     """Relators, positive powers only, that present the group.
 
     Args:
-        group: any group.
+        generators: of the group.
+        words: a shortest word of every element, breadth first, the identity first.
 
     Returns:
         Words over generator indices, the generators' own powers first.
 
-    Raises:
-        GroupError: the group is larger than `LIMIT` and its relators come out too long to be of use.
-
     Example:
-        >>> from symcheck.groups.group import Element, Group
-        >>> derive(Group([Element((1, 0, 2, 3)), Element((0, 1, 3, 2))], name="V"))
+        >>> a, b = Element((1, 0, 2, 3)), Element((0, 1, 3, 2))
+        >>> derive([a, b], {Element.identity(4): (), a: (0,), b: (1,), a * b: (0, 1)})
         ((0, 0), (1, 1), (1, 0, 1, 0))
+
+    Cost: grows with the square of the order; meant for orders up to `LIMIT`.
 
     Source: J. J. Cannon, "Construction of defining relators for finite groups", Discrete Mathematics 5 (1973).
     """
-    if group.order > LIMIT:
-        from symcheck.groups import chain_presentation, large
-
-        return chain_presentation.derive(group.generators, *large.chain(group.generators), group.name)
-    table = _right_table(group)
-    words = [group.word(g) for g in group.elements()]
-    orders = [g.order for g in group.generators]
-    known = _tree_edges(words, table)
+    table = _right_table(generators, words)
+    paths = list(words.values())
+    orders = [g.order for g in generators]
+    known = _tree_edges(paths, table)
     relators: list[Word] = []
     for word in [(i,) * n for i, n in enumerate(orders)]:
         relators.append(word)
         _close(known, relators, table)
-    loops = (_relator(int(v), int(i), words, table, orders) for v, i in np.argwhere(~known))
+    loops = (_relator(int(v), int(i), paths, table, orders) for v, i in np.argwhere(~known))
     candidates = sorted(loops, key=lambda candidate: len(candidate[1]))
     for (v, i), word in candidates:
         if not known[v, i]:
@@ -62,10 +56,10 @@ def derive(group: Group) -> tuple[Word, ...]:
     return tuple(relators)
 
 
-def _right_table(group: Group) -> npt.NDArray[np.int64]:
+def _right_table(generators: Sequence[Element], elements: Iterable[Element]) -> npt.NDArray[np.int64]:
     """(order, generators): the position of v * gens[i]; the breadth-first words are paths in this graph."""
-    position = {g: k for k, g in enumerate(group.elements())}
-    return np.array([[position[g * s] for s in group.generators] for g in position], dtype=np.int64)
+    position = {g: k for k, g in enumerate(elements)}
+    return np.array([[position[g * s] for s in generators] for g in position], dtype=np.int64)
 
 
 def _tree_edges(words: Sequence[Word], table: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.representations.representation import MatrixRepresentation, Representation
 
 Array = npt.NDArray[np.float64]

@@ -15,14 +15,15 @@ import numpy as np
 from scipy import sparse
 
 from symcheck.errors import SpecError, SymcheckError
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.mdp import search_builtin, search_igraph
 from symcheck.mdp.ends import extended
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.group_names import named_group
 from symcheck.mdp.homomorphism import EXACT_LAW, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
 from symcheck.mdp.sparse_rows import Bools, Floats, Ints, orbit_labels, renumbered
 from symcheck.mdp.structure import Structure, reduced
-from symcheck.mdp.tabular import TabularMDP
 
 if TYPE_CHECKING:
     from symcheck.symmetry.symmetry import Symmetry
@@ -52,7 +53,7 @@ class AutomorphismGroup:
         ('D4', 8, 10, 'proved')
     """
 
-    mdp: TabularMDP
+    mdp: FiniteMDP
     group: Group
     state_maps: Ints
     action_maps: Ints
@@ -209,7 +210,7 @@ class AutomorphismGroup:
 
 
 def find_automorphisms(
-    mdp: TabularMDP, *, method: str = "auto", preserve_initial: bool = False, ends: str = "merged"
+    mdp: FiniteMDP, *, method: str = "auto", preserve_initial: bool = False, ends: str = "merged"
 ) -> AutomorphismGroup:
     """See `TabularMDP.automorphism_group`."""
     if method not in ("auto", "igraph", "builtin"):
@@ -227,7 +228,7 @@ def find_automorphisms(
     return _verified(mdp, structure, known, [np.array(g.images[:count], dtype=np.int64) for g in known.generators])
 
 
-def _verified(mdp: TabularMDP, structure: Structure, known: Group, generators: list[Ints]) -> AutomorphismGroup:
+def _verified(mdp: FiniteMDP, structure: Structure, known: Group, generators: list[Ints]) -> AutomorphismGroup:
     """Extend local permutations to all states, derive action maps, enumerate."""
     everywhere = [extended(mdp, structure, images) for images in generators]
     state_maps = np.stack([one.states for one in everywhere])
@@ -253,7 +254,7 @@ def _verified(mdp: TabularMDP, structure: Structure, known: Group, generators: l
     )
 
 
-def _residuals(mdp: TabularMDP, counted: Bools, states: Ints, actions: Ints) -> tuple[float, float]:
+def _residuals(mdp: FiniteMDP, counted: Bools, states: Ints, actions: Ints) -> tuple[float, float]:
     """The largest differences of rewards and of laws over all counted pairs, by enumeration."""
     _require_permutations(counted, states, actions)
     pairs = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))

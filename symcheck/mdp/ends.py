@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.errors import SymcheckError
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.sparse_rows import Csr, Hashes, Ints, paired, row_of_entry
 from symcheck.mdp.structure import Structure
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 
@@ -42,7 +42,7 @@ class _Ends:
     weight: Ints
 
 
-def extended(mdp: TabularMDP, structure: Structure, images: Ints) -> Extended:
+def extended(mdp: FiniteMDP, structure: Structure, images: Ints) -> Extended:
     """Extend a permutation of the counted states.
 
     Args:
@@ -71,7 +71,7 @@ def extended(mdp: TabularMDP, structure: Structure, images: Ints) -> Extended:
     return Extended(states, actions if uniform is None else np.tile(uniform, (mdp.n_states, 1)), consistent)
 
 
-def _final_outcomes(mdp: TabularMDP, structure: Structure) -> _Ends:
+def _final_outcomes(mdp: FiniteMDP, structure: Structure) -> _Ends:
     """Ends proper, and steps into absorbing states; told apart by their weight class."""
     pairs, targets, values, kinds = [], [], [], []
     counted = mdp.acted_in
@@ -112,7 +112,7 @@ def _move_ends(structure: Structure, final: _Ends, distinct_images: Ints, states
     return True
 
 
-def _action_map(mdp: TabularMDP, structure: Structure, distinct_images: Ints, final: _Ends, states: Ints) -> Ints:
+def _action_map(mdp: FiniteMDP, structure: Structure, distinct_images: Ints, final: _Ends, states: Ints) -> Ints:
     """K: interchangeable actions go to those that end in the images of their final states, else in their order.
 
     Actions that a state does not have go to those that its image does not have, so that K is one to one.
@@ -133,7 +133,7 @@ def _action_map(mdp: TabularMDP, structure: Structure, distinct_images: Ints, fi
 
 
 def _uniform(
-    mdp: TabularMDP, structure: Structure, distinct_images: Ints, final: _Ends | None, states: Ints
+    mdp: FiniteMDP, structure: Structure, distinct_images: Ints, final: _Ends | None, states: Ints
 ) -> Ints | None:
     """One permutation of the actions that serves in every counted state, where there is one; else None.
 
@@ -175,7 +175,7 @@ def _endings(final: _Ends, target: Ints, pairs: int) -> Hashes:
     return found
 
 
-def _consistent(mdp: TabularMDP, final: _Ends, states: Ints, actions: Ints) -> bool:
+def _consistent(mdp: FiniteMDP, final: _Ends, states: Ints, actions: Ints) -> bool:
     """Whether every pair ends in the images of where its original ends."""
     rows = np.arange(mdp.n_states * mdp.n_actions)
     images = states[rows // mdp.n_actions] * mdp.n_actions + actions.reshape(-1)

@@ -11,7 +11,7 @@ from scipy import sparse
 from symcheck.errors import SpecError
 
 if TYPE_CHECKING:
-    from symcheck.mdp.tabular import TabularMDP
+    from symcheck.mdp.finite import ModelT
 
 Outcomes = Callable[[Any, int], Iterable[tuple[float, Hashable, float, bool]]]
 
@@ -42,7 +42,7 @@ class _Numbering:
 
 
 def enumerate_model(
-    cls: type[TabularMDP],
+    cls: type[ModelT],
     start: Iterable[Hashable],
     actions: int,
     outcomes: Outcomes,
@@ -50,7 +50,7 @@ def enumerate_model(
     discount: float,
     initial: str | None,
     limit: int,
-) -> TabularMDP:
+) -> ModelT:
     """See `TabularMDP.from_model`."""
     number = _Numbering(limit)
     seeds = [number(state) for state in start]
@@ -79,7 +79,7 @@ def enumerate_model(
 
 
 def _assembled(
-    cls: type[TabularMDP],
+    cls: type[ModelT],
     number: _Numbering,
     waiting: list[Hashable],
     going: list[tuple[int, int, float]],
@@ -88,7 +88,7 @@ def _assembled(
     actions: int,
     discount: float,
     seeds: list[int] | None,
-) -> TabularMDP:
+) -> ModelT:
     states = len(number.number)
     acted = np.array([number.number[state] for state in waiting], dtype=np.int64)
     gained = np.zeros((states, actions))

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.errors import SpecError
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
 from symcheck.mdp.sparse_rows import Ints, orbit_labels
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.symmetry.symmetry import Symmetry
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def homomorphism_from_symmetry(
-    mdp: TabularMDP, symmetry: Symmetry, *, observations: npt.ArrayLike | None = None, approximate: bool = False
+    mdp: FiniteMDP, symmetry: Symmetry, *, observations: npt.ArrayLike | None = None, approximate: bool = False
 ) -> Homomorphism:
     """See `TabularMDP.homomorphism_from`."""
     state_maps, action_maps = tabulated(mdp, symmetry, observations)
@@ -42,7 +42,7 @@ def homomorphism_from_symmetry(
     return found
 
 
-def tabulated(mdp: TabularMDP, symmetry: Symmetry, observations: npt.ArrayLike | None) -> tuple[Ints, Ints]:
+def tabulated(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLike | None) -> tuple[Ints, Ints]:
     """L and K of every generator as tables.
 
     Args:
@@ -74,7 +74,7 @@ def tabulated(mdp: TabularMDP, symmetry: Symmetry, observations: npt.ArrayLike |
     return states, actions
 
 
-def _bound(mdp: TabularMDP, symmetry: Symmetry, observations: npt.NDArray[Any] | None) -> BoundSymmetry:
+def _bound(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.NDArray[Any] | None) -> BoundSymmetry:
     from gymnasium import spaces
 
     choices = spaces.Discrete(mdp.n_actions)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symcheck.groups import catalog
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 
 RECOGNISED_UP_TO = 500
 """Larger groups keep their generators and are named by their order: elements are not listed for a name."""

@@ -15,10 +15,10 @@ from symcheck.errors import SpecError, TargetError, suggestion
 from symcheck.mdp.sparse_rows import Ints
 
 if TYPE_CHECKING:
-    from symcheck.mdp.tabular import TabularMDP
+    from symcheck.mdp.finite import ModelT
 
 
-def read_environment(cls: type[TabularMDP], env: Any, discount: float, kwargs: Mapping[str, Any]) -> TabularMDP:
+def read_environment(cls: type[ModelT], env: Any, discount: float, kwargs: Mapping[str, Any]) -> ModelT:
     """The MDP of an environment with a table; see `TabularMDP.from_gymnasium`."""
     made = _made(env, kwargs)
     table = _table(made)

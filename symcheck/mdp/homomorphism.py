@@ -18,10 +18,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from symcheck.errors import SpecError
-from symcheck.mdp import solving
+from symcheck.mdp import pictures, solving
 from symcheck.mdp.bounds import lifted_policy_loss_bound
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumbered
-from symcheck.mdp.tabular import TabularMDP
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +45,7 @@ class Homomorphism:
         group: the group whose orbits the blocks are, where they are.
 
     Example:
+        >>> from symcheck.mdp.tabular import TabularMDP
         >>> h = TabularMDP([[[0, 1.0]], [[1.0, 0]]], [[1.0], [1.0]], 0.5).minimal_homomorphism()
         >>> h.lift([[1.0]]).tolist(), h.is_exact
         ([[1.0], [1.0]], True)
@@ -52,8 +53,8 @@ class Homomorphism:
     Source: van der Pol et al. 2020, "MDP homomorphisms" and "Optimal value equivalence and lifted policies".
     """
 
-    mdp: TabularMDP
-    abstract_mdp: TabularMDP
+    mdp: FiniteMDP
+    abstract_mdp: FiniteMDP
     state_map: Ints
     action_map: Ints
     reward_error: float
@@ -175,13 +176,9 @@ class Homomorphism:
         Raises:
             SymcheckError: the file cannot be written.
         """
-        from symcheck.mdp import pictures
-
         return pictures.save(self, path, target=target)
 
     def _repr_html_(self) -> str:
-        from symcheck.mdp import pictures
-
         return pictures.framed(self)
 
 
@@ -190,13 +187,13 @@ EXACT_LAW = 1e-9
 (`value_classes.ROUNDING`), which is how many blocks' worth of it a long law can gather."""
 
 
-def exact_reward_error(mdp: TabularMDP) -> float:
+def exact_reward_error(mdp: FiniteMDP) -> float:
     """Differences of rewards that count as rounding: 1e-9 of the largest reward, as for laws."""
     return EXACT_LAW * float(np.abs(mdp.rewards).max(initial=0.0))
 
 
 def from_maps(
-    mdp: TabularMDP,
+    mdp: FiniteMDP,
     state_map: Ints,
     action_map: Ints,
     *,
@@ -243,7 +240,7 @@ def from_maps(
     return Homomorphism(mdp, abstract, state_map, action_map, reward_gap, float(gaps.max(initial=0.0)), origin, group)
 
 
-def _worthless(mdp: TabularMDP, state_map: Ints, blocks: int) -> Bools:
+def _worthless(mdp: FiniteMDP, state_map: Ints, blocks: int) -> Bools:
     """Blocks of absorbing states alone: what they say is that the episode has ended."""
     only = np.ones(blocks, dtype=np.bool_)
     only[state_map[~mdp.absorbing]] = False
@@ -274,19 +271,19 @@ def _matched(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide: int) 
 
 
 def _abstract(
-    mdp: TabularMDP,
+    mdp: FiniteMDP,
     laws: sparse.csr_array[np.float64],
     rewards: Floats,
     ends: Floats,
     available: Bools,
     state_map: Ints,
-) -> TabularMDP:
+) -> FiniteMDP:
     """The abstract MDP; averages of laws are laws up to rounding, which is divided out."""
     shape = available.shape
     total = np.asarray(laws.sum(axis=1)).reshape(-1) + ends
     scale = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
     initial = None if mdp.initial is None else np.bincount(state_map, weights=mdp.initial, minlength=shape[0])
-    return TabularMDP(
+    return type(mdp)(
         sparse.csr_array(sparse.diags_array(scale) @ laws),
         rewards.reshape(shape),
         mdp.discount,

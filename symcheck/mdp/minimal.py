@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from symcheck.errors import SpecError, SymcheckError
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
 from symcheck.mdp.refinement import Partition, coarsest_partition
 from symcheck.mdp.sparse_rows import Ints, renumbered
-from symcheck.mdp.tabular import TabularMDP
 
 _ATTEMPTS = 3  # each with other hash functions; one fails with a probability below 1e-6 for a million pairs
 
 
-def minimal_homomorphism(mdp: TabularMDP, *, tolerance: float = 0.0) -> Homomorphism:
+def minimal_homomorphism(mdp: FiniteMDP, *, tolerance: float = 0.0) -> Homomorphism:
     """See `TabularMDP.minimal_homomorphism`."""
     if not (isinstance(tolerance, int | float) and 0.0 <= tolerance < float("inf")):
         raise SpecError(f"expected a finite number of at least 0, got {tolerance!r}.", where="tolerance")
@@ -31,7 +31,7 @@ def minimal_homomorphism(mdp: TabularMDP, *, tolerance: float = 0.0) -> Homomorp
     )
 
 
-def action_classes(mdp: TabularMDP, partition: Partition) -> Ints:
+def action_classes(mdp: FiniteMDP, partition: Partition) -> Ints:
     """Abstract actions: pairs of one block with equal descriptions, numbered as in the block's lowest state.
 
     Args:

@@ -6,14 +6,15 @@ The one place where the mathematics calls a writer, and only when it is asked to
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from symcheck.files import write_text
+from symcheck.groups.group import Group
 from symcheck.mdp import solving
-from symcheck.mdp.homomorphism import Homomorphism
-from symcheck.mdp.tabular import TabularMDP
+from symcheck.mdp.finite import FiniteMDP
+from symcheck.mdp.sparse_rows import Ints
 
 if TYPE_CHECKING:
     from symcheck_reports.homomorphism_model import HomomorphismModel, Matching
@@ -23,7 +24,54 @@ _MOST_AS_GRAPH = 40  # as the page's
 _MOST_BLOCKS, _MOST_STATES = 4, 8  # of the tables that show how actions are matched
 
 
-def model(h: Homomorphism, *, target: str = "MDP", command: str = "") -> HomomorphismModel:
+class Drawn(Protocol):
+    """What a page needs of a homomorphism."""
+
+    @property
+    def mdp(self) -> FiniteMDP:
+        """The original."""
+
+    @property
+    def abstract_mdp(self) -> FiniteMDP:
+        """Its image."""
+
+    @property
+    def state_map(self) -> Ints:
+        """Abstract state of each state, (S,)."""
+
+    @property
+    def action_map(self) -> Ints:
+        """Abstract action of each action, (S, A)."""
+
+    @property
+    def blocks(self) -> tuple[Ints, ...]:
+        """The states of each block."""
+
+    @property
+    def origin(self) -> str:
+        """How it was found, in words."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is exact up to rounding."""
+
+    @property
+    def reward_error(self) -> float:
+        """Largest deviation of rewards."""
+
+    @property
+    def transition_error(self) -> float:
+        """Largest L1 distance of laws."""
+
+    @property
+    def group(self) -> Group | None:
+        """The group whose orbits the blocks are."""
+
+    def value_loss_bound(self) -> float:
+        """At most this much return is lost."""
+
+
+def model(h: Drawn, *, target: str = "MDP", command: str = "") -> HomomorphismModel:
     """What a page shows of a homomorphism.
 
     Args:
@@ -60,7 +108,7 @@ def model(h: Homomorphism, *, target: str = "MDP", command: str = "") -> Homomor
     )
 
 
-def render(h: Homomorphism, *, target: str = "MDP", command: str = "") -> str:
+def render(h: Drawn, *, target: str = "MDP", command: str = "") -> str:
     """The page of a homomorphism; see `model`.
 
     Returns:
@@ -71,14 +119,14 @@ def render(h: Homomorphism, *, target: str = "MDP", command: str = "") -> str:
     return render_homomorphism(model(h, target=target, command=command))
 
 
-def framed(h: Homomorphism) -> str:
+def framed(h: Drawn) -> str:
     """The page in a frame, for notebooks."""
     from symcheck_reports import html
 
     return html.frame(render(h), 720)
 
 
-def save(h: Homomorphism, path: str | Path, *, target: str = "MDP") -> Path:
+def save(h: Drawn, path: str | Path, *, target: str = "MDP") -> Path:
     """Write the page, whole or not at all.
 
     Raises:
@@ -87,7 +135,7 @@ def save(h: Homomorphism, path: str | Path, *, target: str = "MDP") -> Path:
     return write_text(path, render(h, target=target))
 
 
-def _edges(mdp: TabularMDP) -> list[tuple[int, int, float]]:
+def _edges(mdp: FiniteMDP) -> list[tuple[int, int, float]]:
     """Transitions between different states, the largest probability over actions."""
     entries = mdp.transitions.tocoo()
     source, target = entries.row // mdp.n_actions, entries.col
@@ -98,7 +146,7 @@ def _edges(mdp: TabularMDP) -> list[tuple[int, int, float]]:
     return [(s, t, p) for (s, t), p in sorted(largest.items())]
 
 
-def _matchings(h: Homomorphism) -> list[Matching]:
+def _matchings(h: Drawn) -> list[Matching]:
     """The first blocks of several states that are acted in, each with a few of its states."""
     from symcheck_reports.homomorphism_model import Matching
 

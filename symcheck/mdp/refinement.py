@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.sparse_rows import Bools, Csr, Floats, Hashes, Ints, gathered, mixed, paired, row_of_entry, row_sums
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 
@@ -39,7 +39,7 @@ class Partition:
     rounds: int
 
 
-def coarsest_partition(mdp: TabularMDP, *, tolerance: float = 0.0, salt: int = 0) -> Partition:
+def coarsest_partition(mdp: FiniteMDP, *, tolerance: float = 0.0, salt: int = 0) -> Partition:
     """The coarsest stable partition.
 
     Args:
@@ -59,7 +59,7 @@ def coarsest_partition(mdp: TabularMDP, *, tolerance: float = 0.0, salt: int = 0
 class _Refinement:
     """The state of a run: block names never change their meaning, so old descriptions stay valid."""
 
-    def __init__(self, mdp: TabularMDP, tolerance: float, salt: int) -> None:
+    def __init__(self, mdp: FiniteMDP, tolerance: float, salt: int) -> None:
         self._mdp = mdp
         self._salt = salt
         law: Csr = mdp.transitions
@@ -174,7 +174,7 @@ def _predecessors(law: Csr) -> tuple[Ints, Ints]:
     return turned.indptr.astype(np.int64), turned.indices.astype(np.int64)
 
 
-def _reward_hashes(mdp: TabularMDP, tolerance: float, salt: int) -> Hashes:
+def _reward_hashes(mdp: FiniteMDP, tolerance: float, salt: int) -> Hashes:
     flat = mdp.rewards.reshape(-1)
     scale = float(np.abs(flat).max(initial=0.0))
     width = max(tolerance, ROUNDING * max(scale, np.finfo(np.float64).tiny))

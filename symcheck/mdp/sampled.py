@@ -13,11 +13,11 @@ from symcheck.errors import SpecError
 from symcheck.mdp.sparse_rows import Ints
 
 if TYPE_CHECKING:
-    from symcheck.mdp.tabular import TabularMDP
+    from symcheck.mdp.finite import FiniteMDP, ModelT
 
 
 def count_model(
-    cls: type[TabularMDP],
+    cls: type[ModelT],
     states: npt.ArrayLike,
     actions: npt.ArrayLike,
     rewards: npt.ArrayLike,
@@ -28,7 +28,7 @@ def count_model(
     sizes: tuple[int | None, int | None],
     initial: Any,
     unseen: Literal["refuse", "unavailable"],
-) -> TabularMDP:
+) -> ModelT:
     """See `TabularMDP.from_samples`."""
     s, a, following = (_numbers(given, name) for given, name in _named(states, actions, next_states))
     gained = np.asarray(rewards, dtype=np.float64)
@@ -113,7 +113,7 @@ def _available(seen: Ints, following: Ints, ended: Any, unseen: str) -> tuple[An
     return available, idle
 
 
-def largest_deviation(mdp: TabularMDP, alpha: float) -> float:
+def largest_deviation(mdp: FiniteMDP, alpha: float) -> float:
     """See `TabularMDP.sampling_tolerance`."""
     if mdp.counts is None:
         raise SpecError(

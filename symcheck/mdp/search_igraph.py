@@ -75,6 +75,6 @@ def _order(counted: float, generators: list[Ints]) -> int:
     if counted < 2**53:
         return round(counted)
     from symcheck.groups import large
-    from symcheck.groups.group import Element
+    from symcheck.groups.element import Element
 
     return large.order([Element(tuple(images.tolist())) for images in generators])

@@ -19,8 +19,8 @@ from scipy.sparse import linalg as sparse_linalg
 
 from symcheck import arrays
 from symcheck.errors import OptionError, SpecError
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.sparse_rows import Floats, Ints
-from symcheck.mdp.tabular import TabularMDP
 
 _SOLVED_DENSE = 1_500
 """Up to so many states a dense solve takes under a second."""
@@ -46,7 +46,7 @@ class Solution(NamedTuple):
     error_bound: float
 
 
-def q_values(mdp: TabularMDP, values: npt.ArrayLike) -> Floats:
+def q_values(mdp: FiniteMDP, values: npt.ArrayLike) -> Floats:
     """One backup: R(s, a) + discount sum_s' T(s' | s, a) V(s').
 
     Args:
@@ -60,6 +60,7 @@ def q_values(mdp: TabularMDP, values: npt.ArrayLike) -> Floats:
         SpecError: another number of values.
 
     Example:
+        >>> from symcheck.mdp.tabular import TabularMDP
         >>> q_values(TabularMDP([[[1.0]]], [[1.0]], 0.5), [2.0]).tolist()
         [[2.0]]
     """
@@ -70,7 +71,7 @@ def q_values(mdp: TabularMDP, values: npt.ArrayLike) -> Floats:
     return np.where(mdp.available, backed, -np.inf)
 
 
-def value_iteration(mdp: TabularMDP, *, tolerance: float = 1e-10, max_iterations: int = 1_000_000) -> Solution:
+def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations: int = 1_000_000) -> Solution:
     """Optimal values by repeated backups.
 
     After a sweep that changes no value by more than d, the distance to V* is at most d discount / (1 - discount).
@@ -88,6 +89,7 @@ def value_iteration(mdp: TabularMDP, *, tolerance: float = 1e-10, max_iterations
         SpecError: values that have not settled by then, as with discount 1 and rewards that never end.
 
     Example:
+        >>> from symcheck.mdp.tabular import TabularMDP
         >>> value_iteration(TabularMDP([[[1.0]]], [[1.0]], 0.5)).values.round(9).tolist()
         [2.0]
 
@@ -123,7 +125,7 @@ def _attainable(tolerance: float, scale: float, discount: float) -> float:
 
 
 def evaluate_policy(
-    mdp: TabularMDP, policy: npt.ArrayLike, *, method: Literal["auto", "solve", "iterate"] = "auto"
+    mdp: FiniteMDP, policy: npt.ArrayLike, *, method: Literal["auto", "solve", "iterate"] = "auto"
 ) -> Floats:
     """The values of a policy, by a linear solve where the MDP is small enough.
 
@@ -140,6 +142,7 @@ def evaluate_policy(
             for ever.
 
     Example:
+        >>> from symcheck.mdp.tabular import TabularMDP
         >>> evaluate_policy(TabularMDP([[[1.0]]], [[1.0]], 0.5), [0]).tolist()
         [2.0]
     """
@@ -152,7 +155,7 @@ def evaluate_policy(
     return _solved(law, rewards, mdp.discount)
 
 
-def policy_iteration(mdp: TabularMDP, *, max_iterations: int = 1_000) -> Solution:
+def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution:
     """Optimal values by evaluating and improving a policy until no action is better.
 
     Args:
@@ -167,6 +170,7 @@ def policy_iteration(mdp: TabularMDP, *, max_iterations: int = 1_000) -> Solutio
         SpecError: no convergence within `max_iterations`.
 
     Example:
+        >>> from symcheck.mdp.tabular import TabularMDP
         >>> policy_iteration(TabularMDP([[[1.0], [1.0]]], [[1.0, 2.0]], 0.5)).policy.tolist()
         [1]
 
@@ -189,7 +193,7 @@ def policy_iteration(mdp: TabularMDP, *, max_iterations: int = 1_000) -> Solutio
     raise SpecError(f"the policy still improves after {max_iterations} rounds.", where="policy_iteration")
 
 
-def read_policy(mdp: TabularMDP, policy: npt.ArrayLike, *, where: str = "policy") -> Floats:
+def read_policy(mdp: FiniteMDP, policy: npt.ArrayLike, *, where: str = "policy") -> Floats:
     """A policy as probabilities.
 
     Args:
@@ -234,7 +238,7 @@ def read_policy(mdp: TabularMDP, policy: npt.ArrayLike, *, where: str = "policy"
     return probabilities
 
 
-def _chain(mdp: TabularMDP, probabilities: Floats) -> tuple[Any, Floats]:
+def _chain(mdp: FiniteMDP, probabilities: Floats) -> tuple[Any, Floats]:
     """The Markov chain under a policy, (S, S), and its expected rewards, (S,)."""
     flat = probabilities.reshape(-1)
     rows = np.repeat(np.arange(mdp.n_states), mdp.n_actions)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.sparse_rows import Bools, Floats, Hashes, Ints, gathered, mixed, paired, row_of_entry, row_sums
-from symcheck.mdp.tabular import TabularMDP
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 
@@ -69,7 +69,7 @@ class Structure:
         return self.colour + row_sums(paired(images[self.columns], self.weights), self.indptr)
 
 
-def reduced(mdp: TabularMDP, *, preserve_initial: bool = False, keep_ends: bool = False) -> Structure:
+def reduced(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: bool = False) -> Structure:
     """The structure of an MDP.
 
     Args:
@@ -107,7 +107,7 @@ def reduced(mdp: TabularMDP, *, preserve_initial: bool = False, keep_ends: bool 
     )
 
 
-def _outcomes(mdp: TabularMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tuple[Ints, Ints, Ints]:
+def _outcomes(mdp: FiniteMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tuple[Ints, Ints, Ints]:
     """Row (its place in `rows`), next state and weight class of every outcome that is part of the structure."""
     parts = []
     laws = [(mdp.transitions, 0)]

@@ -1,35 +1,25 @@
-"""A finite MDP: states and actions are numbers, laws are sparse rows, rewards are expectations.
-
-    R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), in s' where that is known.
-
-Row s * actions + a of `transitions` is the law of the states in which the episode goes on; together with
-`terminations`, the law of the states in which it has just ended, it sums to one. What follows an end is worth 0. An
-absorbing state that pays nothing says the same in the other usual way.
-"""
+"""Finite MDPs as users meet them: the arrays of `FiniteMDP`, and where they come from and what is found in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse import csgraph
 
-from symcheck import arrays
-from symcheck.errors import SpecError
-from symcheck.mdp import reading
-from symcheck.mdp.sparse_rows import Bools, Csr, Floats, Ints
+from symcheck.mdp.automorphisms import AutomorphismGroup, find_automorphisms
+from symcheck.mdp.enumeration import enumerate_model
+from symcheck.mdp.finite import FiniteMDP
+from symcheck.mdp.gymnasium_table import read_environment
+from symcheck.mdp.homomorphism import Homomorphism
+from symcheck.mdp.minimal import minimal_homomorphism
+from symcheck.mdp.sampled import count_model, largest_deviation
 
 if TYPE_CHECKING:
-    from symcheck.mdp.automorphisms import AutomorphismGroup
-    from symcheck.mdp.homomorphism import Homomorphism
     from symcheck.symmetry.symmetry import Symmetry
 
 
-class TabularMDP:
+class TabularMDP(FiniteMDP):
     """A finite MDP with S states and A actions.
 
     Args:
@@ -58,63 +48,6 @@ class TabularMDP:
     Source: van der Pol et al. 2020, section 2.2.
     """
 
-    def __init__(
-        self,
-        transitions: Any,
-        rewards: Any,
-        discount: float,
-        initial: Any = None,
-        *,
-        terminations: Any = None,
-        available: Any = None,
-        layout: Any = None,
-        labels: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.discount = reading.read_discount(discount)
-        law, self.n_states, self.n_actions, unit = reading.read_law(transitions, "transitions")
-        shape = (self.n_states, self.n_actions)
-        ends, ending = self._read_ends(terminations, shape)
-        going_on: Floats = np.asarray(law.sum(axis=1)).reshape(shape)
-        self.available = _read_available(available, shape)
-        longest = int(np.diff(law.indptr).max(initial=0))
-        reading.check_sums(going_on + ending, self.available, longest, unit)
-        if not self.available.any(axis=1).all():
-            state = int(np.flatnonzero(~self.available.any(axis=1))[0])
-            raise SpecError(f"expected an action in every state, state {state} has none.", where="available")
-        everything = law if ends is None else law + ends
-        expected = reading.read_rewards(rewards, everything, *shape)
-        self.rewards: Floats = np.where(self.available, expected, 0.0)
-        self.transitions: Csr = law
-        self.terminations: Csr | None = ends
-        self.termination: Floats = ending
-        self.initial = reading.read_initial(initial, self.n_states)
-        self.layout = _read_layout(layout, self.n_states)
-        self.labels = None if labels is None else _read_labels(labels, self.n_states)
-        self.counts: Ints | None = None
-
-    @staticmethod
-    def _read_ends(value: Any, shape: tuple[int, int]) -> tuple[Csr | None, Floats]:
-        if value is None:
-            return None, np.zeros(shape)
-        if not sparse.issparse(value) and np.shape(value) == shape:
-            ending = arrays.to_numpy(value, where="terminations", error=SpecError).astype(np.float64)
-            if not ((ending >= 0) & np.isfinite(ending)).all():
-                raise SpecError("expected probabilities of at least 0.", where="terminations")
-            return None, ending
-        ends, states, actions, _ = reading.read_law(value, "terminations")
-        if (states, actions) != shape:
-            raise SpecError(
-                f"expected the shape of the transitions, {shape} states and actions; got {(states, actions)}.",
-                where="terminations",
-            )
-        return ends, np.asarray(ends.sum(axis=1)).reshape(shape)
-
-    def __repr__(self) -> str:
-        actions = f"{self.n_actions:,} action" + ("" if self.n_actions == 1 else "s")
-        words = f"{self.n_states:,} states, {actions}, discount {self.discount:g}"
-        idle = self.n_states - int(self.acted_in.sum())
-        return f"TabularMDP({words}{f'; {idle:,} never acted in' if idle else ''})"
-
     @classmethod
     def from_gymnasium(cls, env: Any, *, discount: float = 0.99, **kwargs: Any) -> TabularMDP:
         """The MDP of an environment that keeps its table as `P[s][a] = [(probability, s', reward, terminated), ...]`.
@@ -135,8 +68,6 @@ class TabularMDP:
             >>> TabularMDP.from_gymnasium("FrozenLake-v1")
             TabularMDP(16 states, 4 actions, discount 0.99; 5 never acted in)
         """
-        from symcheck.mdp.gymnasium_table import read_environment
-
         return read_environment(cls, env, discount, kwargs)
 
     @classmethod
@@ -171,8 +102,6 @@ class TabularMDP:
             >>> walk.labels
             (0, 1, 2, 3)
         """
-        from symcheck.mdp.enumeration import enumerate_model
-
         return enumerate_model(cls, start, actions, outcomes, discount=discount, initial=initial, limit=limit)
 
     @classmethod
@@ -216,8 +145,6 @@ class TabularMDP:
             >>> model.rewards.tolist(), model.counts.tolist()
             ([[0.5], [1.0]], [[2], [1]])
         """
-        from symcheck.mdp.sampled import count_model
-
         arrays_ = (states, actions, rewards, next_states, terminated)
         return count_model(
             cls, *arrays_, discount=discount, sizes=(n_states, n_actions), initial=initial, unseen=unseen
@@ -247,49 +174,7 @@ class TabularMDP:
 
         Source: derived: Hoeffding's inequality for each of the 2^k - 2 sets of outcomes of each pair, added up.
         """
-        from symcheck.mdp.sampled import largest_deviation
-
         return largest_deviation(self, alpha)
-
-    @cached_property
-    def absorbing(self) -> Bools:
-        """States that every action leaves as they are, for nothing: ends in another notation. Shape (S,)."""
-        rows = np.arange(self.n_states * self.n_actions)
-        alone = np.diff(self.transitions.indptr) == 1
-        target = np.full(len(rows), -1, dtype=np.int64)
-        target[alone] = self.transitions.indices[self.transitions.indptr[:-1][alone]]
-        stays = (target == rows // self.n_actions).reshape(self.n_states, self.n_actions)
-        idle: Bools = ((stays & (self.rewards == 0.0)) | ~self.available).all(axis=1)
-        idle &= (self.termination == 0.0).all(axis=1)
-        return idle
-
-    @cached_property
-    def reachable(self) -> Bools:
-        """States in which an episode can be, before it ends. Shape (S,). All of them where `initial` is None."""
-        if self.initial is None:
-            return np.ones(self.n_states, dtype=np.bool_)
-        edges = self.transitions.tocoo()
-        source = edges.row // self.n_actions
-        seeds = np.flatnonzero(self.initial > 0)
-        hub = self.n_states  # one more node that leads to every start state
-        rows = np.concatenate([source, np.full(len(seeds), hub)])
-        columns = np.concatenate([edges.col, seeds])
-        graph = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(hub + 1, hub + 1))
-        order = csgraph.breadth_first_order(graph, hub, return_predecessors=False)
-        found = np.zeros(hub + 1, dtype=np.bool_)
-        found[order] = True
-        return found[:-1]
-
-    @cached_property
-    def acted_in(self) -> Bools:
-        """States that count for a symmetry: reachable and not absorbing. Shape (S,)."""
-        return self.reachable & ~self.absorbing
-
-    def pair_law(self, state: int, action: int) -> dict[int, float]:
-        """T(. | s, a) where the episode goes on, as {state: probability}."""
-        row = state * self.n_actions + action
-        span = slice(self.transitions.indptr[row], self.transitions.indptr[row + 1])
-        return dict(zip(self.transitions.indices[span].tolist(), self.transitions.data[span].tolist(), strict=True))
 
     def automorphism_group(
         self,
@@ -317,8 +202,6 @@ class TabularMDP:
             >>> TabularMDP.from_gymnasium("FrozenLake-v1").automorphism_group().order
             1
         """
-        from symcheck.mdp.automorphisms import find_automorphisms
-
         return find_automorphisms(self, method=method, preserve_initial=preserve_initial)
 
     def minimal_homomorphism(self, *, tolerance: float = 0.0) -> Homomorphism:
@@ -344,8 +227,6 @@ class TabularMDP:
 
         Source: Ravindran and Barto 2001; van der Pol et al. 2020, equations for the abstract reward and transition.
         """
-        from symcheck.mdp.minimal import minimal_homomorphism
-
         return minimal_homomorphism(self, tolerance=tolerance)
 
     def homomorphism_from(
@@ -367,33 +248,6 @@ class TabularMDP:
 
         Source: van der Pol et al. 2020, "Group-structured MDP homomorphisms".
         """
-        from symcheck.mdp.from_symmetry import homomorphism_from_symmetry
+        from symcheck.mdp.from_symmetry import homomorphism_from_symmetry  # loads gymnasium
 
         return homomorphism_from_symmetry(self, symmetry, observations=observations, approximate=approximate)
-
-
-def _read_available(value: Any, shape: tuple[int, int]) -> Bools:
-    if value is None:
-        return np.ones(shape, dtype=np.bool_)
-    array = np.asarray(value)
-    if array.shape != shape or array.dtype != np.bool_:
-        raise SpecError(f"expected booleans of shape {shape}, got {array.shape} ({array.dtype}).", where="available")
-    return array
-
-
-def _read_layout(value: Any, states: int) -> Ints | None:
-    if value is None:
-        return None
-    array = arrays.to_numpy(value, where="layout", error=SpecError)
-    if array.shape != (states, 2) or array.dtype.kind not in "iu":
-        raise SpecError(
-            f"expected integers (row, column) of shape ({states}, 2); got {array.shape} ({array.dtype}).",
-            where="layout",
-        )
-    return array.astype(np.int64)
-
-
-def _read_labels(value: Sequence[Hashable], states: int) -> tuple[Hashable, ...]:
-    if len(value) != states:
-        raise SpecError(f"expected {states} names, one per state, got {len(value)}.", where="labels")
-    return tuple(value)

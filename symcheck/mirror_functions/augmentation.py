@@ -16,7 +16,8 @@ import numpy as np
 
 from symcheck.entries.forms import Entry, FunctionEntry
 from symcheck.errors import SpecError
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.mirror_functions import affine_recovery, block_checks, last_action
 from symcheck.mirror_functions.batched_function import (
     WHERE,

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.errors import RepresentationError, SpecError
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, close, columns_where
 from symcheck.mirror_functions.batched_values import Mask, Table
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from symcheck.errors import RepresentationError, SpecError
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, close
 from symcheck.mirror_functions.batched_values import Layout, Leaf, Table
 from symcheck.mirror_functions.block_checks import Samples

@@ -7,16 +7,14 @@ coordinate, times the signs of both gears.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from symcheck.mujoco.elements import name_of, title
+from symcheck.mujoco.images import Indices, Pairing
+from symcheck.mujoco.isometry import Array
 from symcheck.mujoco.names import are_mirrored
-
-if TYPE_CHECKING:
-    from symcheck.mujoco.isometry import Array
-    from symcheck.mujoco.pairing import Indices, Pairing
 
 _JOINT, _IN_PARENT, _TENDON, _SITE, _BODY = 0, 1, 3, 4, 5  # mjtTrn
 _FREE, _BALL = 0, 1  # mjtJoint

@@ -16,8 +16,8 @@ from symcheck.mujoco.actuation import path_image, path_of, site_image, wrench_im
 from symcheck.mujoco.constraints import compare_constraints
 from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.elements import title
+from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import ROUNDING, Array
-from symcheck.mujoco.pairing import Pairing
 
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
 _PGS = 0  # mjtSolver

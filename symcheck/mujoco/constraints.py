@@ -13,8 +13,8 @@ import numpy as np
 from symcheck.mujoco.actuation import site_image
 from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.elements import title
+from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import Array, matrix_of
-from symcheck.mujoco.pairing import Pairing
 
 _CONNECT, _WELD, _JOINT, _TENDON = 0, 1, 2, 3  # mjtEq
 _SITE_OBJECT = 6  # mjtObj

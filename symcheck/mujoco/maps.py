@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import Array, quaternion_map, quaternion_of, whole
-from symcheck.mujoco.pairing import Pairing
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 

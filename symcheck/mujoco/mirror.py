@@ -18,6 +18,7 @@ from symcheck.mujoco import maps
 from symcheck.mujoco.comparison import compare, remarks
 from symcheck.mujoco.differences import Difference
 from symcheck.mujoco.elements import title
+from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import ROUNDING, Isometry, reflection, rotation
 from symcheck.mujoco.loading import LoadedModel, load_model
 from symcheck.mujoco.maps import Affine
@@ -29,7 +30,7 @@ from symcheck.mujoco.observations import (
     position_labels,
     velocity_labels,
 )
-from symcheck.mujoco.pairing import Pairing, pair_elements
+from symcheck.mujoco.pairing import pair_elements
 from symcheck.mujoco.reference import Reference, reference_of
 from symcheck.symmetry.blocks import Block
 from symcheck.symmetry.symmetry import Symmetry

@@ -29,9 +29,9 @@ import numpy as np
 from symcheck.errors import SpecError, suggestion
 from symcheck.mujoco import maps
 from symcheck.mujoco.elements import name_of, title
+from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import whole
 from symcheck.mujoco.maps import Affine
-from symcheck.mujoco.pairing import Pairing
 from symcheck.symmetry.blocks import Block
 
 _BLOCK = re.compile(

@@ -8,57 +8,24 @@ finds no counterpart is reported, all of it at once, with the nearest candidate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from symcheck.errors import SpecError
 from symcheck.mujoco.actuation import pair_actuators, pair_tendons
 from symcheck.mujoco.elements import name_of, title
+from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import ROUNDING, Array, Isometry
 from symcheck.mujoco.names import are_mirrored, mirrored_names
 from symcheck.mujoco.reference import Reference
 
-Indices = npt.NDArray[np.int64]
 _NEAR = (
     0.05  # of the model's extent: how far an image may miss its counterpart and still be it (a finding says by what)
 )
 _BONUS = 0.02  # of the extent: what a matching name is worth
 _PARALLEL = 0.9  # cosine between the axes of a pair; below, they are no pair
-
-
-@dataclass
-class Pairing:
-    """The image of every element under an isometry; -1 where there is none.
-
-    Attributes:
-        isometry: which one.
-        reference: where everything is.
-        bodies: (nbody,).
-        joints: (njnt,).
-        joint_signs: for hinges and slides: the sign with which the coordinate is mapped, (njnt,); 0 for free and ball.
-        geoms: (ngeom,).
-        tendons: (ntendon,).
-        tendon_signs: (ntendon,).
-        actuators: (nu,).
-        actuator_signs: (nu,).
-        unpaired: what has no counterpart, in words.
-    """
-
-    isometry: Isometry
-    reference: Reference
-    bodies: Indices
-    joints: Indices
-    joint_signs: Indices
-    geoms: Indices
-    tendons: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    tendon_signs: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    actuators: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    actuator_signs: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    unpaired: list[str] = field(default_factory=list)
 
 
 def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: Mapping[str, str]) -> Pairing:

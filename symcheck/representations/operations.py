@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.errors import RepresentationError
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.representations import constructors, validation
 from symcheck.representations.representation import (
     MatrixRepresentation,

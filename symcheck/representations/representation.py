@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from symcheck import arrays
 from symcheck.errors import RepresentationError
-from symcheck.groups.group import Element, Group, Word
+from symcheck.groups.element import Element, Word
+from symcheck.groups.group import Group
 from symcheck.representations import validation
 from symcheck.representations.signed_images import Integers, SignedImages
 

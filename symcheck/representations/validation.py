@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.errors import GroupError, RepresentationError
-from symcheck.groups.group import Element, Group, Word
+from symcheck.groups.element import Element, Word
+from symcheck.groups.group import Group
 from symcheck.representations.signed_images import SignedImages
 
 Matrix = npt.NDArray[np.float64]

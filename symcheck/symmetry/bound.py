@@ -21,7 +21,7 @@ from symcheck.symmetry.space_maps import SpaceMap, fit
 if TYPE_CHECKING:
     import gymnasium as gym
 
-    from symcheck.symmetry.symmetry import Symmetry
+    from symcheck.symmetry.claimed_maps import ClaimedMaps
 
 Word: TypeAlias = Sequence[int]
 Part: TypeAlias = Literal["observation", "action", "state"]
@@ -51,7 +51,7 @@ class BoundSymmetry:
         1
     """
 
-    def __init__(self, symmetry: Symmetry, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
+    def __init__(self, symmetry: ClaimedMaps, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> None:
         self.symmetry = symmetry
         self.group = symmetry.group
         self.observation_space = observation_space
@@ -137,7 +137,7 @@ class BoundSymmetry:
         return self._state
 
 
-def _check_blocks(symmetry: Symmetry, part: str, space: gym.Space[Any]) -> None:
+def _check_blocks(symmetry: ClaimedMaps, part: str, space: gym.Space[Any]) -> None:
     for key, blocks in symmetry.blocks.get(part, {}).items():
         inner = space if key is None else getattr(space, "spaces", {}).get(key)
         shape = getattr(inner, "shape", None)

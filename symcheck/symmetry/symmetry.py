@@ -13,23 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from symcheck.entries.forms import (
-    SPATIAL_OPERATORS,
-    AffineEntry,
-    Entry,
-    FunctionEntry,
-    IdentityEntry,
-    SpatialEntry,
-    TreeEntry,
-    parse_entry,
-)
-from symcheck.errors import RepresentationError, SpecError
-from symcheck.groups.group import Element, Group
-from symcheck.representations import constructors
-from symcheck.representations.representation import Representation
-from symcheck.symmetry.blocks import Block, is_blocks, joined_entry, parse_blocks
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
+from symcheck.mirror_functions.augmentation import read_augmentation
+from symcheck.symmetry.claimed_maps import ClaimedMaps
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -37,7 +24,7 @@ if TYPE_CHECKING:
     from symcheck.symmetry.bound import BoundSymmetry
 
 
-class Symmetry:
+class Symmetry(ClaimedMaps):
     """A named claim: `group` acts on observations by L and on actions by K, and the MDP does not notice.
 
     Args:
@@ -61,56 +48,6 @@ class Symmetry:
 
     Source: van der Pol et al. 2020, section 3.1; state-dependent K_g^s as in their definition.
     """
-
-    def __init__(
-        self,
-        name: str,
-        group: Group,
-        observation: Any,
-        action: Any,
-        *,
-        state: Any = None,
-        initial: bool = True,
-    ) -> None:
-        if not isinstance(name, str) or not name.strip():
-            raise SpecError(f"expected a name, got {name!r}.", where="Symmetry.name")
-        if not isinstance(group, Group):
-            raise SpecError(
-                f"expected a group, got {group!r} ({type(group).__name__}).",
-                where="Symmetry.group",
-                remedy="Build one with symcheck.groups, for instance symcheck.groups.cyclic(2).",
-            )
-        self.name = name
-        self.group = group
-        self.initial = bool(initial)
-        self.blocks: dict[str, dict[Any, tuple[Block, ...]]] = {}
-        self.observation = self._entries(observation, "observation")
-        self.action = self._entries(action, "action")
-        self.state = None if state is None else self._entries(state, "state")
-        for part, entries in (("observation", self.observation), ("action", self.action), ("state", self.state or ())):
-            check_relations(group, entries, part)
-
-    def _entries(self, written: Any, part: str) -> tuple[Entry, ...]:
-        """The entries of one part; its blocks, where it is written as such, are kept under their key (None for all)."""
-        if not is_blocks(written) and not (
-            isinstance(written, dict) and written and all(is_blocks(child) for child in written.values())
-        ):
-            return _entries(written, self.group, part)
-        count = len(self.group.generators)
-        tables = {None: written} if is_blocks(written) else written
-        self.blocks[part] = found = {
-            key: parse_blocks(table, part if key is None else f"{part}[{key!r}]", count)
-            for key, table in tables.items()
-        }
-        for blocks in found.values():
-            for block in blocks:
-                check_relations(self.group, tuple(block.map), f"{part} block {block.name!r}")
-        if None in found:
-            return tuple(joined_entry(found[None], i) for i in range(count))
-        return tuple(TreeEntry({key: joined_entry(blocks, i) for key, blocks in found.items()}) for i in range(count))
-
-    def __repr__(self) -> str:
-        return f"Symmetry({self.name!r}, group={self.group.name})"
 
     @classmethod
     def from_augmentation(
@@ -164,8 +101,6 @@ class Symmetry:
 
         Cost: |G|^2 blocks of eight rows; reading the maps takes one row, or as many as there are columns.
         """
-        from symcheck.mirror_functions.augmentation import read_augmentation
-
         mirror = read_augmentation(
             fn,
             env=env,
@@ -177,24 +112,6 @@ class Symmetry:
             name=name,
         )
         return cls(mirror.name, group, mirror.observation, mirror.action)
-
-    @property
-    def observation_representation(self) -> Representation:
-        """The linear representation on the flattened observation: what the first layer of a network takes.
-
-        Raises:
-            SpecError: the observation entries are not linear data on a vector.
-        """
-        return _representation(self.group, self.observation, "observation")
-
-    @property
-    def action_representation(self) -> Representation:
-        """The linear representation on action vectors: one-hot (and policy) vectors for discrete actions.
-
-        Raises:
-            SpecError: the action entries are not linear data on a vector.
-        """
-        return _representation(self.group, self.action, "action")
 
     def bind(self, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> BoundSymmetry:
         """Fit the symmetry to an environment's spaces.
@@ -209,154 +126,6 @@ class Symmetry:
         Raises:
             SpecError: an entry does not fit its space; the message gives both sizes.
         """
-        from symcheck.symmetry.bound import BoundSymmetry
+        from symcheck.symmetry.bound import BoundSymmetry  # loads gymnasium
 
         return BoundSymmetry(self, observation_space, action_space)
-
-
-def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
-    if isinstance(written, Representation):
-        if written.group != group:
-            raise RepresentationError(
-                f"must represent the symmetry's group {group.name!r} (order {group.order}): "
-                f"got a representation of {written.group.name!r} (order {written.group.order}).",
-                where=part,
-                remedy="Build both from the same group object.",
-            )
-        written = [written.matrix(g) for g in group.generators]
-    count = len(group.generators)
-    items = _as_list(written)
-    if items is None or len(items) != count:
-        given = f"{type(written).__name__} {written!r}" if items is None else f"{len(items)}"
-        raise SpecError(
-            f"expected {count} {'entry' if count == 1 else 'entries'}, one per generator of {group.name}; got {given}.",
-            where=part,
-            remedy=f"Write a list: {part}=[first generator's entry, ...].",
-        )
-    return tuple(parse_entry(item, f"{part}[{i}]") for i, item in enumerate(items))
-
-
-def _as_list(written: Any) -> list[Any] | None:
-    if isinstance(written, str | dict) or callable(written):
-        return None
-    if isinstance(written, Sequence) or hasattr(written, "__array__"):
-        return list(written)
-    return None
-
-
-def check_relations(group: Group, entries: Sequence[Entry], part: str) -> None:
-    """Refuse data entries whose images break a relation of the group.
-
-    Args:
-        group: the group that the entries claim to represent.
-        entries: one per generator; those with callables are left to `group_axioms`.
-        part: "observation", "action" or "state", for the message.
-
-    Raises:
-        RepresentationError: a relation fails.
-        SpecError: the entries are of sizes that differ.
-    """
-    if any(isinstance(entry, TreeEntry) for entry in entries):
-        _check_tree(group, entries, part)
-        return
-    if any(isinstance(entry, FunctionEntry) for entry in entries):
-        return
-    affine = [entry for entry in entries if isinstance(entry, AffineEntry)]
-    spatial = [entry for entry in entries if isinstance(entry, SpatialEntry)]
-    if affine and not spatial:
-        _affine_representation(group, _filled(entries, affine, part), part)
-    elif spatial and not affine:
-        _refuse_unless(group, [corner_images(entry) for entry in entries], part)
-
-
-def _filled(entries: Sequence[Entry], affine: Sequence[AffineEntry], part: str) -> list[AffineEntry]:
-    """The entries with identities written out at the size of the others."""
-    sizes = sorted({entry.dim for entry in affine})
-    if len(sizes) > 1:
-        raise SpecError(f"expected entries of one size, got sizes {sizes}.", where=part)
-    n = sizes[0]
-    unit = AffineEntry(index=np.arange(n), sign=np.ones(n, dtype=np.int64))
-    return [entry if isinstance(entry, AffineEntry) else unit for entry in entries]
-
-
-def _affine_representation(group: Group, entries: Sequence[AffineEntry], part: str) -> Representation:
-    if all(entry.is_signed_permutation for entry in entries):
-        return _refuse_unless(group, [signed_images(entry) for entry in entries], part)
-    linear = all(entry.offset is None for entry in entries)
-    matrices = [entry.dense() if linear else entry.homogeneous() for entry in entries]
-    try:
-        return constructors.from_matrices(group, matrices)
-    except RepresentationError as error:
-        raise RepresentationError(error.problem, where=part, remedy=error.remedy) from error
-
-
-def _refuse_unless(group: Group, images: Sequence[Sequence[int]], part: str) -> Representation:
-    try:
-        return constructors.signed_permutation(group, images)
-    except RepresentationError as error:
-        raise RepresentationError(error.problem, where=part, remedy=error.remedy) from error
-
-
-def _check_tree(group: Group, entries: Sequence[Entry], part: str) -> None:
-    if not all(isinstance(entry, TreeEntry | IdentityEntry) for entry in entries):
-        raise SpecError("expected every generator's entry to be a mapping (or tuple), got a mixture.", where=part)
-    trees = [entry.children if isinstance(entry, TreeEntry) else {} for entry in entries]
-    for key in sorted({key for tree in trees for key in tree}, key=str):
-        check_relations(group, [tree.get(key, IdentityEntry()) for tree in trees], f"{part}[{key!r}]")
-
-
-def signed_images(entry: AffineEntry) -> list[int]:
-    """The signed one-based images of a signed permutation entry; entry j is where component j goes.
-
-    Raises:
-        SpecError: the entry is no signed permutation.
-    """
-    if entry.index is None or entry.sign is None:
-        raise SpecError("expected a signed permutation, got a dense matrix.")
-    return [int(s * (i + 1)) for i, s in zip(entry.index, entry.sign, strict=True)]
-
-
-def corner_images(entry: Entry) -> list[int]:
-    """How a spatial operator permutes the four corners of a square, faithfully, as one-based images.
-
-    Raises:
-        SpecError: the entry is neither a spatial operator nor the identity.
-    """
-    if isinstance(entry, IdentityEntry):
-        return [1, 2, 3, 4]
-    if not isinstance(entry, SpatialEntry):
-        raise SpecError(f"expected a spatial operator, got {_in_words(entry)[0]}.")
-    source = SPATIAL_OPERATORS[entry.operator](np.arange(4).reshape(2, 2)).ravel()
-    return [int(image) + 1 for image in np.argsort(source)]
-
-
-def _in_words(entry: Entry) -> tuple[str, str]:
-    """What an entry is, and what layers take in place of one that is no linear map of a vector."""
-    if isinstance(entry, SpatialEntry):
-        return f"{entry.operator!r}", "Images take spatial operators: BasisConv2d(..., spatial=[...])."
-    if isinstance(entry, TreeEntry):
-        return "a mapping of sub-spaces", (
-            "Flatten them (gymnasium.wrappers.FlattenObservation) and write the same symmetry for the vector, block by "
-            "block in the order of the space's keys."
-        )
-    if isinstance(entry, FunctionEntry):
-        return "a callable", "Layers need data: write the map as signs, a permutation or a matrix."
-    if isinstance(entry, IdentityEntry):
-        return "the identity", "Give it a size: a list with 1 for each component."
-    if entry.offset is not None:
-        return "a map with an offset", "Affine maps become linear when the network's input is centred first."
-    return "data on a vector", ""
-
-
-def _representation(group: Group, entries: Sequence[Entry], part: str) -> Representation:
-    affine = [entry for entry in entries if isinstance(entry, AffineEntry)]
-    vectorial = all(isinstance(entry, AffineEntry | IdentityEntry) for entry in entries)
-    if not affine or not vectorial or any(entry.offset is not None for entry in affine):
-        told = list(dict.fromkeys(_in_words(entry) for entry in entries))
-        raise SpecError(
-            f"expected {part} entries that are linear data on a vector (signs, permutations, matrices); "
-            f"got {' and '.join(words for words, _ in told)}.",
-            where=f"{part}_representation",
-            remedy=" ".join(dict.fromkeys(remedy for _, remedy in told if remedy)),
-        )
-    return _affine_representation(group, _filled(entries, affine, part), part)

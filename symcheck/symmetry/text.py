@@ -11,12 +11,12 @@ from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEn
 
 if TYPE_CHECKING:
     from symcheck.symmetry.blocks import Block
-    from symcheck.symmetry.symmetry import Symmetry
+    from symcheck.symmetry.claimed_maps import ClaimedMaps
 
 _LONGEST_LISTED = 12
 
 
-def claim(symmetry: Symmetry, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
+def claim(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
     """How each generator acts on each part, one text per generator.
 
     Args:
@@ -35,7 +35,7 @@ def claim(symmetry: Symmetry, label: Callable[[Sequence[int]], str]) -> dict[str
     return {**whole, **_claim_of_blocks(symmetry, label)}
 
 
-def _claim_of_blocks(symmetry: Symmetry, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
+def _claim_of_blocks(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
     """How each generator acts, block by block."""
     found = {}
     for part, tables in symmetry.blocks.items():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from symcheck.errors import GroupError, RepresentationError
 from symcheck.groups import catalog, chain_presentation, large, presentation
-from symcheck.groups.group import Element, Group, Word
+from symcheck.groups.element import Element, Word
+from symcheck.groups.group import Group
 from symcheck.representations import constructors
 
 

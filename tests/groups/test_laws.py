@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from symcheck import representations as reps
 from symcheck.errors import RepresentationError
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 from symcheck.intertwiners import build, intertwiner_basis
 from symcheck.representations.representation import Representation
 from symcheck_properties import strategies

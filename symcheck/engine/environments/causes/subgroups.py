@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Part
-from symcheck.groups.group import Element, Group
+from symcheck.groups.element import Element
+from symcheck.groups.group import Group
 
 if TYPE_CHECKING:
     from symcheck.engine.environments.methods.paired import PairedEvidence

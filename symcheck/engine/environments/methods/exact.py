@@ -25,7 +25,7 @@ from symcheck.engine.environments.subject.stepper import Step, shown
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
-from symcheck.groups.group import Element
+from symcheck.groups.element import Element
 
 Law = dict[Hashable, float]
 

@@ -1,0 +1,95 @@
+"""Elements of permutation groups, by value, and words over generators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.errors import GroupError
+
+Word = tuple[int, ...]
+"""Generator indices, of which the last acts first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a group, by value: where it sends each point.
+
+    `(g * h).images[i] == g.images[h.images[i]]`: the right factor acts first, as matrices do.
+
+    Attributes:
+        images: tuple of length n, a rearrangement of 0..n-1; point i goes to images[i].
+
+    Example:
+        >>> r = Element((1, 2, 0))
+        >>> (r * r).images, (~r).images, r**3 == Element.identity(3)
+        ((2, 0, 1), (2, 0, 1), True)
+    """
+
+    images: tuple[int, ...]
+
+    @staticmethod
+    def identity(degree: int) -> Element:
+        """The element that moves none of `degree` points."""
+        return Element(tuple(range(degree)))
+
+    @property
+    def degree(self) -> int:
+        """The number of points."""
+        return len(self.images)
+
+    def __mul__(self, other: Element) -> Element:
+        if not isinstance(other, Element):
+            return NotImplemented
+        if len(self.images) != len(other.images):
+            raise GroupError(
+                "both factors must be elements of the same group: "
+                f"got elements on {self.degree} and on {other.degree} points.",
+                where="g * h",
+            )
+        return Element(tuple(map(self.images.__getitem__, other.images)))
+
+    def __invert__(self) -> Element:
+        inverse = [0] * len(self.images)
+        for point, image in enumerate(self.images):
+            inverse[image] = point
+        return Element(tuple(inverse))
+
+    def __pow__(self, exponent: int) -> Element:
+        base = self if exponent >= 0 else ~self
+        result, exponent = Element.identity(self.degree), abs(exponent)
+        while exponent:
+            if exponent & 1:
+                result = result * base
+            base, exponent = base * base, exponent >> 1
+        return result
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every point stays where it is."""
+        return all(point == image for point, image in enumerate(self.images))
+
+    @property
+    def cycles(self) -> tuple[tuple[int, ...], ...]:
+        """The cycles of length two and more, each from its smallest point."""
+        seen = [False] * self.degree
+        found = []
+        for start in range(self.degree):
+            cycle = []
+            point = start
+            while not seen[point]:
+                seen[point] = True
+                cycle.append(point)
+                point = self.images[point]
+            if len(cycle) > 1:
+                found.append(tuple(cycle))
+        return tuple(found)
+
+    @property
+    def order(self) -> int:
+        """The smallest n >= 1 with g^n = e: the least common multiple of the cycle lengths."""
+        return int(np.lcm.reduce([len(cycle) for cycle in self.cycles], initial=1, dtype=object))
+
+    def __repr__(self) -> str:
+        return "Element(" + ("".join("(" + " ".join(map(str, c)) + ")" for c in self.cycles) or "e") + ")"

@@ -1,0 +1,177 @@
+"""A finite MDP: states and actions are numbers, laws are sparse rows, rewards are expectations.
+
+    R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), in s' where that is known.
+
+Row s * actions + a of `transitions` is the law of the states in which the episode goes on; together with
+`terminations`, the law of the states in which it has just ended, it sums to one. What follows an end is worth 0. An
+absorbing state that pays nothing says the same in the other usual way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from symcheck import arrays
+from symcheck.errors import SpecError
+from symcheck.mdp import reading
+from symcheck.mdp.sparse_rows import Bools, Csr, Floats, Ints
+
+ModelT = TypeVar("ModelT", bound="FiniteMDP")
+"""The class that builds itself: `TabularMDP`, or a class of a user's own."""
+
+
+class FiniteMDP:
+    """A finite MDP with S states and A actions: its arrays, checked; `TabularMDP` is built on it.
+
+    Args:
+        transitions: T, an array (S, A, S); or one (S, S) matrix per action, dense or sparse; or a sparse matrix
+            (S * A, S) with the law of (s, a) in row s * A + a. Rows sum to one together with `terminations`.
+        rewards: R, (S, A) in units of reward, or (S, A, S) for each next state; then its expectation is kept.
+        discount: in [0, 1].
+        initial: start distribution (S,), or one state; None where any state may be the first.
+        terminations: probability that the episode ends, (S, A), or that it ends in each state, in a form of
+            `transitions`; none by default.
+        available: which actions exist in which states, booleans (S, A); all by default.
+        layout: row and column of each state, integers (S, 2), for pictures; None where states have no place.
+        labels: a name for each state, for reports; numbers by default.
+
+    Raises:
+        SpecError: shapes that do not fit, rows that do not sum to one (which, by how much), negative probabilities,
+            rewards that are NaN, actions without an outcome, a discount outside [0, 1].
+
+    Example:
+        >>> FiniteMDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [1.0]], 0.5)
+        FiniteMDP(2 states, 1 action, discount 0.5)
+
+    Source: van der Pol et al. 2020, section 2.2.
+    """
+
+    def __init__(
+        self,
+        transitions: Any,
+        rewards: Any,
+        discount: float,
+        initial: Any = None,
+        *,
+        terminations: Any = None,
+        available: Any = None,
+        layout: Any = None,
+        labels: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.discount = reading.read_discount(discount)
+        law, self.n_states, self.n_actions, unit = reading.read_law(transitions, "transitions")
+        shape = (self.n_states, self.n_actions)
+        ends, ending = self._read_ends(terminations, shape)
+        going_on: Floats = np.asarray(law.sum(axis=1)).reshape(shape)
+        self.available = _read_available(available, shape)
+        longest = int(np.diff(law.indptr).max(initial=0))
+        reading.check_sums(going_on + ending, self.available, longest, unit)
+        if not self.available.any(axis=1).all():
+            state = int(np.flatnonzero(~self.available.any(axis=1))[0])
+            raise SpecError(f"expected an action in every state, state {state} has none.", where="available")
+        everything = law if ends is None else law + ends
+        expected = reading.read_rewards(rewards, everything, *shape)
+        self.rewards: Floats = np.where(self.available, expected, 0.0)
+        self.transitions: Csr = law
+        self.terminations: Csr | None = ends
+        self.termination: Floats = ending
+        self.initial = reading.read_initial(initial, self.n_states)
+        self.layout = _read_layout(layout, self.n_states)
+        self.labels = None if labels is None else _read_labels(labels, self.n_states)
+        self.counts: Ints | None = None
+
+    @staticmethod
+    def _read_ends(value: Any, shape: tuple[int, int]) -> tuple[Csr | None, Floats]:
+        if value is None:
+            return None, np.zeros(shape)
+        if not sparse.issparse(value) and np.shape(value) == shape:
+            ending = arrays.to_numpy(value, where="terminations", error=SpecError).astype(np.float64)
+            if not ((ending >= 0) & np.isfinite(ending)).all():
+                raise SpecError("expected probabilities of at least 0.", where="terminations")
+            return None, ending
+        ends, states, actions, _ = reading.read_law(value, "terminations")
+        if (states, actions) != shape:
+            raise SpecError(
+                f"expected the shape of the transitions, {shape} states and actions; got {(states, actions)}.",
+                where="terminations",
+            )
+        return ends, np.asarray(ends.sum(axis=1)).reshape(shape)
+
+    def __repr__(self) -> str:
+        actions = f"{self.n_actions:,} action" + ("" if self.n_actions == 1 else "s")
+        words = f"{self.n_states:,} states, {actions}, discount {self.discount:g}"
+        idle = self.n_states - int(self.acted_in.sum())
+        return f"{type(self).__name__}({words}{f'; {idle:,} never acted in' if idle else ''})"
+
+    @cached_property
+    def absorbing(self) -> Bools:
+        """States that every action leaves as they are, for nothing: ends in another notation. Shape (S,)."""
+        rows = np.arange(self.n_states * self.n_actions)
+        alone = np.diff(self.transitions.indptr) == 1
+        target = np.full(len(rows), -1, dtype=np.int64)
+        target[alone] = self.transitions.indices[self.transitions.indptr[:-1][alone]]
+        stays = (target == rows // self.n_actions).reshape(self.n_states, self.n_actions)
+        idle: Bools = ((stays & (self.rewards == 0.0)) | ~self.available).all(axis=1)
+        idle &= (self.termination == 0.0).all(axis=1)
+        return idle
+
+    @cached_property
+    def reachable(self) -> Bools:
+        """States in which an episode can be, before it ends. Shape (S,). All of them where `initial` is None."""
+        if self.initial is None:
+            return np.ones(self.n_states, dtype=np.bool_)
+        edges = self.transitions.tocoo()
+        source = edges.row // self.n_actions
+        seeds = np.flatnonzero(self.initial > 0)
+        hub = self.n_states  # one more node that leads to every start state
+        rows = np.concatenate([source, np.full(len(seeds), hub)])
+        columns = np.concatenate([edges.col, seeds])
+        graph = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(hub + 1, hub + 1))
+        order = csgraph.breadth_first_order(graph, hub, return_predecessors=False)
+        found = np.zeros(hub + 1, dtype=np.bool_)
+        found[order] = True
+        return found[:-1]
+
+    @cached_property
+    def acted_in(self) -> Bools:
+        """States that count for a symmetry: reachable and not absorbing. Shape (S,)."""
+        return self.reachable & ~self.absorbing
+
+    def pair_law(self, state: int, action: int) -> dict[int, float]:
+        """T(. | s, a) where the episode goes on, as {state: probability}."""
+        row = state * self.n_actions + action
+        span = slice(self.transitions.indptr[row], self.transitions.indptr[row + 1])
+        return dict(zip(self.transitions.indices[span].tolist(), self.transitions.data[span].tolist(), strict=True))
+
+
+def _read_available(value: Any, shape: tuple[int, int]) -> Bools:
+    if value is None:
+        return np.ones(shape, dtype=np.bool_)
+    array = np.asarray(value)
+    if array.shape != shape or array.dtype != np.bool_:
+        raise SpecError(f"expected booleans of shape {shape}, got {array.shape} ({array.dtype}).", where="available")
+    return array
+
+
+def _read_layout(value: Any, states: int) -> Ints | None:
+    if value is None:
+        return None
+    array = arrays.to_numpy(value, where="layout", error=SpecError)
+    if array.shape != (states, 2) or array.dtype.kind not in "iu":
+        raise SpecError(
+            f"expected integers (row, column) of shape ({states}, 2); got {array.shape} ({array.dtype}).",
+            where="layout",
+        )
+    return array.astype(np.int64)
+
+
+def _read_labels(value: Sequence[Hashable], states: int) -> tuple[Hashable, ...]:
+    if len(value) != states:
+        raise SpecError(f"expected {states} names, one per state, got {len(value)}.", where="labels")
+    return tuple(value)
