@@ -5,12 +5,13 @@ Only options that differ from their defaults are written, so the line stays shor
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from symcheck.engine.option_fields import typed_fields
 from symcheck.errors import SymcheckError
 
 
@@ -29,20 +30,19 @@ class RunCommand:
     options: Mapping[str, str]
 
 
-def options_that_differ(options: Any, defaults: Any, *, leave_out: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of an options dataclass that differ from their defaults, by command-line name.
+def options_that_differ(options: Any, defaults: Any) -> dict[str, Any]:
+    """The options of a dataclass that differ from their defaults, by command-line name.
 
     Args:
-        options: a dataclass instance.
+        options: an instance whose fields are options (`symcheck.engine.option_fields`).
         defaults: another of the same class.
-        leave_out: fields that no command line has.
 
     Returns:
-        {"max-time": 3.0, ...}, in the order of the fields.
+        {"max-time": 3.0, ...}, in the order of the fields; what no command line has is left out.
     """
-    names = [f.name for f in dataclasses.fields(options) if f.name not in leave_out]
-    pairs = ((name, getattr(options, name), getattr(defaults, name)) for name in names)
-    return {name.replace("_", "-"): value for name, value, default in pairs if value != default}
+    fields = typed_fields(type(options))
+    pairs = ((field.setting, getattr(options, field.name), getattr(defaults, field.name)) for field in fields)
+    return {name: value for name, value, default in pairs if value != default}
 
 
 def to_command(verb: str, target: str, options: Mapping[str, Any]) -> str:
@@ -51,7 +51,8 @@ def to_command(verb: str, target: str, options: Mapping[str, Any]) -> str:
     Args:
         verb: "verify-env" or "verify-net".
         target: the TARGET argument.
-        options: option name to value; True writes a flag, False and None write nothing, tuples join with commas.
+        options: option name to value; True writes a flag, False and None write nothing, tuples join with commas,
+            mappings become JSON.
 
     Returns:
         One line for a POSIX shell.
@@ -66,8 +67,14 @@ def to_command(verb: str, target: str, options: Mapping[str, Any]) -> str:
             continue
         words.append(f"--{name}")
         if value is not True:
-            words.append(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+            words.append(_as_text(value))
     return shlex.join(words)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value))
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def from_command(line: str, *, where: str) -> RunCommand:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import gymnasium as gym
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import options_that_differ, to_command
+from symcheck.api.options import DiscoverKeywords
 from symcheck.discovery import search
 from symcheck.discovery.claims import toml_of
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Trial
 from symcheck.engine.events import Emit
+from symcheck.engine.option_fields import from_keywords, shows_options
 from symcheck.engine.verdict import Verdict
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import SymcheckError
@@ -115,15 +117,12 @@ class Discovered:
         return html.frame(self.to_html(), 620)
 
 
+@shows_options(DiscoverOptions)
 def discover(
     env: str | gym.Env[Any, Any] | Callable[[], gym.Env[Any, Any]],
     *,
-    env_kwargs: Mapping[str, Any] | None = None,
-    samples: int | None = None,
-    max_time: float | None = None,
-    alpha: float = 0.01,
-    seed: int = 0,
     emit: Emit | None = None,
+    **options: Unpack[DiscoverKeywords],
 ) -> Discovered:
     """Search an environment for symmetries, and verify what is found.
 
@@ -132,12 +131,9 @@ def discover(
 
     Args:
         env: a Gymnasium id, "module:factory", "file.py:factory", an environment or a zero-argument factory.
-        env_kwargs: keyword arguments of `gymnasium.make` or the factory.
-        samples: (state, action) pairs on which each surviving candidate is verified; None for what fits the size.
-        max_time: stop after this many seconds; what is then untried is said to be.
-        alpha: probability that a true symmetry among all candidates tried is refused, in (0, 1).
-        seed: reproduces the search.
         emit: receives the engine's events as they happen.
+        **options: the fields of `DiscoverOptions`: `samples`, `max_time` (seconds), `alpha` (in (0, 1)), `seed`,
+            `env_kwargs`; None means the default.
 
     Returns:
         The group found, a SPEC file, and every candidate with its verdict.
@@ -152,13 +148,12 @@ def discover(
 
     Source: derived in docs/discover.md.
     """
-    options = DiscoverOptions(samples=samples, max_time=max_time, alpha=alpha, seed=seed)
-    target = resolve_environment(env, env_kwargs=env_kwargs)
+    chosen: DiscoverOptions = from_keywords(DiscoverOptions, options, caller="discover")
+    target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
     command = ""
     if isinstance(env, str):
-        own = {"env-kwargs": json.dumps(dict(env_kwargs))} if env_kwargs else {}
-        command = to_command("discover", env, {**own, **options_that_differ(options, DiscoverOptions())})
-    return Discovered(search.discover(target, options=options, command=command, emit=emit))
+        command = to_command("discover", env, options_that_differ(chosen, DiscoverOptions()))
+    return Discovered(search.discover(target, options=chosen, command=command, emit=emit))
 
 
 _EVIDENCE = {"states": "on fresh samples", "rollouts": "on fresh episodes", "table": "by enumeration"}

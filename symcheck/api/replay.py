@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +9,10 @@ from typing import Any
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import RunCommand, from_command
+from symcheck.api.options import VerifyEnvOptions
 from symcheck.api.report import Report
 from symcheck.api.specs import resolve_symmetry
+from symcheck.engine.option_fields import from_texts
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult
 from symcheck.errors import SymcheckError, described
 
@@ -19,7 +20,6 @@ _FIELDS: dict[str, Any] = {
     "kind": str, "target": str, "symmetry": str, "group": dict, "properties": list, "alpha": float | int, "seed": int,
     "command": str | None,
 }  # fmt: skip
-_REAL = ("alpha", "max_time", "discount", "accept_gap")
 
 
 def replay(path: str | Path) -> Report:
@@ -115,13 +115,11 @@ def _replayed(report: dict[str, Any], where: str) -> RunResult:
 
 def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
     from symcheck.engine.environments import replay as env_replay
-    from symcheck.engine.options import EnvOptions
     from symcheck.envs.targets import resolve_environment
 
-    kwargs = json.loads(command.options.get("env-kwargs", "{}"))
-    target = resolve_environment(command.target, env_kwargs=kwargs)
+    options = from_texts(VerifyEnvOptions, command.options, leave_out=("baseline",))
+    target = resolve_environment(command.target, env_kwargs=options.env_kwargs)
     symmetry = resolve_symmetry(command.options["symmetry"]).symmetry
-    options = _read_options(EnvOptions, command)
     try:
         return [
             env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items
@@ -140,16 +138,3 @@ def _replay_net(
     from symcheck.api.verify_net import replay_net
 
     return replay_net(command, items, layers)
-
-
-def _read_options(kind: type[Any], command: RunCommand) -> Any:
-    """Build an options dataclass from a command line; texts are read as the type of the field's default."""
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):
-        text = command.options.get(field.name.replace("_", "-"))
-        if text is not None and isinstance(field.default, bool):
-            values[field.name] = True  # a flag has no text
-        elif text is not None:
-            convert = float if field.name in _REAL else int if field.name in ("samples", "seed") else str
-            values[field.name] = convert(text)
-    return kind(**values)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symcheck.cli import completion, options
+from symcheck.cli import completion
+from symcheck.cli.derive import with_options
 from symcheck.cli.exit_codes import reports_mistakes
+from symcheck.cli.outputs import Outputs
 
 if TYPE_CHECKING:
     from symcheck.intertwiners.summary import LayerRow
     from symcheck.symmetry.symmetry import Symmetry
 
 
+@with_options(Outputs, leave_out=("fail_on", "json", "junit", "markdown", "quiet"))
 @reports_mistakes
 def command(
     spec: Annotated[
@@ -24,7 +28,7 @@ def command(
             autocompletion=completion.symmetries,
         ),
     ],
-    html: options.Html = None,
+    **given: Any,
 ) -> None:
     """Print the layers that a symmetry allows: free weights against dense ones, and how each rank was verified.
 
@@ -34,6 +38,7 @@ def command(
     from symcheck.api.specs import resolve_symmetry
     from symcheck.files import check_writable, write_text
 
+    html: Path | None = given["html"]
     if html is not None:
         check_writable(html, "--html")
     symmetry = resolve_symmetry(spec, where="SPEC").symmetry

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from symcheck.cli import completion, options
+from symcheck.cli import completion
+from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.exit_codes import ExitCode, reports_mistakes
-from symcheck.cli.verify_env import json_object
+from symcheck.cli.outputs import Outputs
+from symcheck.discovery.options import DiscoverOptions
 
 if TYPE_CHECKING:
     from symcheck.api.discover import Discovered
 
 
+@with_options(DiscoverOptions, Outputs, leave_out=("fail_on", "junit", "markdown"))
 @reports_mistakes
 def command(
     target: Annotated[
@@ -28,16 +31,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the symmetry found as a SPEC file (.toml) for verify-env.")
     ] = None,
-    env_kwargs: Annotated[
-        str | None, typer.Option(help="Keyword arguments of the environment, as a JSON object.")
-    ] = None,
-    samples: options.Samples = None,
-    max_time: options.MaxTime = None,
-    alpha: options.Alpha = 0.01,
-    seed: options.Seed = 0,
-    html: options.Html = None,
-    json_path: options.Json = None,
-    quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Search for symmetries, verify each candidate, and write what holds as a SPEC file.
 
@@ -45,7 +39,8 @@ def command(
 
     Example: symcheck discover CartPole-v1 --out cartpole.toml
     """
-    kwargs = json_object(env_kwargs)
+    chosen = values_of(DiscoverOptions, given)
+    html, json_path, quiet = (given[name] for name in ("html", "json_path", "quiet"))
     from symcheck.files import check_outputs
 
     check_outputs({"--out": out, "--html": html, "--json": json_path})
@@ -53,9 +48,7 @@ def command(
     from symcheck.cli.progress import progress
 
     with progress(quiet=quiet) as emit:
-        found = discover(
-            target, env_kwargs=kwargs, samples=samples, max_time=max_time, alpha=alpha, seed=seed, emit=emit
-        )
+        found = discover(target, emit=emit, **chosen)
     _print(found, quiet=quiet, show_spec=out is None)
     _write(found, out, html, json_path, quiet=quiet)
     raise typer.Exit(_code(found))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from symcheck.cli.exit_codes import FailOn, code_of, parse_fail_on
+from symcheck.engine.option_fields import option
+from symcheck.engine.options import REPORTS
 from symcheck.errors import SymcheckError
 
 if TYPE_CHECKING:
@@ -19,23 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The report files that were asked for, and what exits non-zero.
+    """The report files that were asked for, and what exits non-zero."""
 
-    Attributes:
-        html: a page.
-        json: the results.
-        junit: XML for a CI.
-        markdown: appended to.
-        quiet: print the verdict only.
-        fail_on: the text of --fail-on.
-    """
-
-    html: Path | None
-    json: Path | None
-    junit: Path | None
-    markdown: Path | None
-    quiet: bool
-    fail_on: str
+    fail_on: str = option(
+        "failed,undecided", "What exits non-zero: failed, undecided or failed,undecided.", panel=REPORTS, is_shared=True
+    )
+    html: Path | None = option(None, "Write one self-contained page.", kind=Path, panel=REPORTS, is_shared=True)
+    json: Path | None = option(
+        None, "Write the results as JSON, schema symcheck/2.", kind=Path, panel=REPORTS, is_shared=True
+    )
+    junit: Path | None = option(None, "Write JUnit XML for a CI.", kind=Path, panel=REPORTS, is_shared=True)
+    markdown: Path | None = option(
+        None, "Append Markdown, as a step summary needs.", kind=Path, panel=REPORTS, is_shared=True
+    )
+    quiet: bool = option(False, "Print the verdict only.", kind=bool, panel=REPORTS, is_shared=True)
 
     def check(self) -> frozenset[FailOn]:
         """Refuse paths that cannot be written before any work is done, and read --fail-on.

@@ -8,36 +8,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symcheck.cli import options, settings
+from symcheck.cli import settings
+from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
+from symcheck.engine.option_fields import option
+from symcheck.engine.options import REPORTS
 from symcheck.errors import OptionError, SymcheckError
 
 if TYPE_CHECKING:
     from symcheck.api.report import Report
 
-_SHARED = ("samples", "max-time", "alpha", "seed", "baseline")
 _EXAMPLE = 'List checks: [[tool.symcheck.checks]] with env = "CartPole-v1" or net = "my_file.py:policy", and symmetry.'
 
 
+@dataclass(frozen=True)
+class _RunOptions:
+    baseline: Path | None = option(
+        None, "Accepted approximate symmetries and their sizes, TOML or JSON.", kind=Path, panel=REPORTS
+    )
+
+
+@with_options(_RunOptions, Outputs)
 @reports_mistakes
-def command(
-    baseline: options.Baseline = None,
-    fail_on: options.FailOnOption = "failed,undecided",
-    html: options.Html = None,
-    json_path: options.Json = None,
-    junit: options.Junit = None,
-    markdown: options.Markdown = None,
-    quiet: options.Quiet = False,
-) -> None:
+def command(**given: Any) -> None:
     """Run every check that pyproject.toml lists as tool.symcheck.checks (or symcheck.toml as checks), found upward.
 
     Paths in it are relative to that file. One summary, one exit code: the worst of all.
 
     Example: symcheck run --junit junit.xml --html report.html
     """
-    outputs = Outputs(html, json_path, junit, markdown, quiet, fail_on)
+    outputs = Outputs(**values_of(Outputs, given))
     accepted = outputs.check()
+    baseline = given["baseline"]
     found = settings.find_settings(Path.cwd())
     if not found.checks or found.path is None:
         place = f"{found.path} lists none" if found.path else f"no settings were found from {Path.cwd()} upward"
@@ -75,7 +78,7 @@ class _Check:
 
 def _shared(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
     """What every check starts from; a baseline named at the command line is relative to where that was typed."""
-    shared = {key: value for key, value in found.shared.items() if key in _SHARED}
+    shared = {key: value for key, value in found.shared.items() if key in settings.SHARED_CHECK}
     return shared if baseline is None else {**shared, "baseline": baseline.absolute()}
 
 
@@ -86,8 +89,7 @@ def _read(check: Mapping[str, Any], where: str, shared: Mapping[str, Any]) -> _C
         OptionError: it names nothing to check, or has a setting that its kind does not have.
     """
     kind, target, given = _subject({key.replace("_", "-"): value for key, value in check.items()}, where)
-    known = (*_SHARED, *(settings.ENV_ONLY if kind == "env" else settings.NET_ONLY))
-    settings.check_names(given, known, where)
+    settings.check_names(given, settings.CHECK[kind], where)
     if kind == "net" and "symmetry" not in given:
         raise OptionError("expected symmetry = SPEC beside a network.", where=where, remedy=_EXAMPLE)
     arguments = {key.replace("-", "_"): value for key, value in {**shared, **given}.items()}

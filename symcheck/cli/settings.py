@@ -24,26 +24,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from symcheck.api.options import VerifyEnvOptions, VerifyNetOptions
+from symcheck.cli.derive import parameter_name
+from symcheck.cli.outputs import Outputs
+from symcheck.discovery.options import DiscoverOptions
+from symcheck.engine.option_fields import option_fields, typed_fields
 from symcheck.errors import OptionError, suggestion
 
-SHARED = ("samples", "max-time", "alpha", "seed", "baseline", "fail-on", "html", "json", "junit", "markdown", "quiet")
-_DISCOVER = ("samples", "max_time", "alpha", "seed", "quiet")  # report files of a check are not overwritten by a search
-_RUN = ("fail_on", "html", "json_path", "junit", "markdown", "quiet")
-PATHS = ("baseline", "html", "json", "junit", "markdown")
-ENV_ONLY = ("symmetry", "env-kwargs", "method", "fail-fast", "accept-gap", "discount")
-NET_ONLY = (
-    "symmetry",
-    "input-shape",
-    "env",
-    "checkpoint",
-    "outputs",
-    "mode",
-    "dtype",
-    "device",
-    "strict",
-    "noise-seed",
-    "trust",
-)
+_ENV, _NET, _REPORTS = (typed_fields(kind) for kind in (VerifyEnvOptions, VerifyNetOptions, Outputs))
+SHARED_CHECK = tuple(field.setting for field in _ENV if field.is_shared)
+"""Settings of all checks at once that say how they run."""
+SHARED = (*SHARED_CHECK, *(field.setting for field in _REPORTS if field.is_shared))
+"""All settings that may stand beside `checks`."""
+CHECK = {
+    "env": ("symmetry", *(field.setting for field in _ENV)),
+    "net": ("symmetry", *(field.setting for field in _NET if field.name != "pytest_file")),
+}
+"""Settings of one check, by its kind."""
+_PATHS = tuple(field.setting for field in (*_ENV, *_REPORTS) if field.is_shared and field.kind is Path)
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def _read(table: Mapping[str, Any], path: Path) -> Settings:
         raise OptionError("expected checks as a list of tables: [[tool.symcheck.checks]].", where=str(path))
     shared = {key.replace("_", "-"): value for key, value in table.items() if key != "checks"}
     check_names(shared, SHARED, str(path))
-    for name in PATHS:
+    for name in _PATHS:
         if not isinstance(shared.get(name, ""), str):
             raise OptionError(f"expected {name} to be a path, got {shared[name]!r}.", where=str(path))
     return Settings(path, shared, tuple(checks))
@@ -139,16 +137,23 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
         >>> command_defaults(Settings(None, {"samples": 5, "json": "r.json"}, ()))["verify-env"]
         {'samples': 5, 'json_path': 'r.json'}
     """
-    renamed = {"json": "json_path"}
-    shared = {name: _from_here(settings, name, value) for name, value in settings.shared.items()}
-    values = {renamed.get(name, name.replace("-", "_")): value for name, value in shared.items()}
-    running = {name: values[name] for name in _RUN if name in values}
-    searching = {name: values[name] for name in _DISCOVER if name in values}
-    return {"verify-env": values, "verify-net": dict(values), "run": running, "discover": searching}
+    fields = {field.setting: field for field in (*_ENV, *_REPORTS)}
+    values = {
+        parameter_name(fields[name]): _from_here(settings, name, value) for name, value in settings.shared.items()
+    }
+    # Report files of a check are not overwritten by a search.
+    searching = {*(field.name for field in option_fields(DiscoverOptions)), "quiet"}
+    running = {parameter_name(field) for field in _REPORTS}
+    return {
+        "verify-env": values,
+        "verify-net": dict(values),
+        "run": {name: value for name, value in values.items() if name in running},
+        "discover": {name: value for name, value in values.items() if name in searching},
+    }
 
 
 def _from_here(settings: Settings, name: str, value: Any) -> Any:
     """A setting as it would be typed in the current folder."""
-    if name not in PATHS or settings.path is None or Path(value).is_absolute():
+    if name not in _PATHS or settings.path is None or Path(value).is_absolute():
         return value
     return os.path.relpath(settings.path.parent / value)

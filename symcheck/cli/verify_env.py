@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
-from symcheck.cli import completion, options
+from symcheck.api.options import VerifyEnvOptions
+from symcheck.cli import completion
+from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.exit_codes import reports_mistakes
 from symcheck.cli.outputs import Outputs
-from symcheck.errors import OptionError
-
-if TYPE_CHECKING:
-    from symcheck.engine.options import Method
 
 
+@with_options(VerifyEnvOptions, Outputs)
 @reports_mistakes
 def command(
     target: Annotated[
@@ -32,73 +30,18 @@ def command(
             autocompletion=completion.symmetries,
         ),
     ] = None,
-    env_kwargs: Annotated[
-        str | None, typer.Option(help="Keyword arguments of the environment, as a JSON object.")
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(help="auto, exact, paired, distribution or trajectory.", autocompletion=completion.methods),
-    ] = "auto",
-    samples: options.Samples = None,
-    max_time: options.MaxTime = None,
-    fail_fast: options.FailFast = False,
-    alpha: options.Alpha = 0.01,
-    seed: options.Seed = 0,
-    baseline: options.Baseline = None,
-    accept_gap: options.AcceptGap = None,
-    discount: options.Discount = 0.99,
-    fail_on: options.FailOnOption = "failed,undecided",
-    html: options.Html = None,
-    json_path: options.Json = None,
-    junit: options.Junit = None,
-    markdown: options.Markdown = None,
-    quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Check that an environment has a symmetry: reward, transition, termination, start, observation.
 
     Example: symcheck verify-env CartPole-v1 --html report.html
     """
-    outputs = Outputs(html, json_path, junit, markdown, quiet, fail_on)
+    outputs = Outputs(**values_of(Outputs, given))
     accepted = outputs.check()
-    kwargs = json_object(env_kwargs)
+    options = values_of(VerifyEnvOptions, given)
     from symcheck.api.verify_env import verify_env
     from symcheck.cli.progress import progress
 
-    with progress(quiet=quiet) as emit:
-        report = verify_env(
-            target,
-            symmetry,
-            env_kwargs=kwargs,
-            method=cast("Method", method),  # EnvOptions names the ones there are
-            samples=samples,
-            max_time=max_time,
-            fail_fast=fail_fast,
-            alpha=alpha,
-            seed=seed,
-            baseline=baseline,
-            accept_gap=accept_gap,
-            discount=discount,
-            emit=emit,
-        )
+    with progress(quiet=outputs.quiet) as emit:
+        report = verify_env(target, symmetry, emit=emit, **options)
     outputs.finish(report, accepted)
-
-
-def json_object(text: str | None) -> dict[str, Any]:
-    """The keyword arguments of --env-kwargs.
-
-    Raises:
-        OptionError: the text is no JSON object.
-    """
-    if text is None:
-        return {}
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise OptionError(
-            f"expected a JSON object, got {text!r} ({error}).", where="--env-kwargs", remedy="""Try '{"g": 9.8}'."""
-        ) from error
-    if not isinstance(value, dict):
-        raise OptionError(
-            f"expected a JSON object, got {text!r}.", where="--env-kwargs", remedy="""Try '{"g": 9.8}'."""
-        )
-    return value

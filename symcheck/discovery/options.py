@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from symcheck.engine.options import DEFAULT_SAMPLES, EnvOptions
+from symcheck.engine.option_fields import option, read_json_object
+from symcheck.engine.options import BUDGET, DEFAULT_SAMPLES, EnvOptions, RunOptions
 
 _FEWER_SAMPLES = 2_000
 _LONG_STATE = 12
 
 
 @dataclass(frozen=True)
-class DiscoverOptions:
+class DiscoverOptions(RunOptions):
     """How much evidence to gather on every candidate.
 
-    Attributes:
-        samples: (state, action) pairs on which each candidate that survives the search is verified; None for 10,000,
-            or 2,000 where states are long and steps cost accordingly.
-        max_time: wall-clock budget of the whole search in seconds, None for no limit.
-        alpha: probability that some true symmetry among all candidates tried is refused, in (0, 1).
-        seed: seeds every random choice.
+    alpha is the probability that some true symmetry among all candidates tried is refused.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -31,10 +29,16 @@ class DiscoverOptions:
         symcheck.errors.OptionError: --alpha: expected a probability strictly between 0 and 1, got 2.0. ...
     """
 
-    samples: int | None = None
-    max_time: float | None = None
-    alpha: float = 0.01
-    seed: int = 0
+    samples: int | None = option(
+        None,
+        "Pairs (state, action) on which each candidate that survives the search is verified; "
+        f"{DEFAULT_SAMPLES:,} when left out, {_FEWER_SAMPLES:,} where states are long.",
+        kind=int,
+        panel=BUDGET,
+    )
+    env_kwargs: Mapping[str, Any] | None = option(
+        None, "Keyword arguments of the environment, as a JSON object.", read=read_json_object
+    )
 
     def __post_init__(self) -> None:
         EnvOptions(

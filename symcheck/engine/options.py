@@ -7,28 +7,36 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, TypeGuard, get_args
 
+from symcheck.engine.option_fields import option
 from symcheck.errors import OptionError, suggestion
 
 Method = Literal["auto", "exact", "paired", "distribution", "trajectory"]
 METHODS: tuple[str, ...] = get_args(Method)
 DEFAULT_SAMPLES = 10_000
+BUDGET, REPORTS = "Budget", "Reports"
+"""Headings of `--help`."""
 
 
 @dataclass(frozen=True)
-class EnvOptions:
+class RunOptions:
+    """The options that every run has; each kind of run says of what its samples are."""
+
+    samples: int | None = option(None, "How much to test.", kind=int, panel=BUDGET, is_shared=True)
+    max_time: float | None = option(
+        None, "Stop after this many seconds; what is unfinished is undecided.", kind=float, panel=BUDGET, is_shared=True
+    )
+    alpha: float = option(
+        0.01, "Probability of a false alarm over the whole run.", kind=float, panel=BUDGET, is_shared=True
+    )
+    seed: int = option(0, "The same seed gives the same verdict.", kind=int, panel=BUDGET, is_shared=True)
+
+
+@dataclass(frozen=True)
+class EnvOptions(RunOptions):
     """How much evidence to gather on an environment, and how.
 
-    Attributes:
-        samples: (state, action, generator) pairs to check, at least 1; each costs two steps of the environment.
-            Fewer are checked where observations are so large (images) that the pairs would not fit into memory.
-        max_time: wall-clock budget of the whole run in seconds, None for no limit.
-        alpha: probability of a false alarm over the whole run, strictly between 0 and 1.
-        seed: seeds every random choice of the run; the same seed gives the same verdict.
-        method: "auto" picks the strongest that applies; see `METHODS`.
-        discount: of the returns in which the cost of a broken symmetry is stated, in [0, 1).
-        accept_gap: the largest accepted gap of optimal values, in units of return; violated equations that cost no more
-            pass as approximate. None accepts none.
-        fail_fast: stop at the first property that fails; what was not decided by then is undecided.
+    Each pair costs two steps of the environment. Fewer are checked where observations are so large (images) that the
+    pairs would not fit into memory.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -40,14 +48,30 @@ class EnvOptions:
         symcheck.errors.OptionError: --samples: expected a whole number of samples, 1 or more, got 0. ...
     """
 
-    samples: int = DEFAULT_SAMPLES
-    max_time: float | None = None
-    alpha: float = 0.01
-    seed: int = 0
-    method: Method = "auto"
-    discount: float = 0.99
-    accept_gap: float | None = None
-    fail_fast: bool = False
+    samples: int = option(
+        DEFAULT_SAMPLES,
+        "Pairs (state and action, group element) to test per property, at least 1.",
+        kind=int,
+        panel=BUDGET,
+        is_shared=True,
+    )
+    method: Method = option(
+        "auto",
+        "How to test: auto, exact, paired, distribution or trajectory; auto takes the strongest.",
+        completion="methods",
+    )
+    fail_fast: bool = option(
+        False, "Stop at the first property that fails; the rest is undecided.", kind=bool, panel=BUDGET
+    )
+    accept_gap: float | None = option(
+        None,
+        "Pass as approximate what costs at most this much optimal value, in units of return.",
+        kind=float,
+        panel=REPORTS,
+    )
+    discount: float = option(
+        0.99, "Discount of the returns that --accept-gap is about, in [0, 1).", kind=float, panel=REPORTS
+    )
 
     def __post_init__(self) -> None:
         _check_samples(self.samples)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from symcheck.engine.options import check_limits, check_whole
+from symcheck.engine.option_fields import option
+from symcheck.engine.options import BUDGET, RunOptions, check_limits, check_whole
 from symcheck.errors import OptionError, suggestion
 
 DEFAULT_SAMPLES = 10_000
@@ -14,24 +15,47 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 MODES = ("eval", "train")
 
 
+NETWORK = "Network"
+"""Heading of `--help`."""
+
+
+def read_shape(text: str) -> tuple[int, ...]:
+    """The shape that --input-shape means.
+
+    Args:
+        text: sizes separated by commas, without the batch.
+
+    Raises:
+        OptionError: something that is no size.
+
+    Example:
+        >>> read_shape("1,21,21")
+        (1, 21, 21)
+    """
+    try:
+        shape = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise OptionError(
+            f"expected sizes of 1 or more separated by commas, got {text!r}.",
+            where="--input-shape",
+            remedy="Leave the batch out: --input-shape 1,21,21.",
+        )
+    return shape
+
+
+def _read_outputs(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(","))
+
+
 @dataclass(frozen=True)
-class NetOptions:
+class NetOptions(RunOptions):
     """How much evidence to gather on a network, and how it is deployed.
 
-    Attributes:
-        samples: (input, generator) pairs to test, at least 1; None for 10,000, fewer where inputs are large.
-        max_time: wall-clock budget for the tests in seconds, None for no limit.
-        alpha: probability of a false alarm over the whole run, strictly between 0 and 1.
-        seed: seeds every random choice of the run; the same seed gives the same verdict.
-        input_shape: of one input, without the batch axis; a mapping (or tuple) of shapes where the network takes a
-            dictionary (or tuple) of tensors; None to infer it.
-        outputs: per output a role (action, invariant, observation, action_scale) or entries; None to infer them.
-        mode: "eval" or "train": the mode in which the network is judged.
-        dtype: in which the network is deployed; None for its parameters' own.
-        device: on which the deployed network runs.
-        strict: whether rounded weights fail.
-        noise_seed: seeds torch before every call, which pairs the draws of a stochastic network.
-        observations: inputs to test beside the generated ones, stacked, shape (n, *input_shape); None for none.
+    In Python `input_shape` may also be a mapping (or tuple) of shapes, where the network takes a dictionary (or tuple)
+    of tensors, and `outputs` may hold entries, one per generator. `observations` are inputs to test beside the
+    generated ones, stacked, shape (n, *input_shape).
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -43,18 +67,32 @@ class NetOptions:
         symcheck.errors.OptionError: --samples: expected a whole number, 1 or more, got 0.
     """
 
-    samples: int | None = None
-    max_time: float | None = None
-    alpha: float = 0.01
-    seed: int = 0
-    input_shape: Any = None
-    outputs: Sequence[Any] | None = None
-    mode: Literal["eval", "train"] = "eval"
-    dtype: str | None = None
-    device: str = "cpu"
-    strict: bool = False
-    noise_seed: int | None = None
-    observations: Any = None
+    samples: int | None = option(
+        None,
+        "Pairs (input, generator) to test, at least 1; 10,000 when left out, fewer where inputs are large.",
+        kind=int,
+        panel=BUDGET,
+        is_shared=True,
+    )
+    input_shape: Any = option(
+        None, "Shape of one input without the batch, for instance 1,21,21.", panel=NETWORK, read=read_shape
+    )
+    outputs: Sequence[Any] | None = option(
+        None,
+        "How each output transforms: action, invariant, observation, action_scale; comma-separated.",
+        panel=NETWORK,
+        read=_read_outputs,
+    )
+    mode: Literal["eval", "train"] = option(
+        "eval", "Mode in which the network is judged: eval or train.", panel=NETWORK
+    )
+    dtype: str | None = option(None, "Deployed dtype; the parameters' own when left out.", panel=NETWORK)
+    device: str = option("cpu", "Device on which the deployed network runs: cpu or cuda.", panel=NETWORK)
+    strict: bool = option(False, "Rounded weights fail.", kind=bool, panel=NETWORK)
+    noise_seed: int | None = option(
+        None, "Seed torch before every call, for networks that draw noise.", kind=int, panel=NETWORK
+    )
+    observations: Any = option(None, "Inputs to test beside the generated ones, stacked.", is_typed=False)
 
     def __post_init__(self) -> None:
         if self.samples is not None:

@@ -1,0 +1,92 @@
+"""The options of `verify_env` and `verify_net` as users give them: those of the engine, and what the commands add.
+
+The command line, `[tool.symcheck]`, the Python signatures and `replay` are derived from these dataclasses. The typed
+dictionaries repeat names and types for static checkers, which cannot derive them; a test holds both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from symcheck.engine.networks.options import NETWORK, NetOptions
+from symcheck.engine.option_fields import option, read_json_object
+from symcheck.engine.options import REPORTS, EnvOptions, Method
+
+if TYPE_CHECKING:
+    from symcheck.api.baseline import Baseline
+
+_BASELINE = "Accepted approximate symmetries and their sizes, TOML or JSON."
+
+
+@dataclass(frozen=True)
+class VerifyEnvOptions(EnvOptions):
+    """The options of `verify_env` and `symcheck verify-env`."""
+
+    env_kwargs: Mapping[str, Any] | None = option(
+        None, "Keyword arguments of the environment, as a JSON object.", read=read_json_object
+    )
+    baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
+
+
+@dataclass(frozen=True)
+class VerifyNetOptions(NetOptions):
+    """The options of `verify_net` and `symcheck verify-net`."""
+
+    env: Any = option(
+        None, "Take inputs from this environment's observations.", panel=NETWORK, completion="environments"
+    )
+    checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path, panel=NETWORK)
+    trust: bool = option(False, "Load files whose loading may run code.", kind=bool, panel=NETWORK)
+    pytest_file: str | Path | None = option(
+        None,
+        "Write the counterexample as a plain test, if there is one.",
+        kind=Path,
+        panel=REPORTS,
+        flag="--pytest",
+    )
+    baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
+
+
+class _RunKeywords(TypedDict, total=False):
+    samples: int | None
+    max_time: float | None
+    alpha: float
+    seed: int
+
+
+class DiscoverKeywords(_RunKeywords, total=False):
+    """The keywords of `discover`, for static checkers."""
+
+    env_kwargs: Mapping[str, Any] | None
+
+
+class EnvKeywords(_RunKeywords, total=False):
+    """The keywords of `verify_env`, for static checkers."""
+
+    method: Method
+    fail_fast: bool
+    accept_gap: float | None
+    discount: float
+    env_kwargs: Mapping[str, Any] | None
+    baseline: Baseline | str | Path | None
+
+
+class NetKeywords(_RunKeywords, total=False):
+    """The keywords of `verify_net`, for static checkers."""
+
+    input_shape: Sequence[Any] | Mapping[Any, Any] | None
+    outputs: Sequence[Any] | None
+    mode: str
+    dtype: str | None
+    device: str
+    strict: bool
+    noise_seed: int | None
+    observations: Any
+    env: Any
+    checkpoint: str | Path | None
+    trust: bool
+    pytest_file: str | Path | None
+    baseline: Baseline | str | Path | None

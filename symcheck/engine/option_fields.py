@@ -1,0 +1,205 @@
+"""Options declared once: a dataclass field that carries its help, its place on the command line and how text is read.
+
+The command line, the settings files, the Python signature and `symcheck replay` are derived from these fields, so that
+a new option touches its dataclass and the code that uses it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from symcheck.errors import OptionError, suggestion
+
+_META = "symcheck"
+_CallableT = TypeVar("_CallableT", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class OptionField:
+    """One option, as every reader of options sees it.
+
+    Attributes:
+        name: as a Python keyword, for instance "max_time".
+        default: its value when left out.
+        help: one or two sentences, with units.
+        kind: type of the text on the command line: int, float, str, bool (a flag) or pathlib.Path.
+        panel: heading under which `--help` lists it; None for the first one.
+        flag: its name on the command line, for instance "--max-time".
+        read: from a value of `kind` to the option's own; None where that is the value itself.
+        is_typed: whether it exists on the command line and in settings at all.
+        is_shared: whether `[tool.symcheck]` may set it for all checks at once.
+        completion: the function of `symcheck.cli.completion` that completes it; "" for none.
+        is_required: whether the command line insists on it.
+    """
+
+    name: str
+    default: Any
+    help: str
+    kind: type
+    panel: str | None
+    flag: str
+    read: Callable[[Any], Any] | None
+    is_typed: bool
+    is_shared: bool
+    completion: str
+    is_required: bool
+
+    @property
+    def setting(self) -> str:
+        """Its name in settings files and in the command line of a report."""
+        return self.flag.removeprefix("--")
+
+    def from_text(self, text: str) -> Any:
+        """The option from a command line as `symcheck.api.commands` reads it back; a flag has no text."""
+        if self.kind is bool:
+            return True
+        return self.read(text) if self.read is not None else self.kind(text)
+
+
+def option(
+    default: Any,
+    help: str,  # noqa: A002  (the name that every option library uses)
+    *,
+    kind: type = str,
+    panel: str | None = None,
+    flag: str = "",
+    read: Callable[[Any], Any] | None = None,
+    is_typed: bool = True,
+    is_shared: bool = False,
+    completion: str = "",
+    is_required: bool = False,
+) -> Any:
+    """A dataclass field that is an option; arguments as in `OptionField`."""
+    table = {
+        "help": help,
+        "kind": kind,
+        "panel": panel,
+        "flag": flag,
+        "read": read,
+        "is_typed": is_typed,
+        "is_shared": is_shared,
+        "completion": completion,
+        "is_required": is_required,
+    }
+    return dataclasses.field(default=default, metadata={_META: table})
+
+
+def option_fields(kind: type[Any]) -> tuple[OptionField, ...]:
+    """The options of a dataclass, in the order of its fields.
+
+    Args:
+        kind: a dataclass whose fields were made by `option`.
+
+    Example:
+        >>> from symcheck.engine.options import EnvOptions
+        >>> [field.setting for field in option_fields(EnvOptions)][:2]
+        ['samples', 'max-time']
+    """
+    return tuple(_described(field) for field in dataclasses.fields(kind) if _META in field.metadata)
+
+
+def typed_fields(kind: type[Any]) -> tuple[OptionField, ...]:
+    """Those of them that the command line has."""
+    return tuple(field for field in option_fields(kind) if field.is_typed)
+
+
+def _described(field: dataclasses.Field[Any]) -> OptionField:
+    table = dict(field.metadata[_META])
+    table["flag"] = table["flag"] or f"--{field.name.replace('_', '-')}"
+    return OptionField(name=field.name, default=field.default, **table)
+
+
+def from_keywords(kind: type[Any], given: Mapping[str, Any], *, caller: str) -> Any:
+    """The options that a caller gave as keywords; None means the default where None is no value of its own.
+
+    Args:
+        kind: the dataclass.
+        given: keyword to value.
+        caller: the function, for the message.
+
+    Returns:
+        An instance of `kind`.
+
+    Raises:
+        TypeError: an unknown keyword, as Python itself would say.
+
+    Example:
+        >>> from symcheck.engine.options import EnvOptions
+        >>> from_keywords(EnvOptions, {"seed": 3, "samples": None}, caller="verify_env").seed
+        3
+    """
+    known = {field.name: field for field in option_fields(kind)}
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}. {suggestion(name, known)}")
+    return kind(**{name: value for name, value in given.items() if value is not None or known[name].default is None})
+
+
+def from_texts(kind: type[Any], texts: Mapping[str, str], *, leave_out: Sequence[str] = ()) -> Any:
+    """The options that a command line holds.
+
+    Args:
+        kind: the dataclass.
+        texts: option name without dashes to text.
+        leave_out: names of fields that keep their defaults.
+
+    Returns:
+        An instance of `kind`.
+    """
+    fields = [field for field in typed_fields(kind) if field.setting in texts and field.name not in leave_out]
+    return kind(**{field.name: field.from_text(texts[field.setting]) for field in fields})
+
+
+def shows_options(kind: type[Any]) -> Callable[[_CallableT], _CallableT]:
+    """Let `help()` and editors show a function's `**options` one by one.
+
+    Args:
+        kind: the dataclass that the keywords build.
+
+    Returns:
+        A decorator that returns the function itself, with a signature.
+    """
+
+    def decorate(function: _CallableT) -> _CallableT:
+        signature = inspect.signature(function)
+        named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*named, *_parameters(kind)])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
+    types = {field.name: field.type for field in dataclasses.fields(kind)}
+    for field in option_fields(kind):
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name]
+        )
+
+
+def read_json_object(text: str) -> dict[str, Any]:
+    """The keyword arguments that --env-kwargs means.
+
+    Raises:
+        OptionError: the text is no JSON object.
+
+    Example:
+        >>> read_json_object('{"g": 9.8}')
+        {'g': 9.8}
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise OptionError(
+            f"expected a JSON object, got {text!r} ({error}).", where="--env-kwargs", remedy="""Try '{"g": 9.8}'."""
+        ) from error
+    if not isinstance(value, dict):
+        raise OptionError(
+            f"expected a JSON object, got {text!r}.", where="--env-kwargs", remedy="""Try '{"g": 9.8}'."""
+        )
+    return value
