@@ -16,146 +16,41 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("symcheck", "properties/symcheck_properties", "reports/symcheck_reports", "reference_agents")
 
-PRONOUNS = frozenset(
-    [
-        "one",
-        "ones",
-        "both",
-        "there",
-        "what",
-        "which",
-        "those",
-        "these",
-        "this",
-        "that",
-        "it",
-        "all",
-        "any",
-        "each",
-        "other",
-        "others",
-        "rest",
-    ]
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PRONOUNS = _words(
+    """
+    one ones both there what which those these this that it all any each other others rest
+    """
 )
-IRREGULAR = frozenset(
-    [
-        "said",
-        "told",
-        "found",
-        "seen",
-        "kept",
-        "held",
-        "made",
-        "given",
-        "drawn",
-        "read",
-        "shown",
-        "known",
-        "taken",
-        "left",
-        "met",
-        "put",
-        "cut",
-        "set_",
-        "sent",
-        "brought",
-        "built",
-        "lost",
-        "paid",
-        "ran",
-        "run_",
-        "sought",
-        "spent",
-        "stood",
-        "thought",
-        "understood",
-        "won",
-        "written",
-        "chosen",
-        "driven",
-        "eaten",
-        "fallen",
-        "forgotten",
-        "grown",
-        "hidden",
-        "risen",
-        "spoken",
-        "stolen",
-        "torn",
-        "worn",
-        "bound",
-        "fit_",
-        "heard",
-        "led",
-        "meant",
-    ]
+IRREGULAR = _words(
+    """
+    said told found seen kept held made given drawn read shown known taken left met put cut set_ sent brought
+    built lost paid ran run_ sought spent stood thought understood won written chosen driven eaten fallen
+    forgotten grown hidden risen spoken stolen torn worn bound fit_ heard led meant
+    """
 )
 # Adjectives and nouns that end like participles.
-NO_PARTICIPLES = frozenset(
-    [
-        "seed",
-        "need",
-        "feed",
-        "speed",
-        "embed",
-        "indeed",
-        "exceed",
-        "proceed",
-        "hundred",
-        "sacred",
-        "naked",
-        "wicked",
-        "red",
-        "bed",
-        "shed",
-        "wed",
-        "sled",
-        "fed",
-        "bred",
-        "breed",
-        "deed",
-        "greed",
-        "weed",
-        "reed",
-        "need_",
-        "tied_",
-        "embedded_",
-        "unembedded_",
-    ]
+NO_PARTICIPLES = _words(
+    """
+    seed need feed speed embed indeed exceed proceed hundred sacred naked wicked red bed shed wed sled fed bred
+    breed deed greed weed reed need_ tied_ embedded_ unembedded_
+    """
 )
-VAGUE_LOCALS = frozenset(
-    ["found", "one", "seen", "told", "said", "these", "those", "here", "there", "it", "what", "which"]
+VAGUE_LOCALS = _words(
+    """
+    found one seen told said these those here there it what which
+    """
 )
 # Names that a protocol, a decorator of a library or the language itself gives.
-PROTOCOL_NAMES = frozenset(
-    [
-        "main",
-        "command",
-        "register",
-        "forward",
-        "step",
-        "reset",
-        "render",
-        "close",
-        "build",
-        "apply",
-        "get",
-        "set",
-        "check",
-        "run",
-        "text",
-        "name",
-        "action",
-        "state",
-        "observation",
-        "read",
-        "write",
-        "close",
-        "sample",
-        "decorate",
-        "wrapped",
-        "__init__",
-    ]
+PROTOCOL_NAMES = _words(
+    """
+    main command register forward step reset render close build apply get set check run text name action state
+    observation read write close sample decorate wrapped __init__
+    """
 )
 
 
@@ -249,10 +144,11 @@ def measure(files: Iterator[Path] | list[Path], root: Path = ROOT) -> Figures:
 
 def _function_names(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
-            # A property is read like an attribute: `result.checked` is what was checked.
-            if not any(_is_property(decorator) for decorator in node.decorator_list):
-                yield node.name
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("__"):
+            continue
+        # A property is read like an attribute: `result.checked` is what was checked.
+        if not any(_is_property(decorator) for decorator in node.decorator_list):
+            yield node.name
 
 
 def _is_property(node: ast.expr) -> bool:
