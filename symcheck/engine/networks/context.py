@@ -116,8 +116,9 @@ class NetContext:
         roles = self.options.outputs
         if roles is None:
             roles = getattr(self._adapted, "roles", None)
+        subject = self._batched_subject  # outside: what it refuses has nothing to do with sizes
         try:
-            shapes = self._batched_subject.shapes()
+            shapes = subject.shapes()
         except TargetError as error:
             raise mismatch(self._claimed_input[0], self.inputs.shape) or error from error
         return output_claims(self.symmetry, shapes, roles)
