@@ -72,7 +72,7 @@ def _weighed(context: NetContext) -> list[LayerRecord]:
 
 def _note(record: LayerRecord, layers: int, *, off: bool, rounded: bool) -> Statement:
     if not off and not rounded:
-        return state("layers_carry", layers=layers)
+        return state("layers_carry", count=layers)
     return state(
         "layer_difference",
         layer=record.name,

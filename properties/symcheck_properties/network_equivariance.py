@@ -24,9 +24,9 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
     """The verdict on the outputs, with the residual of the float64 copy and the deployed network's own noise."""
     if context.stochastic:
         seeded = context.options.noise_seed is not None
-        return _not_comparable(state(ReasonCode.STOCHASTIC, seeded=seeded), state("SYM150"))
+        return _not_comparable(state(ReasonCode.STOCHASTIC.value, seeded=seeded), state("SYM150"))
     if context.remembers:
-        return _not_comparable(state(ReasonCode.MEMORY, training=context.subject.training), state("SYM153"))
+        return _not_comparable(state(ReasonCode.MEMORY.value, training=context.subject.training), state("SYM153"))
     assessment, measured = context.assessment, context.measured
     verdict, reason = decide(assessment.facts)
     return PropertyResult(

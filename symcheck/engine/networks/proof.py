@@ -127,7 +127,7 @@ def prove(
         return Proof(None, tracer.records, Opaque(_raised("tracing", error), tracer.module), box=box)
     tensors = named_outputs(result)
     values = [tracer.value(tensors[claim.path]) for claim in outputs]
-    proof = _judged(tracer, values, [tensors[claim.path] for claim in outputs], outputs, box)
+    proof = _judge_outputs(tracer, values, [tensors[claim.path] for claim in outputs], outputs, box)
     if proof.level is None:
         return proof
     if any(not _same(as_array(tensors[path]).reshape(-1), found.reshape(-1)) for path, found in usual.items()):
@@ -150,7 +150,7 @@ def _input_value(inputs: InputClaim, box: float) -> Value:
     return Dense(shape, maps)
 
 
-def _judged(
+def _judge_outputs(
     tracer: Tracer, values: list[Value | None], tensors: list[torch.Tensor], outputs: Sequence[OutputClaim], box: float
 ) -> Proof:
     reason = tracer.escaped

@@ -132,11 +132,11 @@ def matched(call: Call, pending: Pending) -> Value:
         first = first_places(cls, len(unique))
         match = given_match(call, pending.record, generator, len(unique)) or match_rows(moved[first], unique)
         if match is None or not match.found:
-            _fill(pending, _judged(moved[first], unique, match, noise), first, matched=False)
+            _fill(pending, _judge_match(moved[first], unique, match, noise), first, matched=False)
             return pending
         images.append(match.permutation)
         certain = certain and bool(match.close.all())
-        judgements.append(_judged(moved[first], unique, match, noise))
+        judgements.append(_judge_match(moved[first], unique, match, noise))
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
     result.interval, bound = _bounds(pending, unique, first_places(cls, len(unique)), images)
@@ -153,7 +153,7 @@ def given_match(call: Call, record: LayerRecord, generator: int, size: int) -> M
     return Match(given[generator], np.ones(size, dtype=bool))
 
 
-def _judged(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
+def _judge_match(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
     if match is None:
         size = float(np.abs(rows).max(initial=0.0))
         return Judgement("failed", size, float("inf"), 1.0, (0, 0), (0.0, size), (), ())

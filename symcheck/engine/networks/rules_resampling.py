@@ -53,13 +53,13 @@ def resampled(call: Call, x: Any, function: Resampling, *, signs: bool = True) -
             raise NotUnderstoodError(state("SYM106", operation=call.name))
         fitting = [split for split in options if _commutes(function, value.shape[2:], split.square)]
         if not fitting:
-            raise _refused(call, function, value, options[0].square)
+            raise _refusal(call, function, value, options[0].square)
         chosen.append(fitting[0])
     channel, _, _ = channel_classes(value)
     return assembled(call.shape, channel, [split.channels for split in chosen], chosen)
 
 
-def _refused(call: Call, function: Resampling, value: Tracked, square: Square) -> NotUnderstoodError:
+def _refusal(call: Call, function: Resampling, value: Tracked, square: Square) -> NotUnderstoodError:
     sizes = value.shape[2:]
     good = [
         n

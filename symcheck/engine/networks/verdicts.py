@@ -101,7 +101,7 @@ def assess(
     if not_judged:
         outputs = {path or "output": dtype.removeprefix("torch.") for path, dtype in not_judged.items()}
         # before other doubts: outputs that nobody looked at outweigh what is said of the others
-        return _doubt(structure, state(ReasonCode.NOT_JUDGED, outputs=outputs), first=True)
+        return _doubt(structure, state(ReasonCode.NOT_JUDGED.value, outputs=outputs), first=True)
     return structure
 
 
@@ -120,7 +120,7 @@ def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
     alone = replace(alone, facts=replace(alone.facts, exhaustive=False))
     if residual <= ROUNDED:
         return replace(alone, grounds=(state("batch_moves"), *alone.grounds))
-    return _doubt(alone, state(ReasonCode.MIXED_BATCHES, residual=residual))
+    return _doubt(alone, state(ReasonCode.MIXED_BATCHES.value, residual=residual))
 
 
 def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
@@ -134,7 +134,7 @@ def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
         Facts under which an exact layer is proved and a rounded one passed.
     """
     violations = int(record.level == "failed")
-    silent = None if shown else state(ReasonCode.NO_OUTPUT_SHOWS, layer=record.name)
+    silent = None if shown else state(ReasonCode.NO_OUTPUT_SHOWS.value, layer=record.name)
     return Facts(
         checked=1, violations=violations, exhaustive=record.level == "exact", quantity="layer", unattributed=silent
     )
@@ -151,7 +151,7 @@ def _assess_structure(
     if proof is not None and _has_wrong_weight(proof) and measured.relative > EXACT:
         return _failing(facts, proof, measured, EXACT, state("fault_shown"))
     if coarse and ROUNDED < measured.relative <= FAR:
-        why = state(ReasonCode.COARSE_RESIDUAL, residual=measured.relative, **_flips(measured))
+        why = state(ReasonCode.COARSE_RESIDUAL.value, residual=measured.relative, **_flips(measured))
         return Assessment(replace(_violated(facts, measured), unattributed=why), ROUNDED)
     if measured.relative > ROUNDED:
         return _failing(facts, proof, measured, ROUNDED, state("output_off"))
@@ -160,10 +160,10 @@ def _assess_structure(
         # the claim still says something of a constant output: that it is a fixed point of K
         if measured.relative > EXACT:
             return _failing(facts, proof, measured, EXACT, state("constant_off"))
-        doubts = (state(ReasonCode.CONSTANT_OUTPUT, outputs=constant),) if constant else ()
+        doubts = (state(ReasonCode.CONSTANT_OUTPUT.value, outputs=constant),) if constant else ()
         return Assessment(replace(facts, doubts=doubts), EXACT)
     if measured.deployed.noise > FAR:
-        noise = state(ReasonCode.DEPLOYED_NOISE, noise=measured.deployed.noise, artefact=artefact)
+        noise = state(ReasonCode.DEPLOYED_NOISE.value, noise=measured.deployed.noise, artefact=artefact)
         return Assessment(replace(facts, doubts=(noise,)), ROUNDED)
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
         return Assessment(replace(facts, exhaustive=True), EXACT, grounds=(state("layers_exact"),))
@@ -179,7 +179,7 @@ def _as_deployed(structure: Assessment, measured: Measured, artefact: str) -> As
     deployed = measured.deployed
     sizes = {"artefact": artefact, "noise": deployed.noise, **_flips(measured)}
     if deployed.flips > FLIPPED * deployed.decisions:
-        return replace(_doubt(structure, state(ReasonCode.DECISIONS_FLIP, **sizes)), tolerance=ROUNDED)
+        return replace(_doubt(structure, state(ReasonCode.DECISIONS_FLIP.value, **sizes)), tolerance=ROUNDED)
     facts = replace(structure.facts, exhaustive=False)
     return replace(structure, facts=facts, grounds=(state("deployed_differs", **sizes), *structure.grounds))
 
