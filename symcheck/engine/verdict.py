@@ -30,6 +30,15 @@ class ReasonCode(StrEnum):
     TOO_FEW = "too_few"
     NOTHING_MOVES = "nothing_moves"
     CONSTANT = "constant"
+    STOCHASTIC = "stochastic"
+    MEMORY = "memory"
+    MIXED_BATCHES = "mixed_batches"
+    NOT_JUDGED = "not_judged"
+    CONSTANT_OUTPUT = "constant_output"
+    COARSE_RESIDUAL = "coarse_residual"
+    DEPLOYED_NOISE = "deployed_noise"
+    DECISIONS_FLIP = "decisions_flip"
+    NO_OUTPUT_SHOWS = "no_output_shows"
 
 
 @dataclass(frozen=True)
