@@ -30,6 +30,16 @@ class ReasonCode(StrEnum):
     TOO_FEW = "too_few"
     NOTHING_MOVES = "nothing_moves"
     CONSTANT = "constant"
+    HIDDEN_STATE = "hidden_state"
+    HIDDEN_TIME = "hidden_time"
+    HIDDEN_STATE_IN_DISTRIBUTION = "hidden_state_in_distribution"
+    HIDDEN_STATE_SURVIVES = "hidden_state_survives"
+    SETTING_HAS_NO_EFFECT = "setting_has_no_effect"
+    SLOTS_LEAK = "slots_leak"
+    OUTCOMES_RANDOM = "outcomes_random"
+    START_FOLLOWS_PAST = "start_follows_past"
+    START_ASYMMETRIC = "start_asymmetric"
+    START_UNKNOWN = "start_unknown"
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,7 @@ class Facts:
         exhaustive: whether every case was enumerated, or a certificate holds for every input.
         quantity: what was compared, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
+        blank: where none had, the one value that stood on both sides of each: "NaN", "inf" or "-inf".
         moved: whether the claim moves anything that was tested.
         constant: the value of an outcome that never varied, as text; None where it varied, or was not looked at.
         unrepeatable: suspects that gave another outcome when they were stepped again.
@@ -86,6 +97,7 @@ class Facts:
     unattributed: Statement | None = None
     doubts: tuple[Statement, ...] = ()
     accepted: Acceptance | None = None
+    blank: str = "NaN"
 
 
 class Decision(NamedTuple):
@@ -163,7 +175,7 @@ def _reason(code: ReasonCode, facts: Facts) -> Statement:
         ReasonCode.NOT_REPEATABLE: {"unrepeatable": facts.unrepeatable},
         ReasonCode.VIOLATIONS_UNJUDGED: {"unjudged": facts.unjudged},
         ReasonCode.INTERRUPTED: {"checked": facts.checked},
-        ReasonCode.NAN_ONLY: {"quantity": facts.quantity},
+        ReasonCode.NAN_ONLY: {"quantity": facts.quantity, "value": facts.blank},
         ReasonCode.TIME_UP: {"checked": facts.checked},
         ReasonCode.TOO_FEW: {"checked": facts.checked, "least": max(1, facts.least)},
         ReasonCode.CONSTANT: {"quantity": facts.quantity, "value": facts.constant},
