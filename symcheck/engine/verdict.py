@@ -68,7 +68,6 @@ class Facts:
         exhaustive: whether every case was enumerated, or a certificate holds for every input.
         quantity: what was compared, as a noun ("reward").
         finite: whether some comparison had a number on one of its sides.
-        blank: where none had, the one value that stood on both sides of each: "NaN", "inf" or "-inf".
         moved: whether the claim moves anything that was tested.
         constant: the value of an outcome that never varied, as text; None where it varied, or was not looked at.
         unrepeatable: suspects that gave another outcome when they were stepped again.
@@ -79,6 +78,8 @@ class Facts:
         unattributed: why violations may not be blamed on this property; None where they may.
         doubts: why a pass would not be believed, the gravest first.
         accepted: what the project accepts; None for nothing.
+        stuck: where nothing was a number, what stood on both sides instead: "NaN" or "infinite".
+        prevented: why nothing could be compared in the first place; None where something was, or might have been.
     """
 
     checked: int
@@ -97,7 +98,8 @@ class Facts:
     unattributed: Statement | None = None
     doubts: tuple[Statement, ...] = ()
     accepted: Acceptance | None = None
-    blank: str = "NaN"
+    stuck: str = "NaN"
+    prevented: Statement | None = None
 
 
 class Decision(NamedTuple):
@@ -127,6 +129,8 @@ def decide(facts: Facts) -> Decision:
     """
     if facts.violations:
         return _decide_violated(facts)
+    if facts.prevented is not None:
+        return Decision("undecided", facts.prevented)
     for code, holds in _GUARDS:
         if holds(facts):
             return Decision("undecided", _reason(code, facts))
@@ -175,7 +179,7 @@ def _reason(code: ReasonCode, facts: Facts) -> Statement:
         ReasonCode.NOT_REPEATABLE: {"unrepeatable": facts.unrepeatable},
         ReasonCode.VIOLATIONS_UNJUDGED: {"unjudged": facts.unjudged},
         ReasonCode.INTERRUPTED: {"checked": facts.checked},
-        ReasonCode.NAN_ONLY: {"quantity": facts.quantity, "value": facts.blank},
+        ReasonCode.NAN_ONLY: {"quantity": facts.quantity, "value": facts.stuck},
         ReasonCode.TIME_UP: {"checked": facts.checked},
         ReasonCode.TOO_FEW: {"checked": facts.checked, "least": max(1, facts.least)},
         ReasonCode.CONSTANT: {"quantity": facts.quantity, "value": facts.constant},

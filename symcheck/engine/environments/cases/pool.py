@@ -55,11 +55,11 @@ class Pool:
         """Where the situations come from.
 
         Example:
-            >>> str(Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region())
+            >>> Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region().text
             '2 states: 1 from uniform-policy rollouts, 1 where episodes start'
         """
-        origins = dict(Counter(situation.origin for situation in self.situations))
-        return state("region_states", count=len(self.situations), origins=origins)
+        counts = Counter(situation.origin for situation in self.situations)
+        return state("region_states", states=len(self.situations), origins=dict(counts))
 
 
 def gather(
