@@ -159,6 +159,7 @@ class EnvCases:
         example, _ = self._evidence.counterexample(part, case)
         return (
             f"{BY_PART[part].claim} fails under {example.group_element} at "
-            f"s = {np.asarray(example.observation).tolist()}, a = {np.asarray(example.action).tolist()}: expected {np.asarray(example.expected).tolist()}, measured "
+            f"s = {np.asarray(example.observation).tolist()}, a = {np.asarray(example.action).tolist()}: "
+            f"expected {np.asarray(example.expected).tolist()}, measured "
             f"{np.asarray(example.actual).tolist()} ({example.where} is off by {example.residual:.3g})"
         )
