@@ -30,6 +30,7 @@ class ReasonCode(StrEnum):
     TOO_FEW = "too_few"
     NOTHING_MOVES = "nothing_moves"
     CONSTANT = "constant"
+    THRESHOLD_IN_DOUBT = "threshold_in_doubt"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Facts:
         unattributed: why violations may not be blamed on this property; None where they may.
         doubts: why a pass would not be believed, the gravest first.
         accepted: what the project accepts; None for nothing.
+        stuck: where nothing was a number, what stood on both sides instead: "NaN" or "infinite".
     """
 
     checked: int
@@ -86,6 +88,7 @@ class Facts:
     unattributed: Statement | None = None
     doubts: tuple[Statement, ...] = ()
     accepted: Acceptance | None = None
+    stuck: str = "NaN"
 
 
 class Decision(NamedTuple):
@@ -93,6 +96,11 @@ class Decision(NamedTuple):
 
     verdict: Verdict
     reason: Statement | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds as far as was asked: proved, passed, or accepted."""
+        return self.verdict in ("proved", "passed")
 
 
 def decide(facts: Facts) -> Decision:
@@ -163,7 +171,7 @@ def _reason(code: ReasonCode, facts: Facts) -> Statement:
         ReasonCode.NOT_REPEATABLE: {"unrepeatable": facts.unrepeatable},
         ReasonCode.VIOLATIONS_UNJUDGED: {"unjudged": facts.unjudged},
         ReasonCode.INTERRUPTED: {"checked": facts.checked},
-        ReasonCode.NAN_ONLY: {"quantity": facts.quantity},
+        ReasonCode.NAN_ONLY: {"quantity": facts.quantity, "value": facts.stuck},
         ReasonCode.TIME_UP: {"checked": facts.checked},
         ReasonCode.TOO_FEW: {"checked": facts.checked, "least": max(1, facts.least)},
         ReasonCode.CONSTANT: {"quantity": facts.quantity, "value": facts.constant},
