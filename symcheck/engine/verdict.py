@@ -40,6 +40,7 @@ class ReasonCode(StrEnum):
     START_FOLLOWS_PAST = "start_follows_past"
     START_ASYMMETRIC = "start_asymmetric"
     START_UNKNOWN = "start_unknown"
+    THRESHOLD_IN_DOUBT = "threshold_in_doubt"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,11 @@ class Decision(NamedTuple):
 
     verdict: Verdict
     reason: Statement | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds as far as was asked: proved, passed, or accepted."""
+        return self.verdict in ("proved", "passed")
 
 
 def decide(facts: Facts) -> Decision:

@@ -55,11 +55,11 @@ class Pool:
         """Where the situations come from.
 
         Example:
-            >>> Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region().text
+            >>> str(Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region())
             '2 states: 1 from uniform-policy rollouts, 1 where episodes start'
         """
-        counts = Counter(situation.origin for situation in self.situations)
-        return state("region_states", states=len(self.situations), origins=dict(counts))
+        origins = dict(Counter(situation.origin for situation in self.situations))
+        return state("region_states", count=len(self.situations), origins=origins)
 
 
 def gather(
