@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from symcheck.engine.verdict import AcceptedBy, Facts, Verdict
-from symcheck.statements.statement import Statement, as_paragraph, as_statements
+from symcheck.statements.statement import Statement, as_paragraph, as_statements, free
 
 Kind = Literal["env", "net"]
 SCHEMA = "symcheck/2"
@@ -138,7 +138,7 @@ class RunResult:
         command: the command line that repeats this run; "" where none exists (an object built in Python).
         claim: how the symmetry acts, in words, for people: {"observation": [...], "action": [...], "state": [...]},
             one text per generator.
-        method_reason: why the method was chosen.
+        method_reason: why the method was chosen; plain text becomes a free statement.
         interrupted: True when the run was stopped before every property was checked.
         layers: networks: the chain of layers for the report, a list of {"name", "type", "representation",
             "residual", "verdict"}; empty for environments.
@@ -155,9 +155,12 @@ class RunResult:
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
     claim: dict[str, list[str]] = field(default_factory=dict)
-    method_reason: str = ""
+    method_reason: Statement = field(default_factory=lambda: free(""))
     interrupted: bool = False
     layers: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method_reason", as_statements((self.method_reason,))[0])
 
     @property
     def approximate(self) -> bool:
@@ -215,7 +218,8 @@ def to_json_value(value: Any) -> Any:
     """Turn numbers, arrays, tensors and containers into JSON types; NaN and infinities become strings.
 
     Args:
-        value: numbers, strings, None, numpy arrays and scalars, torch tensors, mappings, sequences, nested at will.
+        value: numbers, strings, None, numpy arrays and scalars, torch tensors, statements, mappings, sequences, nested
+            at will.
 
     Returns:
         The same built of dict, list, str, int, float, bool and None only.
@@ -229,6 +233,8 @@ def to_json_value(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return _json_float(value)
+    if isinstance(value, Statement):
+        return to_json_value(value.to_dict())
     if isinstance(value, dict):
         return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, Statement):

@@ -30,6 +30,16 @@ class ReasonCode(StrEnum):
     TOO_FEW = "too_few"
     NOTHING_MOVES = "nothing_moves"
     CONSTANT = "constant"
+    HIDDEN_STATE = "hidden_state"
+    HIDDEN_TIME = "hidden_time"
+    HIDDEN_STATE_IN_DISTRIBUTION = "hidden_state_in_distribution"
+    HIDDEN_STATE_SURVIVES = "hidden_state_survives"
+    SETTING_HAS_NO_EFFECT = "setting_has_no_effect"
+    SLOTS_LEAK = "slots_leak"
+    OUTCOMES_RANDOM = "outcomes_random"
+    START_FOLLOWS_PAST = "start_follows_past"
+    START_ASYMMETRIC = "start_asymmetric"
+    START_UNKNOWN = "start_unknown"
     THRESHOLD_IN_DOUBT = "threshold_in_doubt"
 
 
@@ -70,6 +80,7 @@ class Facts:
         doubts: why a pass would not be believed, the gravest first.
         accepted: what the project accepts; None for nothing.
         stuck: where nothing was a number, what stood on both sides instead: "NaN" or "infinite".
+        prevented: why nothing could be compared in the first place; None where something was, or might have been.
     """
 
     checked: int
@@ -89,6 +100,7 @@ class Facts:
     doubts: tuple[Statement, ...] = ()
     accepted: Acceptance | None = None
     stuck: str = "NaN"
+    prevented: Statement | None = None
 
 
 class Decision(NamedTuple):
@@ -123,6 +135,8 @@ def decide(facts: Facts) -> Decision:
     """
     if facts.violations:
         return _decide_violated(facts)
+    if facts.prevented is not None:
+        return Decision("undecided", facts.prevented)
     for code, holds in _GUARDS:
         if holds(facts):
             return Decision("undecided", _reason(code, facts))
