@@ -21,7 +21,7 @@ import numpy as np
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.columns import observed_part
 from symcheck.engine.environments.cases.outcomes import outcomes_of
-from symcheck.engine.environments.cases.pairs import Comparison, Measurement, joined
+from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Rows, joined
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
@@ -192,9 +192,7 @@ class DistributionEvidence:
         )
 
 
-def _explain(
-    result: PropertyResult, comparison: Comparison, rows: Vector, test: SwapTest, label: str
-) -> PropertyResult:
+def _explain(result: PropertyResult, comparison: Comparison, rows: Rows, test: SwapTest, label: str) -> PropertyResult:
     """The failed result with what differs, by how much, and how many pairs would find it."""
     names, j = comparison.coordinates.names, test.coordinate
     expected, actual = (float(np.mean(finite(side[rows, j]))) for side in (comparison.expected, comparison.actual))
@@ -233,7 +231,7 @@ class Covariates:
     sides: Vector
     names: list[str]
 
-    def rows(self, rows: Vector) -> Covariates:
+    def rows(self, rows: Rows) -> Covariates:
         """Some of the pairs."""
         return Covariates(self.design[rows], self.sides[rows], self.names)
 
@@ -277,7 +275,7 @@ def _plain(row: Vector) -> Any:
 def _swap_outcomes(
     comparison: Comparison,
     covariates: Covariates,
-    rows: Vector,
+    rows: Rows,
     level: float,
     rng: np.random.Generator,
     *,
