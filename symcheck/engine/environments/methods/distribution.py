@@ -36,7 +36,7 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
-from symcheck.statements.statement import as_statements, state
+from symcheck.statements.statement import state
 
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
@@ -188,7 +188,7 @@ class DistributionEvidence:
             interrupted=self.bench.interrupted,
             stopped=sample.stopped,
             time_up=self.bench.clock.is_limited,
-            doubts=as_statements([self.bench.caution] if self.bench.caution else []),
+            doubts=(self.bench.caution,) if self.bench.caution else (),
         )
 
 

@@ -32,7 +32,7 @@ from symcheck.engine.equations import BY_PART, Part
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.models.model import BatchModel
-from symcheck.statements.statement import Statement, as_statements, state
+from symcheck.statements.statement import Statement, state
 
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
 
@@ -85,7 +85,7 @@ class PairedEvidence:
         self._repeats, self._diagnose = repeats, diagnose
         self._examined: dict[Part, _Examined] = {}
         # Where setting a state may lose some of it, whole episodes are asked as well.
-        second = start is not None and bool(bench.caution)
+        second = start is not None and bench.caution is not None
         self._episodes = TrajectoryEvidence(bench, start, needed=self._unrefuted) if second and start else None
 
     def judge(self, name: str, part: Part) -> PropertyResult:
@@ -157,7 +157,7 @@ class PairedEvidence:
         outcomes = sample.outcomes(examined.comparison)
         uncertain = len(suspects.unseen) + sample.tally(part).not_asked
         violations = len(suspects.rounding) if examined.tie is not None else len(suspects.confirmed) + uncertain
-        doubt = sample.between.doubt if part == "termination" else None
+        threshold = sample.between.doubt if part == "termination" else None
         asked, options = self.bench.options.samples, self.bench.options
         return Facts(
             checked=sample.checked,
@@ -175,7 +175,7 @@ class PairedEvidence:
             # Else every equation is refuted, and this is what was asked.
             stopped=sample.stopped and options.fail_fast,
             time_up=self.bench.clock.is_limited,
-            doubts=as_statements(doubt for doubt in (self.bench.caution, doubt) if doubt),
+            doubts=tuple(doubt for doubt in (self.bench.caution, threshold) if doubt),
         )
 
     def _summarise(self, name: str, examined: _Examined, facts: Facts) -> PropertyResult:
