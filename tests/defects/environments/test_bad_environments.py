@@ -33,7 +33,7 @@ CASES = [
         "mirror",
         3,
         (
-            "random now and then",
+            "did not reproduce when re-run: the environment is intermittently non-deterministic",
             "there is randomness that no seed reaches",
             "behave differently when they are set than when a rollout reaches them",
         ),

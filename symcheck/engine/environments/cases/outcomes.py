@@ -1,21 +1,16 @@
-"""Whether a comparison could have shown anything: numbers to compare, values that vary, a claim that moves something.
+"""Whether a comparison could have shown anything: numbers to compare, and values that vary.
 
-Every method asks the same three questions before it reports a pass; `symcheck.engine.verdict.decide` draws the
-conclusions.
+Every method asks this before it reports a pass; `symcheck.engine.verdict.decide` draws the conclusions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from symcheck.engine.environments.cases.pairs import Case, Pairs
-from symcheck.engine.environments.subject.coordinates import SpaceCodec, Vector
-from symcheck.engine.environments.subject.stepper import numeric, shown
-
-_CHUNK = 256  # cases that are looked at together: nearly always the first ones settle it
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.stepper import shown
 
 
 class Outcomes(NamedTuple):
@@ -57,36 +52,3 @@ def outcomes_of(*sides: Vector) -> Outcomes:
     if not fixed.all():
         return Outcomes(True, "", None)
     return Outcomes(True, "", f"{first[0] + 0.0:g}" if first.size == 1 else shown(first))
-
-
-def some_case_moves(pairs: Pairs, cases: Sequence[Case]) -> bool:
-    """Whether the claim moves any of these cases: a state, an observation or an action that is not its own image.
-
-    Args:
-        pairs: knows the spaces.
-        cases: as they were tested, with their images.
-
-    Returns:
-        False where every case is its own image, so that both sides of every equation are the same step.
-    """
-    codec, actions = pairs.stepper.codec, pairs.stepper.action_codec
-    for start in range(0, len(cases), _CHUNK):
-        some = cases[start : start + _CHUNK]
-        if (
-            _differ(actions, [case.action for case in some], [case.image_action for case in some])
-            or _differ(codec, [case.situation.obs for case in some], [case.image.obs for case in some])
-            or any(_states_differ(case.situation.state, case.image.state) for case in some)
-        ):
-            return True
-    return False
-
-
-def _differ(codec: SpaceCodec, values: Sequence[object], images: Sequence[object]) -> bool:
-    return bool(codec.coordinates.residual(codec.flatten_batch(values), codec.flatten_batch(images)).any())
-
-
-def _states_differ(state: object, image: object) -> bool:
-    one, two = numeric(state), numeric(image)
-    if one is None or two is None:  # a simulator's own object: told apart by how it prints
-        return state is not image and shown(state) != shown(image)
-    return not np.array_equal(one, two, equal_nan=True)

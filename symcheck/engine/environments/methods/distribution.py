@@ -21,7 +21,7 @@ import numpy as np
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.columns import observed_part
 from symcheck.engine.environments.cases.outcomes import outcomes_of
-from symcheck.engine.environments.cases.pairs import Comparison, Measurement, joined
+from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Rows, joined
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
@@ -32,6 +32,7 @@ from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.environments.subject.stepper import numeric, shown
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -192,9 +193,7 @@ class DistributionEvidence:
         )
 
 
-def _explain(
-    result: PropertyResult, comparison: Comparison, rows: Vector, test: SwapTest, label: str
-) -> PropertyResult:
+def _explain(result: PropertyResult, comparison: Comparison, rows: Rows, test: SwapTest, label: str) -> PropertyResult:
     """The failed result with what differs, by how much, and how many pairs would find it."""
     names, j = comparison.coordinates.names, test.coordinate
     expected, actual = (float(np.mean(finite(side[rows, j]))) for side in (comparison.expected, comparison.actual))
@@ -233,7 +232,7 @@ class Covariates:
     sides: Vector
     names: list[str]
 
-    def rows(self, rows: Vector) -> Covariates:
+    def rows(self, rows: Rows) -> Covariates:
         """Some of the pairs."""
         return Covariates(self.design[rows], self.sides[rows], self.names)
 
@@ -277,7 +276,7 @@ def _plain(row: Vector) -> Any:
 def _swap_outcomes(
     comparison: Comparison,
     covariates: Covariates,
-    rows: Vector,
+    rows: Rows,
     level: float,
     rng: np.random.Generator,
     *,
@@ -319,3 +318,6 @@ def _weights(sides: Vector, names: list[str]) -> list[tuple[str, Vector]]:
                 (f"where {name}" if "=" in name else f"where {name} is high, against low", high - high.mean())
             )
     return weights
+
+
+register_method("distribution")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from symcheck.engine.environments.cases.between import Between, between
 from symcheck.engine.environments.cases.edges import threshold_cases, thresholds_may_hide
-from symcheck.engine.environments.cases.outcomes import Outcomes, outcomes_of, some_case_moves
+from symcheck.engine.environments.cases.outcomes import Outcomes, outcomes_of
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, joined
 from symcheck.engine.environments.cases.pool import draw_actions
 from symcheck.engine.environments.cases.tolerance import Tolerance
@@ -156,10 +156,10 @@ class PairSample:
         stepped = int(self.measured.left.terminated[~self._from_screen].sum())
         return stepped + (0 if self.screened is None else self.screened.ends)
 
-    @functools.cached_property
+    @property
     def moved(self) -> bool:
         """Whether the claim moves any state, observation or action that was tested."""
-        return (self.screened is not None and self.screened.moved) or some_case_moves(self._pairs, self.measured.cases)
+        return (self.screened is not None and self.screened.moved) or self._bench.moved
 
     def tally(self, part: Part) -> Tally:
         """What the screen counted of one property; nothing where there was no screen."""
