@@ -1,7 +1,7 @@
 """What every method must say where a comparison could have shown nothing: one table, a row a method, a cell a guard.
 
 A cell holds the verdict and the code of its reason; a text says why the guard cannot be met by that method. A method
-without a row, or a row without a cell, fails `test_guards_pairs.py`.
+without a row, or a row without a cell, fails `test_guards_pairs.py`: `registry.methods` lists what registered itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gymnasium import spaces
 import symcheck_properties  # noqa: F401
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit, Progress
-from symcheck.engine.options import METHODS, EnvOptions
+from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.envs.state_access import register_state_access
 from symcheck.groups import catalog
@@ -40,7 +40,6 @@ GUARDS = (
     "hidden state",
     "unrepeatable",
 )
-ALL_METHODS = {*METHODS, "start", "axioms"} - {"auto"}
 
 
 class Cell(NamedTuple):
@@ -90,6 +89,78 @@ TABLE: dict[str, dict[str, Cell | str]] = {
         "fail fast": Cell("undecided", "fail_fast"),
         "hidden state": Cell("undecided", "hidden_state_in_distribution"),
         "unrepeatable": "outcomes are random there: a difference that does not repeat is noise",
+    },
+    "trajectory": {
+        "NaN rewards": NAN,
+        "NaN observations": NAN,
+        "NaN rewards and observations": NAN,
+        "infinite rewards": NAN,
+        "mirrored infinities": PASSED,
+        "NaN on one side": FAILED,
+        "infinity on one side": FAILED,
+        "nothing moves": STILL,
+        "constant reward": CONSTANT,
+        "no end": CONSTANT,
+        "too few": "episodes are played until there are eight pairs, unless the time is up",
+        "time up": Cell("undecided", "time_up"),
+        "interrupted": Cell("undecided", "interrupted"),
+        "fail fast": Cell("undecided", "fail_fast"),
+        "hidden state": Cell("undecided", "start_asymmetric"),
+        "unrepeatable": "episodes are compared in distribution, and need not repeat",
+    },
+    "start": {
+        "NaN rewards": "a start pays nothing",
+        "NaN observations": NAN,
+        "NaN rewards and observations": NAN,
+        "infinite rewards": "a start pays nothing",
+        "mirrored infinities": "a start pays nothing",
+        "NaN on one side": FAILED,
+        "infinity on one side": FAILED,
+        "nothing moves": STILL,
+        "constant reward": "a start pays nothing; that every episode starts alike is tested beside this table",
+        "no end": "a start ends nothing",
+        "too few": "at least 200 pairs of resets are drawn, unless the time is up",
+        "time up": Cell("undecided", "time_up"),
+        "interrupted": Cell("undecided", "interrupted"),
+        "fail fast": Cell("undecided", "fail_fast"),
+        "hidden state": Cell("undecided", "start_follows_past"),
+        "unrepeatable": "starts are compared in distribution, and need not repeat",
+    },
+    "exact": {
+        "NaN rewards": NAN,
+        "NaN observations": "states of a table are counted, so that none is NaN",
+        "NaN rewards and observations": "states of a table are counted, so that none is NaN",
+        "infinite rewards": NAN,
+        "mirrored infinities": Cell("proved"),
+        "NaN on one side": FAILED,
+        "infinity on one side": FAILED,
+        "nothing moves": STILL,
+        "constant reward": Cell("proved", "constant"),
+        "no end": Cell("proved", "constant"),
+        "too few": "every case is enumerated",
+        "time up": "every case is enumerated, whatever the time",
+        "interrupted": Cell("undecided", "interrupted"),
+        "fail fast": Cell("undecided", "fail_fast"),
+        "hidden state": "an environment that does not follow its table is not enumerated",
+        "unrepeatable": "probabilities are compared, not outcomes",
+    },
+    "axioms": {
+        "NaN rewards": "maps act on no reward",
+        "NaN observations": NAN,
+        "NaN rewards and observations": NAN,
+        "infinite rewards": "maps act on no reward",
+        "mirrored infinities": "maps act on no reward",
+        "NaN on one side": FAILED,
+        "infinity on one side": FAILED,
+        "nothing moves": PASSED,
+        "constant reward": "maps act on no reward",
+        "no end": "maps end nothing",
+        "too few": "a pool holds at least one state, and one refutes",
+        "time up": "the first step of a rollout is taken, whatever the time",
+        "interrupted": Cell("undecided", "interrupted"),
+        "fail fast": "it is the first property of a run",
+        "hidden state": "maps are applied, and nothing is stepped",
+        "unrepeatable": "maps are applied, and nothing is stepped",
     },
 }
 

@@ -121,9 +121,7 @@ def _results(**faults: float) -> dict[str, PropertyResult]:
 def test_parts_that_repeat_spend_nothing() -> None:
     found = _results(noise=0.6)
     assert found["transition_invariance"].verdict == "failed"
-    levels = {
-        name: note.fields["level"] for name, one in found.items() for note in one.notes if "level" in note.fields
-    }
+    levels = {name: note.fields["level"] for name, one in found.items() for note in one.notes if "level" in note.fields}
     assert levels["transition_invariance"] == 0.005  # the start is the only other test
     assert levels["initial_invariance"] == 0.01  # what is left after a rejection
 

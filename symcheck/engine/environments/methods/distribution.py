@@ -32,6 +32,7 @@ from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.environments.subject.stepper import numeric, shown
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -317,3 +318,6 @@ def _weights(sides: Vector, names: list[str]) -> list[tuple[str, Vector]]:
                 (f"where {name}" if "=" in name else f"where {name} is high, against low", high - high.mean())
             )
     return weights
+
+
+register_method("distribution")

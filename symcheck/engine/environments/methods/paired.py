@@ -29,6 +29,7 @@ from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueGap, paired_gap
 from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.equations import BY_PART, Part
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.models.model import BatchModel
@@ -273,3 +274,6 @@ class PairedEvidence:
             approximate=size is not None,
             notes=(*([size] if size else []), *result.notes, state("shrunk", violations=result.violations)),
         )
+
+
+register_method("paired")
