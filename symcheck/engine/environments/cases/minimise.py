@@ -90,18 +90,18 @@ def _simpler_vectors(vector: Vector) -> Iterator[Vector]:
     """Vectors simpler than this one: a coordinate at zero, at a simple number, or with fewer decimals."""
     flat = vector.reshape(-1)
     for j in np.flatnonzero(flat):
-        yield _replaced(vector, j, 0.0)
+        yield _replace(vector, j, 0.0)
     for j in np.flatnonzero(flat):
         for value in _SIMPLE:
             if _complexity(value) < _complexity(flat[j]):
-                yield _replaced(vector, j, value)
+                yield _replace(vector, j, value)
         for decimals in (0, 1, 2, 3, 4):
             rounded = float(np.round(flat[j], decimals))
             if rounded != flat[j] and rounded != 0 and _complexity(rounded) < _complexity(flat[j]):
-                yield _replaced(vector, j, rounded)
+                yield _replace(vector, j, rounded)
 
 
-def _replaced(vector: Vector, j: Any, value: float) -> Vector:
+def _replace(vector: Vector, j: Any, value: float) -> Vector:
     changed = vector.copy()
     changed.reshape(-1)[j] = value
     return changed

@@ -87,7 +87,7 @@ class PairedEvidence:
         self._examined: dict[Part, _Examined] = {}
         # Where setting a state may lose some of it, whole episodes are asked as well.
         second = start is not None and bench.caution is not None
-        self._episodes = TrajectoryEvidence(bench, start, needed=self._unrefuted) if second and start else None
+        self._episodes = TrajectoryEvidence(bench, start, needed=self._is_unrefuted) if second and start else None
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
@@ -138,7 +138,7 @@ class PairedEvidence:
     def _single(self) -> SinglePairs:
         return SinglePairs(self.bench, self.sample.tolerance)
 
-    def _unrefuted(self, part: Part) -> bool:
+    def _is_unrefuted(self, part: Part) -> bool:
         return not self._examine(part).refuted
 
     def _examine(self, part: Part) -> _Examined:
