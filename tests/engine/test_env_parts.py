@@ -16,7 +16,7 @@ from symcheck.engine.environments.cases.pairs import outside
 from symcheck.engine.environments.cases.pool import draw_actions, gather
 from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.controls.determinism import identity_control
+from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.methods.selection import prepare
 from symcheck.engine.environments.subject.probing import linear_map
 from symcheck.engine.events import ignore
@@ -135,7 +135,7 @@ def test_actions_include_zero_and_the_bounds() -> None:
         (lambda env, a: env.x + next(env.counter), "leaky"),
     ],
 )
-def test_the_identity_control_tells_randomness_from_leaks(step: Any, behaviour: str) -> None:
+def test_the_determinism_check_tells_randomness_from_leaks(step: Any, behaviour: str) -> None:
     import itertools
 
     class Subject(gym.Env[Any, Any]):
@@ -163,7 +163,7 @@ def test_the_identity_control_tells_randomness_from_leaks(step: Any, behaviour: 
 
     pairs = bench(make=Subject, symmetry=Symmetry("flip", catalog.cyclic(2), [[-1]], [[1, 0]])).pairs
     pool = gather(pairs.stepper, pairs.placement, 400, rng())
-    assert identity_control(pairs.stepper, pool, rng()).behaviour == behaviour
+    assert check_determinism(pairs.stepper, pool, rng()).behaviour == behaviour
 
 
 def test_thresholds_are_found_to_the_last_bit() -> None:
