@@ -135,7 +135,7 @@ def test_actions_include_zero_and_the_bounds() -> None:
         (lambda env, a: env.x + next(env.counter), "leaky"),
     ],
 )
-def test_the_identity_control_tells_randomness_from_leaks(step: Any, behaviour: str) -> None:
+def test_the_determinism_check_tells_randomness_from_leaks(step: Any, behaviour: str) -> None:
     import itertools
 
     class Subject(gym.Env[Any, Any]):
