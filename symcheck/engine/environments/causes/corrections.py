@@ -194,7 +194,8 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, Alt
         return
     held = numeric(case.situation.state) if pairs.placement.kind == "map" else None
     same = held is not None and held.size == len(matrix)  # then the state is mapped as the observation is
-    for j, name in enumerate(pairs.stepper.codec.coordinates.names):
+    # A sequence has more coordinates than the array that the map acts on.
+    for j, name in enumerate(pairs.stepper.codec.coordinates.names[: len(matrix)]):
         changed, shifted = matrix.copy(), offset.copy()
         changed[j] = -changed[j]
         shifted[j] = 0.0 if changed[j, j] > 0 else offset[j]  # x -> x needs no offset
