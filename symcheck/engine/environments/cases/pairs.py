@@ -124,7 +124,7 @@ class Pairs:
         for word, places_of_word in grouped(words).items():
             rows = places_of_word.tolist()
             picked, chosen = [situations[i] for i in rows], [actions[i] for i in rows]
-            distinct, places = _distinct(picked)
+            distinct, places = _distinct(picked)  # cases share states, whose images are made once
             images = self.placement.images(word, distinct)
             if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
                 for i in rows:

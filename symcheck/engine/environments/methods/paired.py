@@ -129,7 +129,7 @@ class PairedEvidence:
 
     def _largest(self, part: Part, unit: Vector | float = 1.0) -> float:
         """The largest residual of any coordinate, in units given by coordinate."""
-        spread = np.where(np.asarray(unit) > 0, unit, 1.0)
+        spread = np.where(np.asarray(unit) > 0, unit, 1.0)  # a coordinate that never varied has no unit of its own
         worst = self.sample.tally(part).worst
         screened = float((worst / spread).max()) if worst.size else 0.0
         return max(float((self._examine(part).residual / spread).max()), screened)
@@ -214,7 +214,7 @@ class PairedEvidence:
     def _compared_rows(self, examined: _Examined) -> tuple[Vector, Vector]:
         """Residuals and tolerances of all rows but those that are rounding, and the largest that the screen passed."""
         kept = np.ones(len(examined.residual), dtype=bool)
-        kept[examined.suspects.rounding] = False
+        kept[examined.suspects.rounding] = False  # judged by their own nudge, not by the tolerance beside them
         if not kept.any():
             kept[:] = True
         residual, limits = examined.residual[kept], examined.limits[kept]
@@ -265,7 +265,7 @@ class PairedEvidence:
             rng=self.bench.rng,
             in_time=self.bench.in_time,
         )
-        asked = self._diagnose and not self.bench.interrupted
+        asked = self._diagnose and not self.bench.interrupted  # who pressed Ctrl-C waits for no causes
         return dataclasses.replace(
             result,
             max_residual=example.residual if tie else result.max_residual,
