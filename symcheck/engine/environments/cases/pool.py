@@ -18,7 +18,8 @@ from gymnasium import spaces
 
 from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Placement, Situation
-from symcheck.engine.environments.subject.stepper import Step, Stepper, shown
+from symcheck.engine.environments.subject.stepper import Step, Stepper
+from symcheck.engine.environments.subject.values import shown
 from symcheck.errors import TargetError
 from symcheck.statements.statement import Statement, state
 

@@ -22,17 +22,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from symcheck.engine.environments.subject.coordinates import Vector
-from symcheck.engine.environments.subject.stepper import (
-    Played,
-    Step,
-    Stepper,
-    Steps,
-    copied,
-    freeze_statistics,
-    numeric,
-    shown,
-    stacked,
-)
+from symcheck.engine.environments.subject.stepper import Played, Step, Stepper, Steps, freeze_statistics, stacked
+from symcheck.engine.environments.subject.values import copied, numeric, shown
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import TargetError
 
