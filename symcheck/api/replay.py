@@ -15,6 +15,7 @@ from symcheck.api.specs import resolve_symmetry
 from symcheck.engine.option_fields import from_texts
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult
 from symcheck.errors import SymcheckError, described
+from symcheck.statements.statement import state
 
 _FIELDS: dict[str, Any] = {
     "kind": str, "target": str, "symmetry": str, "group": dict, "properties": list, "alpha": float | int, "seed": int,
@@ -109,7 +110,7 @@ def _replayed(report: dict[str, Any], where: str) -> RunResult:
         seed=report["seed"],
         versions=report.get("versions", {}),
         command=report["command"],
-        method_reason=f"replayed from {where}",
+        method_reason=state("replayed_from", report=where),
     )
 
 

@@ -237,6 +237,8 @@ def to_json_value(value: Any) -> Any:
         return to_json_value(value.to_dict())
     if isinstance(value, dict):
         return {str(key): to_json_value(item) for key, item in value.items()}
+    if isinstance(value, Statement):
+        return to_json_value(value.to_dict())
     if hasattr(value, "tolist"):
         return to_json_value(value.tolist())
     if isinstance(value, Sequence):

@@ -20,8 +20,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs, Part
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.engine.equations import Part
 from symcheck.errors import SymcheckError
 
 # A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
@@ -67,6 +68,11 @@ class Tolerance:
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
+    def nudged(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Vector:
+        """Tolerance of suspicious cases, by what nudges of their own states do; see `of` and `nudges`."""
+        moved = self.nudges(comparison.part, cases, rng)
+        return self.of(comparison, 0.0 if moved is None else moved)
+
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
         """Measure how far a nudge typically moves the outcome of these cases, for several properties at once."""
         rows = rng.permutation(len(measured.cases))[:_NUDGED_CASES]
@@ -77,7 +83,7 @@ class Tolerance:
             return
         for part in parts:
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
-            moved = finite(self._moved(part, plain, neighbours))
+            moved = finite(self._movement(part, plain, neighbours))
             self._typical[part] = np.quantile(moved, _TYPICAL_QUANTILE, axis=0)
 
     def nudges(
@@ -97,23 +103,23 @@ class Tolerance:
             Shape (len(cases), dim), or None where states are not made of floats.
         """
         neighbours = self._neighbours(cases, rng, sizes)
-        return None if neighbours is None else self._moved(part, self._pairs.measure(cases), neighbours)
+        return None if neighbours is None else self._movement(part, self._pairs.measure(cases), neighbours)
 
     def _neighbours(
         self, cases: Sequence[Case], rng: np.random.Generator, sizes: Sequence[int]
     ) -> list[tuple[int, Measurement]] | None:
         """The cases stepped from states nearby, with how many units in the last place they were moved."""
-        found = []
+        neighbours = []
         for units in sizes:
             pattern = int(rng.integers(2**31))
             for up in (True, False):
-                moved = self._nudged(cases, pattern, up, units)
+                moved = self._measure_nudged(cases, pattern, up, units)
                 if moved is None:
                     return None
-                found.append((units, moved))
-        return found
+                neighbours.append((units, moved))
+        return neighbours
 
-    def _moved(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
+    def _movement(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
         """How far either side moved at most, per unit in the last place, shape (n, dim)."""
         here = self._pairs.comparison(part, plain)
         largest = np.zeros_like(here.expected)
@@ -140,7 +146,7 @@ class Tolerance:
         sides = ((plain.expected, other.expected), (plain.actual, other.actual))
         return np.maximum(*(plain.coordinates.residual(one, two) for one, two in sides))
 
-    def _nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
+    def _measure_nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
         stepper, placement = self._pairs.stepper, self._pairs.placement
         nudged_cases = []
         for i, case in enumerate(cases):
