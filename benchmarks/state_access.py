@@ -17,10 +17,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from symcheck.engine.environments.subject.coordinates import SpaceCodec
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.envs.state_access.generators import random_state, set_random_state
 from symcheck.envs.targets import resolve_environment
+from symcheck.spaces.coordinates import SpaceCodec
 
 ENVIRONMENTS = (
     "CartPole-v1", "Pendulum-v1", "FrozenLake-v1", "Blackjack-v1", "Ant-v5", "Walker2d-v5", "LunarLander-v3",

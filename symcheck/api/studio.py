@@ -10,10 +10,10 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.environments.replay import from_json
 from symcheck.engine.results import PropertyResult, to_json_value
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.errors import SymcheckError
+from symcheck.spaces.from_json import from_json
 from symcheck.symmetry.bound import BoundSymmetry
 from symcheck_reports import png
 

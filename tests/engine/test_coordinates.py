@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from symcheck.engine.environments.subject.coordinates import SpaceCodec, vector_coordinates
 from symcheck.errors import TargetError
+from symcheck.spaces.coordinates import SpaceCodec, vector_coordinates
 
 
 def test_nan_matches_nan_and_nothing_else() -> None:

@@ -18,13 +18,13 @@ from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.methods.selection import prepare
-from symcheck.engine.environments.subject.probing import linear_map
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.envs import atlas
 from symcheck.envs.state_access import register_state_access
 from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
+from symcheck.spaces.probing import linear_map
 from symcheck.symmetry.symmetry import Symmetry
 
 

@@ -11,10 +11,10 @@ from gymnasium import spaces
 
 import symcheck_properties  # noqa: F401
 from symcheck.engine.environments.runner import run_env
-from symcheck.engine.environments.subject.coordinates import SpaceCodec
-from symcheck.engine.environments.subject.reduction import reduction
 from symcheck.engine.options import EnvOptions
 from symcheck.groups import catalog
+from symcheck.spaces.coordinates import SpaceCodec
+from symcheck.spaces.reduction import reduction
 from symcheck.symmetry.symmetry import Symmetry
 
 

@@ -9,8 +9,9 @@ import pytest
 
 import symcheck as sc
 import symcheck_properties  # noqa: F401 - registers what is replayed
-from symcheck.engine.environments.replay import like, replay
+from symcheck.engine.environments.replay import replay
 from symcheck.engine.options import EnvOptions
+from symcheck.spaces.from_json import like
 
 Body = namedtuple("Body", ("place", "speed", "clock"))
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symcheck_properties  # noqa: F401
-from symcheck.engine.environments.replay import from_json
 from symcheck.engine.environments.runner import run_env
-from symcheck.engine.environments.subject.coordinates import SpaceCodec
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import to_json_value
 from symcheck.envs.state_access import register_state_access
 from symcheck.groups import catalog
+from symcheck.spaces.coordinates import SpaceCodec
+from symcheck.spaces.from_json import from_json
 from symcheck.symmetry.symmetry import Symmetry
 
 BOX = spaces.Box(-9, 9, (2,), np.float64)

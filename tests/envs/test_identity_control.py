@@ -14,9 +14,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from symcheck.engine.environments.subject.coordinates import SpaceCodec
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.envs.state_access.generators import random_state, set_random_state
+from symcheck.spaces.coordinates import SpaceCodec
 from symcheck.statements.statement import Statement
 
 EXACT = 0.0

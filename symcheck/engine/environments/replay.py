@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 
 from symcheck.engine import registry
 from symcheck.engine.clock import Clock
@@ -21,7 +20,6 @@ from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.selection import Chosen, choose
 from symcheck.engine.environments.runner import EnvContext
 from symcheck.engine.environments.subject.placement import Situation, Word
-from symcheck.engine.environments.subject.values import numeric
 from symcheck.engine.equations import BY_PART, GROUP_AXIOMS, Part
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
@@ -29,6 +27,8 @@ from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
+from symcheck.spaces.from_json import floats, from_json, like
+from symcheck.spaces.values import numeric
 from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -79,6 +79,7 @@ def _evaluate(
     if example.get("observation") is None:  # a statistical finding
         chosen = choose(make_env, symmetry, options, target, ignore, Clock())
         return entry.check(EnvContext(chosen.bench, chosen))
+    # Few samples: only tolerances have to be measured, for one pair.
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
     chosen = choose(make_env, symmetry, small, target, ignore, Clock())
     if not isinstance(chosen.evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
@@ -150,89 +151,4 @@ def _read_state(pairs: Pairs, held: Any) -> Any:
         return special(held)
     if isinstance(placement.form, Mapping | list | tuple) and numeric(placement.form) is None:
         return like(placement.form, held)
-    return np.array(_floats(held), dtype=np.float64)
-
-
-def like(form: Any, value: Any) -> Any:
-    """A value in the form of another, from its JSON form; parts that JSON cannot hold are those of `form`.
-
-    Args:
-        form: mappings, sequences, arrays, numbers and texts, nested at will; anything else is kept as it is.
-        value: what a report holds of such a value.
-
-    Raises:
-        ValueError: a number or an array does not have the form's.
-        TypeError: as ValueError.
-
-    Example:
-        >>> like({"x": np.zeros(2), "n": 3, "owner": print}, {"x": [1.0, "NaN"], "n": 4, "owner": "<built-in>"})
-        {'x': array([ 1., nan]), 'n': 4, 'owner': <built-in function print>}
-    """
-    if isinstance(form, Mapping) and isinstance(value, Mapping):
-        return {key: like(item, value[str(key)]) if str(key) in value else item for key, item in form.items()}
-    if isinstance(form, np.ndarray):
-        return np.array(_floats(value), dtype=form.dtype).reshape(form.shape)
-    if isinstance(form, list | tuple) and isinstance(value, list) and len(value) == len(form):
-        items = [like(*both) for both in zip(form, value, strict=True)]
-        return type(form)(*items) if hasattr(form, "_fields") else type(form)(items)
-    if form is None or isinstance(form, str | bool):
-        return value
-    return type(form)(value) if isinstance(form, int | float | np.number) else form
-
-
-def from_json(space: spaces.Space[Any], value: Any) -> Any:
-    """A value of a space from its JSON form; "NaN" and "Infinity" are numbers again.
-
-    Args:
-        space: any of Gymnasium's spaces.
-        value: lists, mappings, texts and numbers; a graph is [nodes, edges, links].
-
-    Returns:
-        A value in the space's own types.
-
-    Raises:
-        ValueError: the value does not have the space's shape.
-
-    Example:
-        >>> from_json(spaces.Box(-1, 1, (2,)), [0.5, "NaN"])
-        array([0.5, nan], dtype=float32)
-        >>> from_json(spaces.OneOf([spaces.Discrete(2), spaces.Text(3)]), [1, "ab"])
-        (np.int64(1), 'ab')
-    """
-    if isinstance(space, spaces.Dict):
-        return {key: from_json(child, value[str(key)]) for key, child in space.spaces.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(from_json(child, item) for child, item in zip(space.spaces, value, strict=True))
-    if isinstance(space, spaces.Sequence):
-        return _sequence(space, value)
-    if isinstance(space, spaces.Graph):
-        nodes, edges, links = value
-        pairs = None if links is None else np.array(links, dtype=np.int32).reshape(-1, 2)
-        return spaces.GraphInstance(_features(space.node_space, nodes), _features(space.edge_space, edges), pairs)
-    if isinstance(space, spaces.OneOf):
-        return np.int64(value[0]), from_json(space.spaces[int(value[0])], value[1])
-    if isinstance(space, spaces.Discrete):
-        return np.int64(value)
-    if isinstance(value, str):
-        return value
-    return np.array(_floats(value), dtype=space.dtype).reshape(space.shape or ())
-
-
-def _sequence(space: spaces.Sequence, value: Any) -> Any:
-    """A sequence, stacked where the space stacks; structured elements arrive stacked as well, part by part."""
-    if not space.stack:
-        return tuple(from_json(space.feature_space, item) for item in value)
-    if isinstance(space.feature_space, spaces.Dict):
-        parts = space.feature_space.spaces.items()
-        return {key: _sequence(spaces.Sequence(child, stack=True), value[str(key)]) for key, child in parts}
-    return _features(space.feature_space, value)
-
-
-def _features(space: spaces.Space[Any] | None, values: Any) -> Any:
-    if space is None or values is None:
-        return None
-    return np.array(_floats(values), dtype=space.dtype).reshape(-1, *(space.shape or ()))
-
-
-def _floats(value: Any) -> Any:
-    return [_floats(item) for item in value] if isinstance(value, list) else float(value)
+    return np.array(floats(held), dtype=np.float64)

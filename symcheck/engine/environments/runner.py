@@ -191,6 +191,7 @@ def _run(
         entries = [entry for entry in entries if entry.applies(context)]
         for entry in entries:
             listener(PropertyStarted(entry.name))
+            # Fail-fast wins over an interrupt: it says what decided the run.
             stopped = options.fail_fast and any(result.verdict == "failed" for result in results)
             interrupted = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
             if stopped or interrupted:

@@ -10,7 +10,7 @@ import numpy as np
 from symcheck.engine.environments.cases.pairs import Comparison
 from symcheck.engine.environments.cases.regression import told_apart
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import finite, scalar_coordinate
+from symcheck.spaces.coordinates import finite, scalar_coordinate
 
 _WIDEST = 32  # coordinates that are tested; of more (images) some that vary are taken
 

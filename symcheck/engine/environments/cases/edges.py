@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Situation, Word
-from symcheck.engine.environments.subject.probing import linear_map
 from symcheck.entries.forms import AffineEntry, IdentityEntry
+from symcheck.spaces.coordinates import Vector
+from symcheck.spaces.probing import linear_map
 
 _SEARCHES = 14  # thresholds looked for along each coordinate
 _TRIES = 56  # states from which they are looked for

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.environments.cases.pairs import Case, Pairs, outside
-from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.spaces.coordinates import Vector, finite
 
 _MOST_TRIALS = 400  # pairs stepped; each is two steps of the environment
 _SIMPLE = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0.1, -0.1)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symcheck.engine.environments.subject.coordinates import Vector
-from symcheck.engine.environments.subject.values import shown
+from symcheck.spaces.coordinates import Vector
+from symcheck.spaces.values import shown
 
 
 class Outcomes(NamedTuple):

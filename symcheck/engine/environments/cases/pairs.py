@@ -19,19 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.environments.subject.coordinates import (
+from symcheck.engine.environments.subject.inner import Inner
+from symcheck.engine.environments.subject.placement import Placement, Situation, Word
+from symcheck.engine.environments.subject.stepper import Stepper, Steps
+from symcheck.engine.equations import Part as Part
+from symcheck.errors import SpecError, TargetError
+from symcheck.spaces.coordinates import (
     Coordinates,
     SpaceCodec,
     Vector,
     scalar_coordinate,
     vector_coordinates,
 )
-from symcheck.engine.environments.subject.inner import Inner
-from symcheck.engine.environments.subject.placement import Placement, Situation, Word
-from symcheck.engine.environments.subject.stepper import Stepper, Steps
-from symcheck.engine.environments.subject.values import shown
-from symcheck.engine.equations import Part as Part
-from symcheck.errors import SpecError, TargetError
+from symcheck.spaces.values import shown
 from symcheck.symmetry.bound import BoundSymmetry
 
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)

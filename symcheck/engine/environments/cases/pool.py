@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Placement, Situation
 from symcheck.engine.environments.subject.stepper import Step, Stepper
-from symcheck.engine.environments.subject.values import shown
 from symcheck.errors import TargetError
+from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.values import shown
 from symcheck.statements.statement import Statement, state
 
 _WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
@@ -119,6 +119,7 @@ def _propose(
     in_time: Callable[[], bool],
 ) -> None:
     proposed = _call_sample(placement, count, rng)
+    # Uniform draws never sit on an edge or at zero, where faults like to be.
     states = move_to_edges(np.asarray(proposed), rng) if placement.access.box else proposed
     origin = "box" if placement.access.box else "sample"
     for held in states:
@@ -189,6 +190,7 @@ def _explore(
     """Reach states that a random policy does not: set an extreme or little-visited state, hold one action, repeat."""
     if stepper.codec.coordinates.dim > _WIDEST_EXPLORED or not pool.situations:
         return
+    # At most 500 to begin with: the frontier search compares all of them.
     archive = list(pool.situations[:: max(1, len(pool.situations) // 500)])
     flats = [stepper.codec.flatten(situation.obs) for situation in archive]
     taken = 0
@@ -197,6 +199,7 @@ def _explore(
         here = archive[at]
         stepper.poke(here.state)
         action = stepper.env.action_space.sample()
+        # Runs of five steps on average: short enough to come back, long enough to get away.
         for _ in range(int(rng.geometric(0.2))):
             step = stepper.step(action)
             taken += 1
@@ -212,6 +215,7 @@ def _explore(
 
 def _rim_index(flats: Vector, rng: np.random.Generator) -> int:
     """Index of a state at the rim of the archive: extreme along an axis or a random direction, or nearest a target."""
+    # In units of spread, so that no coordinate is extreme by its unit.
     scale = flats.std(axis=0)
     centred = (flats - flats.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
     kind = rng.random()

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.spaces.coordinates import Vector, finite
 
 _MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
 _RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
@@ -49,6 +49,7 @@ def fitted(design: Vector, targets: Vector) -> Vector:
     """
     gram = design.T @ design
     ridge = _RIDGE * float(np.trace(gram)) * np.eye(len(gram))
+    # A NaN target would make every weight NaN.
     numbers = finite(targets)
     means = numbers.mean(axis=0)
     weights = np.linalg.solve(gram + ridge, design.T @ (numbers - means))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from symcheck.engine.environments.cases.pairs import Comparison
-from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.spaces.coordinates import Vector, finite
 from symcheck.statements.statement import Statement, state
 
 _SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate

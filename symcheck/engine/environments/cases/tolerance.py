@@ -21,9 +21,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
-from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.equations import Part
 from symcheck.errors import SymcheckError
+from symcheck.spaces.coordinates import Vector, finite
 
 # A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
 # symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the

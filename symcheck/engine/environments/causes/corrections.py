@@ -18,11 +18,11 @@ from gymnasium import spaces
 
 from symcheck.engine.environments.cases.pairs import Case, Pairs
 from symcheck.engine.environments.causes.violations import Violations
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.environments.subject.probing import MOST_PROBED, linear_map
-from symcheck.engine.environments.subject.values import numeric
 from symcheck.engine.equations import STEP_PARTS
+from symcheck.spaces.coordinates import Vector
+from symcheck.spaces.probing import MOST_PROBED, linear_map
+from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.bound import BoundSymmetry
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.controls.set_vs_reached import SetVersusReached, compare_set_with_reached
-from symcheck.engine.environments.subject.coordinates import finite, scalar_coordinate
 from symcheck.engine.environments.subject.stepper import Step, Stepper
-from symcheck.engine.environments.subject.values import numeric
 from symcheck.engine.equations import Part
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.generators import reset_seeded
+from symcheck.spaces.coordinates import finite, scalar_coordinate
+from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
 
 Behaviour = Literal["deterministic", "stochastic", "leaky"]
@@ -124,6 +124,7 @@ def _check_between_resets(
     """The check where steps repeat only until the next reset, which draws something that states do not hold."""
     one, two = (int(seed) for seed in rng.integers(0, 2**30, size=2))
     after = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in (one, two)]
+    # The next draws must not be those of the check.
     stepper.reset(seed=int(rng.integers(0, 2**30)))
     apart = _compare_steps(stepper, *after)[0]
     if not apart:
@@ -147,6 +148,7 @@ def _compare_steps(stepper: Stepper, first: list[Step], second: list[Step]) -> t
     coordinates = stepper.codec.coordinates
     one, two = np.stack([step.flat for step in first]), np.stack([step.flat for step in second])
     gaps = coordinates.residual(one, two)
+    # One float32 coordinate means that the state went through float32.
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _NOISE_FLOAT32 if single else _NOISE_FLOAT64
     scale = 1.0 + finite(np.abs(one))
@@ -213,6 +215,7 @@ def _hidden_state_survives(stepper: Stepper) -> DeterminismCheck:
 def _setting_has_no_effect(stepper: Stepper, states: list[Any], actions: list[Any], seed: int) -> bool:
     """Whether different states lead to one outcome, for each of some actions: then they were never set."""
     distinct = {known.tobytes(): held for held in states if (known := numeric(held)) is not None}
+    # Too few distinct states say nothing about whether setting has an effect.
     if len(distinct) < _TRIED:
         return False
     with global_generators():

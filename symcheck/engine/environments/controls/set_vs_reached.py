@@ -18,11 +18,11 @@ import numpy.typing as npt
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import Vector, finite, scalar_coordinate
 from symcheck.engine.environments.subject.stepper import Step, Stepper
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.record import Origin
+from symcheck.spaces.coordinates import Vector, finite, scalar_coordinate
 from symcheck.statements.statement import Statement, state
 
 Flags = npt.NDArray[np.bool_]
@@ -80,6 +80,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         return SetVersusReached()
     now, later = [], []
     for i in picked:
+        # Two steps: what lags by one step after setting has caught up on the second.
         stepper.poke(visits[i].situation.state)
         now.append(stepper.step(visits[i].action))
         later.append(stepper.step(visits[i + 1].action))
@@ -88,6 +89,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     memory = _columns_of_the_past(stepper, visits, picked)
     first = _mismatches(stepper, [visits[i].step for i in picked], now, typical)
     second = _mismatches(stepper, [visits[i + 1].step for i in picked], later, typical)
+    # Only columns that do mismatch need an excuse.
     shown_again = memory & (first.any(axis=0) | second.any(axis=0))
     if shown_again.any() and not (~memory[: seen.shape[1]] & _varying(seen)).any():
         memory = np.zeros_like(memory)  # nothing else is shown that could depend on the state
@@ -162,8 +164,10 @@ def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequ
     same = np.diff(number[order]) == 0
     for j in varying:
         column = np.ascontiguousarray(after[:, j])
+        # A frame shows, bit for bit, what another column showed one step before.
         repeats = column.tobytes() in earlier
         values = column[order]
+        # Eight steps of equal number agree by chance only where the column hardly varies.
         clock = same.sum() >= 8 and bool((values[1:][same] == values[:-1][same]).all())
         past[j] = repeats or clock
     return past
@@ -236,6 +240,7 @@ def _swap_reached_and_set(
     memory = _columns_of_the_past(stepper, visits, picked)
     sides = [_outcomes(steps) for steps in (reached, again)]
     varying = np.flatnonzero(_varying(np.concatenate(sides)) & ~memory)
+    # Evenly spread over the observation: images have thousands.
     columns = varying[:: max(1, -(-len(varying) // _COORDINATES_RANDOM))]
     if not len(columns):
         return None

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.environments.cases.pool import Pool
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.slots import Outcomes, SlotStepper
 from symcheck.engine.verdict import ReasonCode
+from symcheck.spaces.coordinates import Vector
 from symcheck.statements.statement import Statement, state
 
 _TRIALS = 6
@@ -51,6 +51,7 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
     k = int(rng.integers(slots.count))
     states = [_draw_state(pool, rng) for _ in range(slots.count)]
     actions, others = slots.actions(), slots.actions()
+    # The slot under test holds and does the same; everything else is changed.
     others[k] = actions[k]
     changed = [state if j == k else _draw_state(pool, rng) for j, state in enumerate(states)]
 
@@ -63,6 +64,7 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
         return None
     if _first_difference(stepper, first, outcome(changed, others)) < 0:
         return None
+    # One neighbour at a time, to name the one that leaks.
     for j in rng.permutation(slots.count)[:32]:
         one = [changed[i] if i == j else state for i, state in enumerate(states)]
         act = [others[i] if i == j else action for i, action in enumerate(actions)]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.controls.determinism import global_generators, reset_all
-from symcheck.engine.environments.subject.coordinates import Vector, finite
-from symcheck.engine.environments.subject.reduction import reduction
+from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.reduction import reduction
 
 _SEEDS = 16
 _EPISODES, _LONGEST = 4, 100  # played between the two rounds of resets
@@ -36,12 +36,14 @@ def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
     """
     rng = bench.rng("what survives a reset")
     seeds = [int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)]
+    # The same seeds before and after some episodes: only what survives a reset can differ.
     before = _reset_under(bench, seeds)
     for _ in range(_EPISODES):
         bench.pairs.stepper.play(_LONGEST)
     after = _reset_under(bench, seeds)
     bench.pairs.stepper.reset(seed=int(rng.integers(0, 2**30)))
     spread = before.std(axis=0) * after.std(axis=0)
+    # Covariance over seeds: whether the two rounds follow the seed at all.
     common = np.mean((before - before.mean(axis=0)) * (after - after.mean(axis=0)), axis=0)
     moved = np.mean((after - before) ** 2, axis=0) > _ROUNDING**2 * spread
     surviving: npt.NDArray[np.bool_] = moved & (spread > 0) & (common >= _DECIDED * spread)

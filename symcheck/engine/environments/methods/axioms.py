@@ -15,14 +15,14 @@ import numpy as np
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, FLOAT64_EPSILON
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import Coordinates, SpaceCodec, finite, vector_coordinates
 from symcheck.engine.environments.subject.placement import Situation, Word
-from symcheck.engine.environments.subject.values import numeric
 from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import largest_fraction
 from symcheck.engine.verdict import Facts, decide
+from symcheck.spaces.coordinates import Coordinates, SpaceCodec, finite, vector_coordinates
+from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
 
 _SAMPLES = 500
@@ -180,6 +180,7 @@ def _find_breaks(bench: Workbench, word: Word, situation: Situation, action: Any
         coordinates, flatten = _flattener(bench, part, value)
         expected, actual = flatten(value), flatten(image)
         residual = coordinates.residual(expected, actual)
+        # Float32 values round in float32, whatever the space declares.
         unit = np.maximum(coordinates.epsilon, FLOAT32_EPSILON * (coordinates.epsilon > 0) * _is_single(value))
         limit = _SAFETY * len(word) * unit * np.maximum(1.0, finite(np.abs(expected)))
         if (~(residual <= limit)).any():
@@ -215,6 +216,7 @@ def _flattener(bench: Workbench, part: str, value: Any) -> tuple[Coordinates, Ca
 def _describe_breaks(
     result: PropertyResult, bench: Workbench, breaks: list[_Break], picked: list[Situation], actions: list[Any]
 ) -> PropertyResult:
+    # Observations before actions before states: what a reader sees comes first.
     worst = min(breaks, key=lambda each: _PARTS.index(each.part))
     example = Counterexample(
         group_element=bench.pairs.bound.label(worst.word),

@@ -10,10 +10,10 @@ from symcheck.engine.environments.cases.minimise import minimise, simplest
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.environments.cases.tolerance import Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Situation
 from symcheck.engine.equations import Part
 from symcheck.engine.results import Counterexample
+from symcheck.spaces.coordinates import Vector
 
 
 def visible_columns(pairs: Pairs, part: Part) -> slice:

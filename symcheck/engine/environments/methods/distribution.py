@@ -28,15 +28,15 @@ from symcheck.engine.environments.methods.distribution_gap import distribution_g
 from symcheck.engine.environments.methods.first_violation import FirstViolation
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.value_gap import ValueGap
-from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.environments.subject.values import numeric, shown
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
+from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.values import numeric, shown
 from symcheck.statements.statement import state
 
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome

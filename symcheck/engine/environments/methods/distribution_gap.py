@@ -31,9 +31,9 @@ from symcheck.engine.environments.methods.value_gap import (
     ValueGap,
     cost_of,
 )
-from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.equations import Part
 from symcheck.engine.statistics import largest_fraction
+from symcheck.spaces.coordinates import Vector, finite
 
 _LOOKED_AT = 32  # (s, a)
 _FIRST, _AGAIN = 32, 400  # outcomes of each side: to choose by, and to measure with

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.equations import Part
+from symcheck.spaces.coordinates import Vector
 
 _MOST_FEATURES = 2000  # (coordinate, covariate) pairs
 _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
@@ -60,6 +60,7 @@ def named_features(
     described = [f"mean of {n}" for n in target_names] + [f"spread of {n}" for n in target_names]
     blocks = [_totals(scores, starts), _totals((scores**2 - 1) / np.sqrt(2), starts)]
     for j in range(0, len(names), max(1, -(-len(names) * len(target_names) // _MOST_FEATURES))):
+        # Centred, so that a mean that differs everywhere does not count again here.
         side = (covariates[:, [j]] > 0).astype(np.float64)
         blocks.append(_totals(scores * (side - side.mean()), starts))
         described += [f"mean of {n} where {names[j]} is high, against elsewhere" for n in target_names]
@@ -75,9 +76,11 @@ def learned_feature(scores: Vector, design: Vector, starts: npt.NDArray[np.intp]
     lengths = np.diff([*starts, len(scores)])
     episode = np.repeat(np.arange(2 * pairs), lengths)
     half = pairs // 2
+    # Both members of a pair teach or are tested together: swaps move whole pairs.
     teaching = (episode % pairs) < half
     sign = np.where(episode < pairs, -1.0, 1.0)[:, None]
     gram = design[teaching].T @ design[teaching]
+    # A ridge in units of the mean squared column: independent of how many transitions there are.
     ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram + ridge, design[teaching].T @ (sign * scores)[teaching])
     totals = _totals((scores * (design @ weights)).sum(axis=1, keepdims=True), starts)

@@ -21,10 +21,8 @@ from symcheck.engine.environments.cases.pool import Visit
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.causes import subgroups
 from symcheck.engine.environments.methods.value_gap import ValueGap, table_gap
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.environments.subject.stepper import Step
-from symcheck.engine.environments.subject.values import shown
 from symcheck.engine.equations import BY_PART, START, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
@@ -33,6 +31,8 @@ from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.element import Element
 from symcheck.groups.subgroups import holding
+from symcheck.spaces.coordinates import Vector
+from symcheck.spaces.values import shown
 from symcheck.statements.statement import Statement
 
 Distribution = dict[Hashable, float]
@@ -65,10 +65,12 @@ class TabularEvidence:
         waiting = [int(s) for s in seeds]
         while waiting:
             state = waiting.pop()
+            # Each state is expanded once, so that the search is linear in the table.
             if state in seen:
                 continue
             seen.add(state)
             for outcomes in self._table[state].values():
+                # Nothing is claimed of states in which episodes have ended: no action is taken there.
                 waiting += [int(s) for p, s, _, ended in outcomes if p > 0 and not ended]
         return seen
 
@@ -117,6 +119,7 @@ class TabularEvidence:
 
     def _possible_outcomes(self, part: Part) -> Vector:
         """The values of one part that both sides of the cases may have, shape (outcomes, 1)."""
+        # Distinct (s, a) only: many cases share their two sides.
         sides = {side for _, s, a, image, moved in self.imaged() for side in ((s, a), (image, moved))}
         possible = [outcome[1:] for s, a in sides for outcome in self._table[s][a] if outcome[0] > 0]
         column = {"reward": 1, "termination": 2}.get(part, 0)
@@ -240,6 +243,7 @@ class TabularEvidence:
             return []
         causes = []
         parts: tuple[Part, ...] = ("transition", "reward", "termination")
+        # At most 5! = 120 maps, each of which stops at its first violation.
         for images in itertools.permutations(actions):
             act = dict(zip(actions, images, strict=True)).__getitem__
             cases = [(s, a) for s in self._visited for a in self._table[s]]
@@ -260,6 +264,7 @@ class TabularEvidence:
         for word in self.bench.words:
             images = [int(bound.observation(word, np.int64(s))) for s in range(len(self._start))]
             mapped = np.zeros_like(self._start)
+            # add.at, as a map that is no bijection sends several states to one.
             np.add.at(mapped, images, self._start)
             gaps[word] = np.abs(mapped - self._start)
         worst = max(float(gap.max()) for gap in gaps.values())

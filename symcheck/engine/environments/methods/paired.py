@@ -27,12 +27,12 @@ from symcheck.engine.environments.methods.second_look import SecondLook, Suspect
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueGap, paired_gap
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.equations import BY_PART, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.models.model import BatchModel
+from symcheck.spaces.coordinates import Vector
 from symcheck.statements.statement import Statement, state
 
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)

@@ -27,12 +27,12 @@ import numpy as np
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.environments.subject.stepper import Stepper
 from symcheck.engine.equations import Part
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.spaces.coordinates import Vector, finite
 from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -235,6 +235,7 @@ def _copy_starts(
         obs = stepper.reset(seed=int(rng.integers(2**31)))
         key = _key(stepper.codec.flatten(obs))
         try:
+            # Anything may be inside an environment: the copy itself says whether it can be copied.
             copies[key].append(copy.deepcopy(stepper.env))
         except Exception as error:  # anything may be inside an environment
             return Statement("replay_not_copied", {"error": f"{type(error).__name__}: {error}"})
@@ -242,8 +243,10 @@ def _copy_starts(
         if len(copies) > _MOST_STARTS:
             counts = {"starts": len(copies), "resets": sum(map(len, copies.values()))}
             return Statement("replay_many_starts", counts)
+    # Two copies at least, to see whether what a start shows decides what follows.
     kept = {key for key, same in copies.items() if len(same) > 1}
     while True:
+        # Dropping a start may leave another without its image: repeat until nothing is dropped.
         closed = {key for key in kept if all(_image_key(stepper, bound, w, shown[key]) in kept for w in words)}
         if closed == kept:
             break
@@ -261,6 +264,7 @@ def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) ->
     """Whether copies of one start, from resets with other seeds, follow the same actions alike."""
     for copies in starts.copies.values():
         for _ in range(_SEQUENCES):
+            # Copies from different resets: what the start hides would differ between them.
             picked = rng.choice(len(copies), size=2, replace=False)
             pair = [copy.deepcopy(copies[int(i)]) for i in picked]
             for _ in range(_STEPS):
@@ -284,6 +288,7 @@ def _gather_reproducible(bench: Workbench, stepper: Stepper, placement: Placemen
     for situation in pool.situations:
         if not bench.in_time(0.5):
             break
+        # A state whose way and image part earlier says so at that earlier step.
         if all(_leads_to_image(stepper, placement, word, situation, coordinates) for word in bench.words):
             kept.append(situation)
     pool.situations = kept

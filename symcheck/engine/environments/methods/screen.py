@@ -19,11 +19,11 @@ from symcheck.engine.environments.cases.pairs import Case, Comparison, Measureme
 from symcheck.engine.environments.cases.pool import move_to_edges
 from symcheck.engine.environments.cases.tolerance import Tolerance, typical_scale
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import Coordinates, Vector
 from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.environments.subject.stepper import Steps
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.envs.models.model import BatchModel, Transitions
+from symcheck.spaces.coordinates import Coordinates, Vector
 from symcheck.statements.statement import Statement, state
 
 _BATCH = 8192  # pairs: their arrays fit into the processor's cache

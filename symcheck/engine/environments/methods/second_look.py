@@ -15,9 +15,9 @@ import numpy.typing as npt
 from symcheck.engine.environments.cases.edges import Tie, one_sided_tie
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Pairs
 from symcheck.engine.environments.cases.tolerance import Tolerance
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.statistics import largest_fraction
+from symcheck.spaces.coordinates import Vector
 
 _AT_ONCE = 24  # suspects that are looked at together; so many confirmed violations are enough for a verdict
 MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it cannot tell

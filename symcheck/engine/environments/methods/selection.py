@@ -29,7 +29,6 @@ from symcheck.engine.environments.methods.replay_access import replay_episodes
 from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
-from symcheck.engine.environments.subject.labels import label_columns
 from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.environments.subject.slots import SlotStepper
 from symcheck.engine.environments.subject.stepper import Stepper
@@ -45,6 +44,7 @@ from symcheck.envs.state_access.access import find_state_access
 from symcheck.envs.state_access.record import Origin
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import OptionError
+from symcheck.spaces.labels import label_columns
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -132,6 +132,7 @@ def prepare(
         stepper = SlotStepper(env, batched, label, seed=reset_seed(options.seed))
     else:
         bound = symmetry.bind(env.observation_space, env.action_space)
+        # The space draws every action of the run, so that its seed decides them.
         env.action_space.seed(options.seed)
         stepper = Stepper(env, access, label, seed=reset_seed(options.seed))
     stepper.codec.coordinates = label_columns(stepper.codec.coordinates, bound.column_labels("observation"))
@@ -143,6 +144,7 @@ def prepare(
     if (model := _find_model(bench)) is not None:
         return replace(bench, model=model)
     # Every pair is kept.
+    # Black boxes keep reduced observations only.
     held = stepper.codec.coordinates.dim // (_REDUCED if placement.kind is None else 1)
     fitting = max(1, _MOST_NUMBERS // max(1, held))
     return replace(bench, options=replace(options, samples=min(options.samples, fitting)))
@@ -191,6 +193,7 @@ def _select(bench: Workbench, rng: np.random.Generator) -> Chosen:
         leak = find_slot_leak(bench.pairs.stepper, bench.pool, rng)
         if leak is not None:
             return Chosen(bench, NoEvidence(leak), leak, start)
+    # Enumeration first: it proves, and nothing has to be stepped for it.
     if method in ("auto", "exact") and (enumerated := _enumerate(bench, start)) is not None:
         return enumerated
     if bench.pairs.placement.kind is None or method == "trajectory":

@@ -20,20 +20,20 @@ from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.causes.diagnosis import flattened_order
 from symcheck.engine.environments.controls.start_memory import survives_reset
-from symcheck.engine.environments.subject.coordinates import (
-    Coordinates,
-    Vector,
-    finite,
-)
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.environments.subject.probing import linear_map
-from symcheck.engine.environments.subject.reduction import reduction
 from symcheck.engine.equations import START
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
+from symcheck.spaces.coordinates import (
+    Coordinates,
+    Vector,
+    finite,
+)
+from symcheck.spaces.probing import linear_map
+from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
@@ -140,9 +140,11 @@ class StartEvidence:
             for at, word in enumerate(words):
                 resets[word].draw(until)
                 report(at * self.planned + until, len(words) * self.planned)
+            # An early look that the time cut short is no planned one, and is skipped.
             if not look.last and not bench.in_time():
                 continue  # the last look is at what there is
             tested = [self._look(resets[word].sample(), look, looked, rng) for word in words]
+            # One refuted generator refutes the claim; no other can save it.
             if any(looked.refuted(word) for word in words):
                 break
         report(1, 1)
@@ -175,6 +177,7 @@ class StartEvidence:
         level = bench.judged_at(TESTS, sample.word, test.p_value)
         checked = sum(len(each.actual) for each, _ in tests)
         rejected = test.p_value <= level
+        # Only the coordinate that rejects is asked: another that survives resets excuses nothing.
         follows_past = rejected and bool(self.surviving[test.coordinate])
         facts = _facts(bench, [each for each, _ in tests], len(sample.actual))
         if rejected:
@@ -200,6 +203,7 @@ class StartEvidence:
         if verdict == "undecided":
             return result
         region = state("region_resets", pairs=checked)
+        # The least sensitive element bounds what was excluded.
         detectable = max(each.detectable for _, each in tests)
         bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
         return dataclasses.replace(result, bound=bound)
@@ -314,10 +318,12 @@ def _explain_centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coor
     if linear is None:
         return []
     matrix, offset = linear
+    # Only x -> c - x has a single point that it keeps.
     if matrix[j, j] != -1 or np.count_nonzero(matrix[j]) != 1:
         return []
     fixed, mean = float(offset[j] / 2), float(np.mean(finite(sample.actual[:, j])))
     spread = float(np.std(finite(sample.actual[:, j]))) / np.sqrt(len(sample.actual))
+    # Within three standard errors the sample itself does not tell the two apart.
     if abs(mean - fixed) <= 3 * spread:
         return []
     return [state("SYM041", coordinate=coordinates.names[j], centre=_round_to_error(mean, spread), fixed=fixed)]

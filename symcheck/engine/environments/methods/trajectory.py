@@ -32,15 +32,15 @@ from symcheck.engine.environments.methods.episode_features import (
     what_followed,
 )
 from symcheck.engine.environments.methods.start import StartEvidence
-from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.environments.subject.reduction import reduction
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
+from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
@@ -175,6 +175,7 @@ class TrajectoryEvidence:
         for part in filter(self._needed, STEP_PARTS):
             early[part] = {word: self._test(part, word, group, look) for word, group in groups.items()}
             this = any(self._looks_so_far.refuted((part, word)) for word in groups)
+            # One part that is not refuted needs all episodes, which the others then get too.
             if not (this or fast):
                 return False
             refuted = refuted or this
@@ -189,6 +190,7 @@ class TrajectoryEvidence:
         taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
         while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time():
             one, two = self._episode(None), self._episode(word)
+            # Plain and mapped episodes take turns, so that whatever drifts with time drifts on both sides.
             plain.append(one)
             mapped.append(two)
             taken += len(one.rewards) + len(two.rewards)
@@ -197,6 +199,7 @@ class TrajectoryEvidence:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
         played = stepper.play(_LONGEST)
         seen, actions = played.seen, played.actions
+        # Actions first: a state-dependent map needs the observation before it is mapped.
         if word is not None:
             actions = [bound.action(word, action, obs) for action, obs in zip(actions, seen[:-1], strict=True)]
             seen = [bound.observation(word, obs) for obs in seen]
@@ -253,6 +256,7 @@ class TrajectoryEvidence:
     def _evaluate(self, result: PropertyResult, part: Part, facts: Facts) -> tuple[PropertyResult, Facts]:
         """The result and the facts with what the test says."""
         tests = self._test_all(part)
+        # The element that speaks loudest: Holm has corrected for looking at all of them.
         word = min(tests, key=lambda one: tests[one].test.p_value)
         test = tests[word].test
         level = self.bench.judged_at(part, word, test.p_value)
@@ -269,6 +273,7 @@ class TrajectoryEvidence:
         return dataclasses.replace(result, bound=bound, notes=(*result.notes, self._weakness())), facts
 
     def _bound(self, criticals: list[float], episodes: int) -> dict[str, object]:
+        # The weakest test bounds what all of them together would have missed.
         critical = max((one for one in criticals if np.isfinite(one)), default=-NORMAL_90)
         return shift_bound(
             float((critical + NORMAL_90) * np.sqrt(2 / self._fewest_pairs)),
@@ -331,7 +336,9 @@ class TrajectoryEvidence:
         level, rng = self.bench.level * look.weight / 2, self.bench.rng(f"flips {part}")
         differences = features.named[:pairs] - features.named[pairs:]
         named = sign_flip_test(differences, level=level, rng=rng, sampled=sampled)
+        # Half the level for each of two features: whichever is smaller counts twice.
         best, described, live = named, features.described, named.live
+        # Half of the pairs teach: the other half has to be enough by itself.
         if pairs >= 2 * _FEWEST_PAIRS:
             design = self._design(features.episodes, features.covariates)
             learned = learned_feature(features.scores, design, features.starts, pairs)
@@ -361,9 +368,11 @@ class TrajectoryEvidence:
         design = polynomial(covariates)
         # 1e-9 of the values' scale: rounding of the fit is no difference.
         tie = 1e-9 * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
+        # NaN and infinities keep their place in the ranking: no fit explains them.
         residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
         repeating = repeating_columns(targets)
         scores = normal_scores(np.where(repeating, targets, residual), tie)
+        # A fit of the scores, not of the values: the ranks of ties would follow the fit.
         explained = fitted(design, scores[:, repeating])
         rest = scores[:, repeating] - explained
         scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
@@ -373,6 +382,7 @@ class TrajectoryEvidence:
         """Covariates and their products with the actions: what follows depends on both together."""
         actions, _ = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
         actions = standardised(actions)
+        # Columns left out evenly keep the fit affordable; what is left out cannot be found.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
         products = [kept * actions[:, [j]] for j in range(actions.shape[1])]
@@ -385,6 +395,7 @@ class TrajectoryEvidence:
         states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
         names = [*state_names, *action_names]
         columns = standardised(np.concatenate([states, actions], axis=1))
+        # A column that never varies explains nothing, and would make the fit singular.
         varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
         return columns[:, kept], [names[j] for j in kept]

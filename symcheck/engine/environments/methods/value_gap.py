@@ -26,12 +26,12 @@ import numpy as np
 from symcheck.engine.acceptance import accept_violation
 from symcheck.engine.environments.cases.pairs import Measurement, Pairs
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
 from symcheck.engine.verdict import Acceptance
+from symcheck.spaces.coordinates import Vector, finite
 from symcheck.statements.statement import Statement, state
 
 _NEIGHBOURS = 24  # pairs of nearby states that are followed

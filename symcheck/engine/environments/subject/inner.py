@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.environments.subject.coordinates import Vector
-from symcheck.engine.environments.subject.probing import linear_map
+from symcheck.spaces.coordinates import Vector
+from symcheck.spaces.probing import linear_map
 
 Word = tuple[int, ...]
 Columns = npt.NDArray[np.intp]
@@ -108,6 +108,7 @@ def signed_map(
     whole = np.round(matrix)
     turns = np.zeros(len(offset))
     turns[list(angles)] = _PART * np.round(offset[list(angles)] / _PART)
+    # A signed permutation has one entry of size one in each row.
     one_each = ((np.abs(whole) == 1).sum(axis=1) == 1) & ((whole != 0).sum(axis=1) == 1)
     if not one_each.all() or np.abs(matrix - whole).max() > _NEAR or np.abs(offset - turns).max() > _NEAR:
         return None
@@ -115,6 +116,7 @@ def signed_map(
     candidate = SignedMap(index, whole[np.arange(len(index)), index], turns)
     for vector in seen:
         gap = np.abs(np.asarray(function(vector), dtype=np.float64).reshape(-1) - candidate.apply(vector))
+        # Angles agree up to whole turns.
         turned = np.abs(gap - 2 * np.pi * np.round(gap / (2 * np.pi)))
         gap[list(angles)] = turned[list(angles)]
         if not (gap <= _NEAR * (1 + np.abs(vector[index]))).all():

@@ -22,12 +22,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_digits, signed_map
 from symcheck.engine.environments.subject.stepper import Stepper
-from symcheck.engine.environments.subject.values import copied, numeric
 from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
+from symcheck.spaces.coordinates import Vector
+from symcheck.spaces.values import copied, numeric
 from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -114,6 +114,7 @@ class Placement:
         letters = range(len(bound.symmetry.group.generators))
         maps = [signed_map(partial(self._image_of_state, (i,)), states[0], states, turning) for i in letters]
         self._sharp = [known for known in maps if known is not None] if all(maps) else []
+        # Float64 images of float32 observations, once the map is known to the last digit.
         self._double = kind == "observation" and bool(self._sharp)
         picked = slice(None) if columns is None else columns
         return (
@@ -155,6 +156,7 @@ class Placement:
         """The image of a state that a callable gave, without its rounding; as it is where it is another image."""
         exact = self._map_by_generators(word, np.asarray(state, dtype=np.float64).reshape(-1))
         rounded = np.asarray(image, dtype=np.float64).reshape(-1)
+        # Where the callable means another image, its own word counts.
         near = np.abs(rounded - exact) <= _NEAR * (1 + np.abs(exact))
         return _in_form(np.where(near, exact, rounded), self.form)
 
@@ -331,9 +333,11 @@ def _inspect_access(
         vector = numeric(state)
         visited += [] if vector is None else [(vector, obs)]
         rounded = None if vector is None else _as_like(vector, obs)
+        # Believed only while every look agrees; a wrapper may change some observations only.
         same &= rounded is not None and np.array_equal(np.ravel(rounded).astype(float), flat, equal_nan=True)
         step = stepper.step(stepper.env.action_space.sample())
         obs = stepper.reset() if step.terminated or step.truncated else step.obs
+    # A wrapper shows something else: what was said of the unwrapped observation no longer holds.
     if not as_claimed:
         access = replace(access, observe=None, from_observation=None, observation_is_state=False, box=False)
     whole = len(visited) == _LOOKS and len({vector.size for vector, _ in visited}) == 1

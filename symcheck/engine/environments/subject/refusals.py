@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.subject.values import shown
 from symcheck.errors import TargetError, described
+from symcheck.spaces.values import shown
 
 ON_ITS_OWN = "The environment must work on its own before its symmetry can be checked."
 NOT_STEPPED = (

@@ -21,11 +21,11 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.stepper import Played, Step, Stepper, Steps, freeze_statistics, stacked
-from symcheck.engine.environments.subject.values import copied, numeric, shown
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import TargetError
+from symcheck.spaces.coordinates import Vector
+from symcheck.spaces.values import copied, numeric, shown
 
 _REMEMBERED = 256  # states that fill the slots which a case leaves free
 
@@ -101,6 +101,7 @@ class Slots:
         """
         empty: Any = create_empty_array(self.action_space, n=self.count)
         batch: Any = concatenate(self.action_space, actions, empty)
+        # With autoreset disabled, slots that are over wait for a reset of ours.
         if self._by_hand and self._over.any():
             self.vector.reset(options={"reset_mask": self._over.copy()})
         if self._tensor is not None and isinstance(batch, np.ndarray):
@@ -111,6 +112,7 @@ class Slots:
         self._ended = self._ended or bool(over.any())
         split = self._split(observations)
         states = self.states() if read else None
+        # The slot shows its next start already: what ended is in info, or lost.
         if self._same_step and over.any():
             for k in np.flatnonzero(over):
                 split[k] = self._final(info, int(k), split[k])
@@ -314,6 +316,7 @@ class SlotStepper(Stepper):
         view._starts = []
         for state in states[:8]:
             view.remember(state)
+        # Random slots beside random neighbours: whatever depends on either shows as noise.
         places = view.rng.permutation(slots.count)
         held = [view._known[int(i)] for i in view.rng.integers(len(view._known), size=slots.count)]
         taken = slots.actions()

@@ -18,8 +18,11 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from symcheck.engine.environments.subject import refusals
-from symcheck.engine.environments.subject.coordinates import SpaceCodec, Vector
-from symcheck.engine.environments.subject.values import (
+from symcheck.envs.state_access.generators import without_chance
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.errors import TargetError
+from symcheck.spaces.coordinates import SpaceCodec, Vector
+from symcheck.spaces.values import (
     IMMUTABLE,
     copied,
     copy_rows,
@@ -28,9 +31,6 @@ from symcheck.engine.environments.subject.values import (
     shown,
     stack_alike,
 )
-from symcheck.envs.state_access.generators import without_chance
-from symcheck.envs.state_access.record import Origin, StateAccess
-from symcheck.errors import TargetError
 
 
 class Step(NamedTuple):
@@ -172,6 +172,7 @@ class Stepper:
             raise TargetError("the state of a black box cannot be set.", where=self.label)
         if self.reset_first:
             self.reset()
+        # A TimeLimit counts our steps as one episode; what is poked has just begun.
         for clock in self._clocks:
             clock._elapsed_steps = 0
         try:
@@ -309,6 +310,7 @@ class Stepper:
         space = self.env.action_space
         drawn_for, held = self._ahead
         if drawn_for is not space or not held:
+            # Reversed, so that pop() hands them out in the order in which they were drawn.
             held = uniform_actions(space, _AHEAD)[::-1]
             self._ahead = (space, held)
         return held.pop()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.spaces.coordinates import Vector
 
 MOST_PROBED = 32  # coordinates; beyond, a callable is not asked
 
@@ -33,6 +33,7 @@ def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Vector, Ve
     try:
         offset = _apply_to_vector(function, np.zeros(size), example)
         matrix = np.stack([_apply_to_vector(function, row, example) - offset for row in np.eye(size)], axis=1)
+        # Distinct entries: a map that is not affine agrees with its matrix here by accident only.
         probe = np.arange(1.0, size + 1)
         image = _apply_to_vector(function, probe, example)
     except Exception:  # a user's callable may refuse numbers that are no state

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.spaces.coordinates import Vector
 
 IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
 

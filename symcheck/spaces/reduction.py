@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from symcheck.engine.environments.subject.coordinates import Coordinates, SpaceCodec, Vector, finite
+from symcheck.spaces.coordinates import Coordinates, SpaceCodec, Vector, finite
 
 WIDEST = 1024  # columns up to which nothing is left out
 _BLOCKS = 12  # along each side of an image
@@ -69,6 +69,7 @@ def _pool_blocks(shape: tuple[int, ...]) -> Reduction:
         for axis, (edge, size) in enumerate(zip(edges, sizes, strict=True), start=1):
             along = [1] * images.ndim
             along[axis] = len(size)
+            # Sums over blocks along one axis after the other: means of rectangles.
             images = np.add.reduceat(images, edge[:-1], axis=axis) / size.reshape(along)
         return np.asarray(images.reshape(len(flat), -1))
 

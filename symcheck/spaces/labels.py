@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from symcheck.engine.environments.subject.coordinates import Coordinates
+from symcheck.spaces.coordinates import Coordinates
 
 
 def label_columns(coordinates: Coordinates, labels: Mapping[Any, tuple[str, ...]]) -> Coordinates:
@@ -21,7 +21,7 @@ def label_columns(coordinates: Coordinates, labels: Mapping[Any, tuple[str, ...]
         The same coordinates, renamed where there is a label; unchanged where labels do not fit.
 
     Example:
-        >>> from symcheck.engine.environments.subject.coordinates import vector_coordinates
+        >>> from symcheck.spaces.coordinates import vector_coordinates
         >>> label_columns(vector_coordinates("observation", 2, epsilon=0.0), {None: ("hip", "knee")}).names
         ('observation[0] (hip)', 'observation[1] (knee)')
     """
