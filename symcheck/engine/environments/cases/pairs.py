@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from symcheck.engine.environments.subject.inner import Inner
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
-from symcheck.engine.environments.subject.stepper import Stepper, Steps
 from symcheck.engine.equations import Part as Part
+from symcheck.envs.stepping.stepper import Stepper, Steps
 from symcheck.errors import SpecError, TargetError
 from symcheck.spaces.coordinates import (
     Coordinates,

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.engine.environments.subject.placement import Placement, Situation
-from symcheck.engine.environments.subject.stepper import Step, Stepper
+from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import Vector, finite
 from symcheck.spaces.values import shown

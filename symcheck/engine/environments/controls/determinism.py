@@ -18,10 +18,10 @@ import numpy as np
 
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.controls.set_vs_reached import SetVersusReached, compare_set_with_reached
-from symcheck.engine.environments.subject.stepper import Step, Stepper
 from symcheck.engine.equations import Part
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.generators import reset_seeded
+from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.spaces.coordinates import finite, scalar_coordinate
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.subject.stepper import Step, Stepper
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.record import Origin
+from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.spaces.coordinates import Vector, finite, scalar_coordinate
 from symcheck.statements.statement import Statement, state
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.environments.cases.pool import Pool
-from symcheck.engine.environments.subject.slots import Outcomes, SlotStepper
 from symcheck.engine.verdict import ReasonCode
+from symcheck.envs.stepping.slots import Outcomes, SlotStepper
 from symcheck.spaces.coordinates import Vector
 from symcheck.statements.statement import Statement, state
 

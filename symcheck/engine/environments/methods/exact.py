@@ -22,11 +22,11 @@ from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.causes import subgroups
 from symcheck.engine.environments.methods.value_gap import ValueGap, table_gap
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.environments.subject.stepper import Step
 from symcheck.engine.equations import BY_PART, START, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.verdict import Facts, ReasonCode, decide
+from symcheck.envs.stepping.stepper import Step
 from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.element import Element

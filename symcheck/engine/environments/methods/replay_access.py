@@ -28,10 +28,10 @@ from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
-from symcheck.engine.environments.subject.stepper import Stepper
 from symcheck.engine.equations import Part
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.envs.stepping.stepper import Stepper
 from symcheck.spaces.coordinates import Vector, finite
 from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry

@@ -20,9 +20,9 @@ from symcheck.engine.environments.cases.pool import move_to_edges
 from symcheck.engine.environments.cases.tolerance import Tolerance, typical_scale
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Situation, Word
-from symcheck.engine.environments.subject.stepper import Steps
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.envs.models.model import BatchModel, Transitions
+from symcheck.envs.stepping.stepper import Steps
 from symcheck.spaces.coordinates import Coordinates, Vector
 from symcheck.statements.statement import Statement, state
 

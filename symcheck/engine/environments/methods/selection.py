@@ -30,8 +30,6 @@ from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.subject.placement import Placement
-from symcheck.engine.environments.subject.slots import SlotStepper
-from symcheck.engine.environments.subject.stepper import Stepper
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
@@ -42,6 +40,8 @@ from symcheck.envs.models.recognise import find_model
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.envs.state_access.record import Origin
+from symcheck.envs.stepping.slots import SlotStepper
+from symcheck.envs.stepping.stepper import Stepper
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import OptionError
 from symcheck.spaces.labels import label_columns

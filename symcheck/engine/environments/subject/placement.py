@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_digits, signed_map
-from symcheck.engine.environments.subject.stepper import Stepper
 from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.stepping.stepper import Stepper
 from symcheck.spaces.coordinates import Vector
 from symcheck.spaces.values import copied, numeric
 from symcheck.statements.statement import Statement

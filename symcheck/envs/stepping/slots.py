@@ -21,8 +21,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from symcheck.engine.environments.subject.stepper import Played, Step, Stepper, Steps, freeze_statistics, stacked
 from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, freeze_statistics, stacked
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import Vector
 from symcheck.spaces.values import copied, numeric, shown

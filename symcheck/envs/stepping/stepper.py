@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from symcheck.engine.environments.subject import refusals
 from symcheck.envs.state_access.generators import without_chance
 from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.envs.stepping import refusals
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import SpaceCodec, Vector
 from symcheck.spaces.values import (
