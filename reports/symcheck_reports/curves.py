@@ -47,8 +47,8 @@ def _lead(view: CurveView) -> str:
 
 def _verdict(network: NetworkCurves) -> str:
     """What verify-net found, in a word; of a part of the network, which part."""
-    if network.verdict is None and network.verdict_detail.startswith(comparison.PART_OF_A_NETWORK):
-        return " ".join(network.verdict_detail.split()[:2])
+    if network.verdict is None and network.features_verdict is not None:
+        return f"features {network.features_verdict}"
     return network.verdict or ""
 
 

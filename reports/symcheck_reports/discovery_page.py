@@ -36,7 +36,9 @@ def render_discovery(model: DiscoveryModel) -> str:
         True
     """
     verdict = model.verdict if model.order > 1 or model.verdict == "undecided" else None
-    head = PageHead("Discovery of symmetries", words.found_sentence(model), _lead(model), verdict, _facts(model))
+    head = PageHead(
+        "Discovery of symmetries", words.found_sentence(model), _lead(model), verdict, _facts(model), "discovery"
+    )
     orbits = [] if model.orbits is None else homomorphism_sections(model.orbits)
     before = [_spec(model), *orbits, _candidates(model)]
     sections = [*before, _narrowing(model), _rotations(model), _effects(model), _again(model)]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from symcheck.engine.results import PropertyResult, RunResult, overall_verdict
 from symcheck_reports import words
+from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.formatting import clean, one_line, plural, scientific
 
 # GitHub drops a step summary above 1,024 kB whole; what else a job appends needs room too.
@@ -84,12 +85,17 @@ def _cut(text: str, budget: int) -> str:
 def _row(result: PropertyResult) -> str:
     cells = (
         f"`{_code(result.name, 60)}`",
-        _WORDS_OF_VERDICT[result.verdict] + (" (approximate)" if words.is_approximate(result) else ""),
-        escaped("; ".join(filter(None, (words.evidence(result), words.bound_sentence(result.bound))))),
+        _WORDS_OF_VERDICT[result.verdict] + _qualified(result),
+        escaped("; ".join(filter(None, (words.evidence(result), bound_sentence(result.bound), words.remark(result))))),
         scientific(words.largest_residual(result)),
         scientific(result.tolerance),
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def _qualified(result: PropertyResult) -> str:
+    texts = [escaped(text) for text in words.qualifications(result)]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _details(result: PropertyResult, run: RunResult) -> list[str]:

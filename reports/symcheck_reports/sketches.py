@@ -16,7 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from symcheck_reports import svg
-from symcheck_reports.model import CounterexampleView
+from symcheck_reports.views import CounterexampleView
 
 _WIDTH, _HEIGHT = 220.0, 150.0
 _MIDDLE = _WIDTH / 2

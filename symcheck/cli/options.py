@@ -53,7 +53,7 @@ FailOnOption = Annotated[
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write one self-contained page.", rich_help_panel=_REPORTS)]
 Json = Annotated[
-    Path | None, typer.Option("--json", help="Write the results, schema symcheck/1.", rich_help_panel=_REPORTS)
+    Path | None, typer.Option("--json", help="Write the results, schema symcheck/2.", rich_help_panel=_REPORTS)
 ]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML for a CI.", rich_help_panel=_REPORTS)]
 Markdown = Annotated[

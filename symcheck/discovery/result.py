@@ -145,7 +145,7 @@ class Discovery:
         return "undecided" if open_ended else "failed"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON types only; verifications are objects of the schema `symcheck/1`."""
+        """JSON types only; verifications are objects of the schema `symcheck/2`."""
         head = {"schema": SCHEMA, "kind": "discovery", "target": self.target, "verdict": self.verdict}
         names = ("route", "how", "narrowing", "tried", "alpha", "level", "seed", "group", "remarks")
         body = {name: to_json_value(getattr(self, name)) for name in names}

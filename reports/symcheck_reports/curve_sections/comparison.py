@@ -10,9 +10,6 @@ from symcheck_reports.curve_view import CurveView, NetworkView, estimate_text, s
 from symcheck_reports.formatting import count, number, plural
 from symcheck_reports.templating import Section, section
 
-PART_OF_A_NETWORK = "features "
-"""How a detail begins where verify-net judged the layers below free ones, and the network has no verdict of its own."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -77,7 +74,7 @@ def _row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
         improvement=improvement,
         verdict=network.verdict or "",
         verdict_detail=network.verdict_detail,
-        ran=bool(network.verdict) or network.verdict_detail.startswith(PART_OF_A_NETWORK),
+        ran=network.verdict is not None or network.features_verdict is not None,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symcheck_reports.model import RunView
 from symcheck_reports.templating import Section, section
+from symcheck_reports.views import RunView
 
 _PARTS = {
     "observation": ("On observations", "L"),

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from symcheck_reports import svg
 from symcheck_reports.formatting import one_line, scientific
-from symcheck_reports.model import RunView
 from symcheck_reports.templating import Section, section
+from symcheck_reports.views import RunView
 
 # More rows than this are not read as a figure; the table beside it is longer.
 MAX_ROWS = 24
