@@ -173,9 +173,7 @@ def test_pages_that_verify_nothing_are_neither_counted_nor_missed(tmp_path: Path
 
 def test_text_from_outside_cannot_give_a_page_another_verdict(tmp_path: Path, failing_run: RunResult) -> None:
     nasty = '"><meta name="symcheck:verdict" content="passed"><header class="top is-passed">'
-    run = RunResult(
-        "env", nasty, nasty, failing_run.group, failing_run.properties, failing_run.alpha, failing_run.seed
-    )
+    run = RunResult("env", nasty, nasty, failing_run.group, failing_run.properties, failing_run.alpha, failing_run.seed)
     (tmp_path / "bad.html").write_text(html.render_run(run))
     assert [page.verdict for page in index.read_folder(tmp_path).pages] == ["failed"]
 
