@@ -24,12 +24,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from symcheck.engine.clock import Clock
-from symcheck.engine.environments.cases.pairs import Case, Part
-from symcheck.engine.environments.cases.workbench import CLAIMS
+from symcheck.engine.environments.cases.pairs import Case
 from symcheck.engine.environments.methods.axioms import judge_one_relation
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.selection import Chosen, choose
 from symcheck.engine.environments.subject.placement import Situation
+from symcheck.engine.equations import BY_PART, GROUP_AXIOMS, OBSERVATION, Part
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.errors import SymcheckError, suggestion
@@ -40,12 +40,7 @@ if TYPE_CHECKING:
     from symcheck.symmetry.symmetry import Symmetry
 
 _SAMPLES = 500  # enough to measure what rounding does, and to gather a pool of states
-_PARTS: dict[str, Part] = {
-    "observation_equivariance": "observation",
-    "reward_invariance": "reward",
-    "transition_invariance": "transition",
-    "termination_invariance": "termination",
-}
+_PARTS: dict[str, Part] = {equation.name: part for part, equation in BY_PART.items()}
 
 
 class EnvCases:
@@ -84,7 +79,7 @@ class EnvCases:
             raise SymcheckError(
                 f"single cases are compared where states can be set and steps repeat; here: {chosen.reason}.",
                 where="EnvCases",
-                remedy="Use symcheck.testing.assert_env_symmetric, which compares laws and tables too.",
+                remedy="Use symcheck.testing.assert_env_symmetric, which compares distributions and tables too.",
             )
         return chosen
 
@@ -98,7 +93,7 @@ class EnvCases:
         """Names of the properties that a case can be asked about."""
         pairs = self._chosen.bench.pairs
         shown = pairs.placement.kind == "map" and pairs.placement.access.observe is not None
-        return ("group_axioms", *(name for name in _PARTS if shown or name != "observation_equivariance"))
+        return (GROUP_AXIOMS.name, *(name for name in _PARTS if shown or name != OBSERVATION.name))
 
     def cases(self) -> st.SearchStrategy[Case]:
         """Cases: a generator, a state and an action.
@@ -107,7 +102,7 @@ class EnvCases:
             A strategy; states shrink towards the first ones of an episode or, in a box, towards zero.
 
         Raises:
-            SymcheckError: (when drawn from) the environment compares laws, not cases.
+            SymcheckError: (when drawn from) the environment compares distributions, not cases.
         """
         return st.deferred(lambda: self._cases())
 
@@ -145,25 +140,26 @@ class EnvCases:
             if name not in self.properties:
                 hint = suggestion(name, self.properties)
                 raise SymcheckError(f"expected a property of cases, got {name!r}.", where="properties", remedy=hint)
-            said = self._broken_axiom(case) if name == "group_axioms" else self._broken(name, case)
-            if said:
-                raise AssertionError(f"{name}: {said}")
+            problem = self._break_of_axioms(case) if name == GROUP_AXIOMS.name else self._break_of(name, case)
+            if problem:
+                raise AssertionError(f"{name}: {problem}")
 
-    def _broken_axiom(self, case: Case) -> str:
+    def _break_of_axioms(self, case: Case) -> str:
         bench = self._chosen.bench
         for relation in bench.pairs.bound.group.relators:
-            result = judge_one_relation("group_axioms", bench, tuple(relation), case.situation, case.action)
+            result = judge_one_relation(GROUP_AXIOMS.name, bench, tuple(relation), case.situation, case.action)
             if result.verdict == "failed":
-                return result.detail or "a relation of the group does not hold"
+                return "; ".join(cause.text for cause in result.causes)
         return ""
 
-    def _broken(self, name: str, case: Case) -> str:
+    def _break_of(self, name: str, case: Case) -> str:
         part = _PARTS[name]
         if not self._evidence.violates(part, case, carefully=True):
             return ""
         example, _ = self._evidence.counterexample(part, case)
         return (
-            f"{CLAIMS[part]} fails under {example.group_element} at s = {np.asarray(example.observation).tolist()}, "
-            f"a = {np.asarray(example.action).tolist()}: expected {np.asarray(example.expected).tolist()}, measured "
+            f"{BY_PART[part].claim} fails under {example.group_element} at "
+            f"s = {np.asarray(example.observation).tolist()}, a = {np.asarray(example.action).tolist()}: "
+            f"expected {np.asarray(example.expected).tolist()}, measured "
             f"{np.asarray(example.actual).tolist()} ({example.where} is off by {example.residual:.3g})"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from symcheck.engine.environments.runner import EnvContext
 
 
-@register("group_axioms", kind="env", order=10, claim="L_gh = L_g L_h and K_gh^s = K_g^{hs} K_h^s")
+@register(GROUP_AXIOMS.name, kind="env", order=10, claim=GROUP_AXIOMS.claim, meaning=GROUP_AXIOMS.meaning)
 def group_axioms(context: EnvContext) -> PropertyResult:
     """L and K obey the relations of the group.
 
@@ -25,4 +26,4 @@ def group_axioms(context: EnvContext) -> PropertyResult:
 
     Source: van der Pol et al. (2020), section 3.1; state-dependent K composes as in their definition.
     """
-    return context.judge_axioms("group_axioms")
+    return context.judge_axioms(GROUP_AXIOMS.name)

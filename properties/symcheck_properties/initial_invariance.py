@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import START
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
@@ -15,7 +16,7 @@ def _claimed(context: EnvContext) -> bool:
     return context.claims_start
 
 
-@register("initial_invariance", kind="env", order=60, claim="P(s_0) = P(L_g s_0)", applies=_claimed)
+@register(START.name, kind="env", order=60, claim=START.claim, meaning=START.meaning, applies=_claimed)
 def initial_invariance(context: EnvContext) -> PropertyResult:
     """P(s_0) = P(L_g s_0).
 
@@ -27,4 +28,4 @@ def initial_invariance(context: EnvContext) -> PropertyResult:
 
     Source: needed for returns, not for optimal policies; a property of its own for that reason.
     """
-    return context.judge_start("initial_invariance")
+    return context.judge_start(START.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import OBSERVATION
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
@@ -15,7 +16,9 @@ def _shows_state(context: EnvContext) -> bool:
     return context.shows_state
 
 
-@register("observation_equivariance", kind="env", order=20, claim="obs(L_state s) = L_obs obs(s)", applies=_shows_state)
+@register(
+    OBSERVATION.name, kind="env", order=20, claim=OBSERVATION.claim, meaning=OBSERVATION.meaning, applies=_shows_state
+)
 def observation_equivariance(context: EnvContext) -> PropertyResult:
     """obs(L_state s) = L_obs obs(s).
 
@@ -27,4 +30,4 @@ def observation_equivariance(context: EnvContext) -> PropertyResult:
 
     Source: the consistency of the two maps that a symmetry with `state=` gives.
     """
-    return context.judge("observation_equivariance", "observation")
+    return context.judge(OBSERVATION.name, "observation")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import REWARD
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from symcheck.engine.environments.runner import EnvContext
 
 
-@register("reward_invariance", kind="env", order=30, claim="R(L_g s, K_g^s a) = R(s, a)")
+@register(REWARD.name, kind="env", order=30, claim=REWARD.claim, meaning=REWARD.meaning)
 def reward_invariance(context: EnvContext) -> PropertyResult:
     """R(L_g s, K_g^s a) = R(s, a).
 
@@ -23,4 +24,4 @@ def reward_invariance(context: EnvContext) -> PropertyResult:
 
     Source: van der Pol et al. (2020), equation 4.
     """
-    return context.judge("reward_invariance", "reward")
+    return context.judge(REWARD.name, "reward")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import TERMINATION
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from symcheck.engine.environments.runner import EnvContext
 
 
-@register("termination_invariance", kind="env", order=50, claim="T(L_g s, K_g^s a) terminates as T(s, a) does")
+@register(TERMINATION.name, kind="env", order=50, claim=TERMINATION.claim, meaning=TERMINATION.meaning)
 def termination_invariance(context: EnvContext) -> PropertyResult:
     """T(L_g s, K_g^s a) terminates as T(s, a) does.
 
@@ -23,4 +24,4 @@ def termination_invariance(context: EnvContext) -> PropertyResult:
 
     Source: van der Pol et al. (2020), equation 5, with the end of an episode as an absorbing state.
     """
-    return context.judge("termination_invariance", "termination")
+    return context.judge(TERMINATION.name, "termination")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import TRANSITION
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from symcheck.engine.environments.runner import EnvContext
 
 
-@register("transition_invariance", kind="env", order=40, claim="T(L_g s' | L_g s, K_g^s a) = T(s' | s, a)")
+@register(TRANSITION.name, kind="env", order=40, claim=TRANSITION.claim, meaning=TRANSITION.meaning)
 def transition_invariance(context: EnvContext) -> PropertyResult:
     """T(L_g s' | L_g s, K_g^s a) = T(s' | s, a).
 
@@ -23,4 +24,4 @@ def transition_invariance(context: EnvContext) -> PropertyResult:
 
     Source: van der Pol et al. (2020), equation 5.
     """
-    return context.judge("transition_invariance", "transition")
+    return context.judge(TRANSITION.name, "transition")

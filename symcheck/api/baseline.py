@@ -7,9 +7,9 @@
     max_residual = 1e-3
     reason = "the track leans by a degree"
 
-A failed property within its accepted size becomes `passed`, with the word `approximate`, both sizes and the reason in
-its detail, and keeps its counterexample; a larger one stays failed and says by how much. Nothing is accepted silently,
-and an entry that is no longer needed is mentioned where it applied.
+A failed property within its accepted size becomes `passed` and approximate, with both sizes and the reason in a note,
+and keeps its counterexample; a larger one stays failed and says by how much. Nothing is accepted silently, and an entry
+that is no longer needed is mentioned where it applied.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from typing import Any
 
 from symcheck.api.commands import from_command
 from symcheck.engine import registry
+from symcheck.engine.acceptance import accept_violation
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.verdict import Acceptance
 from symcheck.errors import OptionError, SymcheckError, suggestion
+from symcheck.statements.statement import Statement, state
 
 TEMPLATE = """\
 [[accepted]]
@@ -179,35 +182,27 @@ def with_baseline(result: RunResult, baseline: Baseline | None) -> RunResult:
     if baseline is None:
         return result
     items = [(item, baseline.entry_for(result, item)) for item in result.properties]
-    judged = (item if entry is None else _judged(item, entry, baseline.path) for item, entry in items)
-    return dataclasses.replace(result, properties=tuple(judged))
+    compared = (item if entry is None else _compare(item, entry, baseline.path.name) for item, entry in items)
+    return dataclasses.replace(result, properties=tuple(compared))
 
 
-def _judged(item: PropertyResult, entry: Accepted, path: Path) -> PropertyResult:
-    limit, name = f"{entry.max_residual:.3g}", path.name
-    if item.verdict == "undecided":
-        return item
+def _compare(item: PropertyResult, entry: Accepted, file: str) -> PropertyResult:
+    """One property beside its entry."""
+    if item.verdict == "undecided" or item.accepted_by is not None:
+        return item  # nothing is known to be violated, or it is accepted elsewhere
+    limit = entry.max_residual
     if item.verdict != "failed":
-        return _said(item, f"Nothing is violated here any more: the entry in {name} (up to {limit}) can go.")
+        return _with_note(item, state("accepted_in_vain", file=file, limit=limit))
     size = _size(item)
     if size is None:
-        return _said(item, f"This violation has no finite size, so the entry in {name} cannot accept it.")
-    if size > entry.max_residual:
-        more = _excess(size, entry)
-        return _said(item, f"The violation of {size:.3g} is larger than the {limit} accepted in {name}, by {more}.")
-    found = f"approximate: violated by up to {size:.3g} among the inputs tried"
-    text = f"{found}; accepted up to {limit} in {name} ({entry.reason.strip()})."
-    return dataclasses.replace(_said(item, text), verdict="passed")
+        return _with_note(item, state("accepted_without_size", file=file))
+    fields = {"size": size, "limit": limit, "file": file}
+    accepted, refused = state("accepted", **fields, why=entry.reason.strip()), state("accepted_no_more", **fields)
+    return accept_violation(item, Acceptance("baseline", size, limit), accepted, refused)
 
 
-def _said(item: PropertyResult, text: str) -> PropertyResult:
-    return dataclasses.replace(
-        item,
-        notes=(
-            f"{text}",
-            *item.notes,
-        ),
-    )
+def _with_note(item: PropertyResult, note: Statement) -> PropertyResult:
+    return dataclasses.replace(item, notes=(note, *item.notes))
 
 
 def _size(item: PropertyResult) -> float | None:
@@ -217,11 +212,6 @@ def _size(item: PropertyResult) -> float | None:
     if not sizes or not all(math.isfinite(size) for size in sizes):
         return None
     return max(sizes)
-
-
-def _excess(size: float, entry: Accepted) -> str:
-    more = f"{size - entry.max_residual:.3g}"
-    return f"{more} (a factor of {size / entry.max_residual:.3g})" if entry.max_residual else more
 
 
 def _spec_of(result: RunResult) -> str | None:

@@ -18,7 +18,7 @@ from gymnasium import spaces
 
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.engine.environments.cases.pool import Pool, gather
-from symcheck.engine.environments.controls.determinism import identity_control
+from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.environments.subject.stepper import Step, Stepper, numeric
 from symcheck.engine.events import Emit, Progress, ignore
@@ -216,15 +216,13 @@ class Laboratory:
 
     def _kind(self) -> tuple[Kind, str]:
         if self.placement.kind is None:
-            return "black box", self.placement.why_not
+            return "black box", str(self.placement.why_not)
         state = self.pool.situations[0].state
         if numeric(state) is None or (isinstance(state, np.ndarray) and type(state) is not np.ndarray):
             return "black box", "its state is not made of numbers alone"
-        control = identity_control(self.stepper, self.pool, self.rng)
-        self.stepper.reset_first = control.reset_first
-        if control.behaviour == "leaky":
-            return "black box", control.text
-        return control.behaviour, control.text
+        check = check_determinism(self.stepper, self.pool, self.rng)
+        self.stepper.reset_first = check.reset_first
+        return "black box" if check.behaviour == "leaky" else check.behaviour, str(check.finding)
 
     def _vectors(self) -> Vector:
         rows = [numeric(situation.state) for situation in self.pool.situations]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, to_json_value
-from symcheck.engine.verdict import Verdict
+from symcheck.engine.verdict import Facts, Verdict, decide
 from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -137,12 +137,12 @@ class Discovery:
         """Of the group found; failed where every candidate was refused, undecided where some were not decided."""
         if self.verified is not None and self.found:
             return self.verified.verdict
-        open_ended = (
-            self.interrupted
-            or not self.complete
-            or any(trial.verdict in ("undecided", "untried") for trial in self.trials)
-        )
-        return "undecided" if open_ended else "failed"
+        unjudged = sum(trial.verdict in ("undecided", "untried") for trial in self.trials) + (not self.complete)
+        # That no map was found is a violation of "there is one" only if every map was judged.
+        refuted = not unjudged and not self.interrupted
+        return decide(
+            Facts(checked=self.tried, violations=int(refuted), unjudged=unjudged, interrupted=self.interrupted)
+        ).verdict
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only; verifications are objects of the schema `symcheck/2`."""
@@ -203,7 +203,7 @@ def why_of(result: RunResult) -> str:
         return f"{said}; everything else holds: claim it with initial = false" if only_start else said
     unsure = [one for one in result.properties if one.verdict == "undecided"]
     if unsure:
-        return "; ".join(f"{one.name} is undecided: {one.detail}" for one in unsure[:1])
+        return f"{unsure[0].name} is undecided: {unsure[0].detail}"
     kinds: Sequence[str] = list(dict.fromkeys(_counted(one) for one in result.properties if one.checked > 1))
     return f"holds on {', '.join(kinds)}" if kinds else "holds"
 
@@ -225,7 +225,7 @@ _EVIDENCE = {
 
 def _failure(one: PropertyResult) -> str:
     example = one.counterexample
-    approximate = " (approximately: small beside the values)" if "approximate" in one.detail[:40].lower() else ""
+    approximate = " (approximately: small beside the values)" if one.approximate else ""
     if example is None:
         return f"{one.name} fails{approximate}"
     name, size = example.where, example.residual

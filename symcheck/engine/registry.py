@@ -2,15 +2,18 @@
 
 A property is a name, the claim it makes as a formula, and a function from a run's context to a `PropertyResult`.
 Registering is what a property's file does on import (see `symcheck_properties`); the engine names no property.
+
+Methods are registered by name as well, so that a test can ask of each how it decides when nothing could be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from symcheck.engine.results import Kind, PropertyResult
+from symcheck.engine.verdict import Facts, decide
 
 Check = Callable[[Any], PropertyResult]
 _CheckT = TypeVar("_CheckT", bound=Callable[[Any], PropertyResult])
@@ -25,6 +28,7 @@ class Property:
         kind: "env" or "net".
         order: properties of a kind run in ascending order.
         claim: the equation it checks, for people.
+        meaning: the same in words; "" where nobody said.
         check: from the runner's context to the verdict.
         applies: from the same context to whether there is anything to check; a property that does not apply is
             left out of the run.
@@ -34,6 +38,7 @@ class Property:
     kind: Kind
     order: int
     claim: str
+    meaning: str
     check: Check
     applies: Callable[[Any], bool]
 
@@ -41,8 +46,17 @@ class Property:
 _PROPERTIES: dict[tuple[Kind, str], Property] = {}
 
 
+_METHODS: set[str] = set()
+
+
 def register(
-    name: str, *, kind: Kind, order: int, claim: str, applies: Callable[[Any], bool] = lambda context: True
+    name: str,
+    *,
+    kind: Kind,
+    order: int,
+    claim: str,
+    meaning: str = "",
+    applies: Callable[[Any], bool] = lambda context: True,
 ) -> Callable[[_CheckT], _CheckT]:
     """Register the decorated function as the property `name`.
 
@@ -52,7 +66,8 @@ def register(
         name: the published name, unique within its kind.
         kind: the kind of subject it checks, "env" or "net".
         order: position among the properties of this kind; ties are broken by name.
-        claim: the equation that the property checks.
+        claim: the equation that the property checks; reports print it.
+        meaning: the claim in words; "" where the equation is enough.
         applies: whether this run has anything to check under it.
 
     Returns:
@@ -61,7 +76,8 @@ def register(
     Example:
         >>> @register("always_true", kind="net", order=999, claim="true")
         ... def always_true(context):
-        ...     return PropertyResult("always_true", "passed", "samples", checked=1)
+        ...     verdict, reason = decide(Facts(checked=1))
+        ...     return PropertyResult("always_true", verdict, "samples", checked=1, reason=reason)
         >>> [entry.claim for entry in registered("net") if entry.name == "always_true"]
         ['true']
         >>> unregister("always_true", kind="net")
@@ -70,7 +86,7 @@ def register(
     """
 
     def decorate(check: _CheckT) -> _CheckT:
-        _PROPERTIES[kind, name] = Property(name, kind, order, claim, check, applies)
+        _PROPERTIES[kind, name] = Property(name, kind, order, claim, meaning, check, applies)
         return check
 
     return decorate
@@ -85,3 +101,56 @@ def registered(kind: Kind) -> tuple[Property, ...]:
     """The properties of one kind, in the order in which they run."""
     found = (entry for entry in _PROPERTIES.values() if entry.kind == kind)
     return tuple(sorted(found, key=lambda entry: (entry.order, entry.name)))
+
+
+def describe(result: PropertyResult, entry: Property) -> PropertyResult:
+    """The result with the equation and the meaning under which its property was registered.
+
+    Runners call it for every result, so that a property of a user's own prints its own equation everywhere.
+
+    Args:
+        result: of the property's check.
+        entry: the property.
+
+    Returns:
+        The result; what the check filled in itself stays.
+    """
+    return replace(result, equation=result.equation or entry.claim, meaning=result.meaning or entry.meaning)
+
+
+def undecided(entry: Property, facts: Facts) -> PropertyResult:
+    """The result of a property that was not checked.
+
+    Args:
+        entry: the property.
+        facts: why not; none of them may be a comparison.
+
+    Example:
+        >>> nothing = Property("x", "env", 1, "x = x", "", lambda context: None, lambda context: True)
+        >>> undecided(nothing, Facts(checked=0, stopped=True)).reason.code
+        'fail_fast'
+    """
+    verdict, reason = decide(facts)
+    return describe(PropertyResult(entry.name, verdict, "none", checked=0, reason=reason, facts=facts), entry)
+
+
+def register_method(name: str) -> None:
+    """Register a method of testing by the name under which results carry it or its tests list it.
+
+    Every name needs a row of expected verdicts in `tests/engine/guards_table.py`, one for each guard of `decide`.
+
+    Args:
+        name: for instance "paired".
+
+    Example:
+        >>> register_method("reading tea leaves")
+        >>> "reading tea leaves" in methods()
+        True
+        >>> _METHODS.remove("reading tea leaves")
+    """
+    _METHODS.add(name)
+
+
+def methods() -> frozenset[str]:
+    """The names of all registered methods."""
+    return frozenset(_METHODS)

@@ -30,6 +30,17 @@ class ReasonCode(StrEnum):
     TOO_FEW = "too_few"
     NOTHING_MOVES = "nothing_moves"
     CONSTANT = "constant"
+    HIDDEN_STATE = "hidden_state"
+    HIDDEN_TIME = "hidden_time"
+    HIDDEN_STATE_IN_DISTRIBUTION = "hidden_state_in_distribution"
+    HIDDEN_STATE_SURVIVES = "hidden_state_survives"
+    SETTING_HAS_NO_EFFECT = "setting_has_no_effect"
+    SLOTS_LEAK = "slots_leak"
+    OUTCOMES_RANDOM = "outcomes_random"
+    START_FOLLOWS_PAST = "start_follows_past"
+    START_ASYMMETRIC = "start_asymmetric"
+    START_UNKNOWN = "start_unknown"
+    THRESHOLD_IN_DOUBT = "threshold_in_doubt"
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,8 @@ class Facts:
         unattributed: why violations may not be blamed on this property; None where they may.
         doubts: why a pass would not be believed, the gravest first.
         accepted: what the project accepts; None for nothing.
+        stuck: where nothing was a number, what stood on both sides instead: "NaN" or "infinite".
+        prevented: why nothing could be compared in the first place; None where something was, or might have been.
     """
 
     checked: int
@@ -86,6 +99,8 @@ class Facts:
     unattributed: Statement | None = None
     doubts: tuple[Statement, ...] = ()
     accepted: Acceptance | None = None
+    stuck: str = "NaN"
+    prevented: Statement | None = None
 
 
 class Decision(NamedTuple):
@@ -93,6 +108,11 @@ class Decision(NamedTuple):
 
     verdict: Verdict
     reason: Statement | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds as far as was asked: proved, passed, or accepted."""
+        return self.verdict in ("proved", "passed")
 
 
 def decide(facts: Facts) -> Decision:
@@ -115,6 +135,8 @@ def decide(facts: Facts) -> Decision:
     """
     if facts.violations:
         return _decide_violated(facts)
+    if facts.prevented is not None:
+        return Decision("undecided", facts.prevented)
     for code, holds in _GUARDS:
         if holds(facts):
             return Decision("undecided", _reason(code, facts))
@@ -163,7 +185,7 @@ def _reason(code: ReasonCode, facts: Facts) -> Statement:
         ReasonCode.NOT_REPEATABLE: {"unrepeatable": facts.unrepeatable},
         ReasonCode.VIOLATIONS_UNJUDGED: {"unjudged": facts.unjudged},
         ReasonCode.INTERRUPTED: {"checked": facts.checked},
-        ReasonCode.NAN_ONLY: {"quantity": facts.quantity},
+        ReasonCode.NAN_ONLY: {"quantity": facts.quantity, "value": facts.stuck},
         ReasonCode.TIME_UP: {"checked": facts.checked},
         ReasonCode.TOO_FEW: {"checked": facts.checked, "least": max(1, facts.least)},
         ReasonCode.CONSTANT: {"quantity": facts.quantity, "value": facts.constant},

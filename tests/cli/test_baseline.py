@@ -11,7 +11,9 @@ from commands import run
 
 from symcheck.api.baseline import Accepted, Baseline, read_baseline, with_baseline
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck.engine.verdict import Facts
 from symcheck.errors import OptionError
+from symcheck.statements.statement import free
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cartpole_networks.py"
 SYMMETRY = 'import symcheck as sc\nwrong = sc.Symmetry("no action map", sc.groups.cyclic(2), [[-1] * 4], [[0, 1]])\n'
@@ -49,7 +51,11 @@ def test_an_accepted_violation_passes_with_its_size_and_its_counterexample(folde
     item, report = prop(folder)
     assert item["verdict"] == "passed"
     assert report["verdict"] == "passed"
-    assert "approximate: violated by up to 0." in item["detail"]
+    assert (item["approximate"], item["accepted_by"]) == (True, "baseline")
+    note = item["notes"][0]
+    assert (note["code"], note["limit"], note["file"], note["why"]) == ("accepted", 10.0, "b.toml", "measured")
+    assert 0 < note["size"] < 1
+    assert "Violated by up to 0." in item["detail"]
     assert "accepted up to 10 in b.toml (measured)" in item["detail"]
     assert item["counterexample"]
     assert item["violations"] > 0
@@ -84,7 +90,8 @@ def test_a_violation_larger_than_accepted_stays_failed_and_says_by_how_much(fold
     item, _ = prop(folder)
     assert item["verdict"] == "failed"
     assert "is larger than the 0.001 accepted in b.toml, by 0." in item["detail"]
-    assert "approximate" not in item["detail"]
+    assert (item["notes"][0]["code"], item["notes"][0]["limit"]) == ("accepted_no_more", 0.001)
+    assert (item["approximate"], item["accepted_by"]) == (False, None)
 
 
 def test_an_entry_about_another_target_symmetry_or_property_accepts_nothing(folder):
@@ -101,6 +108,7 @@ def test_an_entry_that_is_no_longer_needed_is_mentioned_and_changes_nothing(fold
     assert code == 0
     item, _ = prop(folder)
     assert "Nothing is violated here any more: the entry in b.toml (up to 0.5) can go." in item["detail"]
+    assert (item["approximate"], item["accepted_by"]) == (False, None)
     assert "approximate" not in output
 
 
@@ -167,7 +175,16 @@ def judged(item, size):
     return with_baseline(result, Baseline(Path("b.toml"), (accepted,))).properties[0]
 
 
-FAILED = PropertyResult("reward_invariance", "failed", "paired", 9, violations=2, max_residual=0.5, detail="As seen.")
+FAILED = PropertyResult(
+    "reward_invariance",
+    "failed",
+    "paired",
+    9,
+    violations=2,
+    max_residual=0.5,
+    notes=(free("as measured"),),
+    facts=Facts(checked=9, violations=2),
+)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +205,18 @@ def test_the_larger_of_both_sizes_counts_and_equality_is_within():
     worse = dataclasses.replace(FAILED, counterexample=Counterexample("m", [0], None, 0, 1, 2, 0.75, "x"))
     assert judged(FAILED, 0.5).verdict == "passed"
     assert judged(worse, 0.5).verdict == "failed"
-    assert judged(worse, 0.75).detail.endswith("As seen.")
+    assert judged(worse, 0.75).detail.endswith("As measured.")
+
+
+def test_a_property_of_a_user_s_own_is_accepted_though_it_keeps_no_facts():
+    bare = dataclasses.replace(FAILED, facts=None, violations=0)
+    assert (judged(bare, 0.5).verdict, judged(bare, 0.5).accepted_by) == ("passed", "baseline")
+    assert judged(bare, 0.4).verdict == "failed"
+
+
+def test_what_another_option_accepted_is_not_called_needless():
+    elsewhere = dataclasses.replace(FAILED, verdict="passed", accepted_by="accept_gap")
+    assert judged(elsewhere, 1.0) == elsewhere
 
 
 def test_what_is_undecided_stays_so_without_a_word():

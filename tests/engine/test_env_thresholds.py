@@ -14,7 +14,7 @@ from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck_reports.terminal import run_lines
 
-NOT_SOUGHT = "thresholds between ending and going on were not sought on purpose"
+NOT_SOUGHT = "states near a termination threshold were not searched for"
 
 
 class HalfOpen(gym.Env[Any, Any]):
@@ -99,6 +99,8 @@ def _ending(make: Any, symmetry: Symmetry, **options: Any) -> Any:
 def test_an_end_that_is_open_on_one_side_only_is_no_pass_although_no_box_of_states_is_known(seed: int) -> None:
     result = _ending(HalfOpen, MIRROR, seed=seed)
     assert result.verdict == "undecided"
+    assert result.reason.code == "threshold_in_doubt"
+    assert result.reason.fields == {"coordinate": "observation[0]", "ends_at": -2.0, "goes_on_at": 2.0}
     assert "ends at observation[0] = -2 and goes on at 2: >= against >" in result.detail
     assert "set between visited ones" in result.detail
 
@@ -107,21 +109,25 @@ def test_an_end_that_is_open_on_one_side_only_is_no_pass_although_no_box_of_stat
 def test_ends_that_are_alike_on_both_sides_pass_and_say_where_they_were_sought(seed: int) -> None:
     result = _ending(Closed, MIRROR, seed=seed)
     assert result.verdict == "passed"
-    assert "thresholds were sought at" in result.bound["region"]
-    assert "states set between visited ones" in result.bound["region"]
+    sought = result.bound["region"].fields["thresholds"]
+    assert sought.code == "thresholds_sought_between"
+    assert sought.fields["states"] > 0
+    assert "states set between visited ones" in str(result.bound["region"])
 
 
 def test_states_that_cannot_be_set_between_visited_ones_are_left_alone() -> None:
     result = _ending(Cells, MIRROR)
     assert result.verdict == "passed"
-    assert NOT_SOUGHT in result.bound["region"]
+    assert NOT_SOUGHT in str(result.bound["region"])
 
 
 def test_a_pass_says_that_thresholds_were_not_sought_where_no_box_of_states_is_known() -> None:
     result = _ending(Doubled, TWICE)
     assert result.verdict == "passed"
-    assert f"{NOT_SOUGHT}: it is not known which numbers between two states are states" in result.bound["region"]
-    assert result.bound["region"] in result.detail
+    thresholds = result.bound["region"].fields["thresholds"]
+    assert (thresholds.code, thresholds.fields["why"]) == ("thresholds_not_sought", "points")
+    assert str(thresholds).endswith("not every point between two states is known to be a state")
+    assert thresholds in result.notes
 
 
 def test_the_terminal_says_it_once_beside_the_region_that_all_share() -> None:
@@ -140,8 +146,10 @@ def test_nothing_is_said_where_thresholds_were_sought() -> None:
 
 
 def test_nothing_is_said_where_states_are_whole_numbers_and_no_threshold_lies_between() -> None:
-    nothing = Symmetry("nothing", catalog.cyclic(2), [list(range(16))], [[0, 1, 2, 3]])
-    result = _ending(lambda: gym.make("FrozenLake-v1", is_slippery=False), nothing, method="paired")
+    # Transposing the corridor of four cells: cell k goes to itself, and the two actions that stay are exchanged.
+    nothing = Symmetry("nothing", catalog.cyclic(2), [[0, 1, 2, 3]], [[0, 3, 2, 1]])
+    corridor = lambda: gym.make("FrozenLake-v1", desc=["SFFG"], is_slippery=False)  # noqa: E731
+    result = _ending(corridor, nothing, method="paired")
     assert result.verdict == "passed"
     assert "end the episode" in result.detail
     assert NOT_SOUGHT not in result.detail

@@ -2,11 +2,11 @@
 
 import pytest
 
-from symcheck.engine.environments.methods.paired import _MOST_LOOKED_AT, _Looked
+from symcheck.engine.environments.methods.second_look import MOST_LOOKED_AT, Suspects
 
 
 def looked(rounding, unseen, *, confirmed=0, unrepeatable=0):
-    return _Looked(list(range(confirmed)), list(range(rounding)), list(range(unrepeatable)), list(range(unseen)))
+    return Suspects(list(range(confirmed)), list(range(rounding)), list(range(unrepeatable)), list(range(unseen)))
 
 
 def test_the_bound_is_the_share_of_suspects_times_what_may_violate_among_them():
@@ -18,10 +18,10 @@ def test_the_bound_is_the_share_of_suspects_times_what_may_violate_among_them():
 
 
 def test_few_looks_or_one_violation_speak_for_nothing():
-    assert looked(_MOST_LOOKED_AT, 50).representative
-    assert not looked(_MOST_LOOKED_AT - 1, 50).representative
-    assert not looked(_MOST_LOOKED_AT, 50, confirmed=1).representative
-    assert not looked(_MOST_LOOKED_AT, 50, unrepeatable=1).representative
+    assert looked(MOST_LOOKED_AT, 50).representative
+    assert not looked(MOST_LOOKED_AT - 1, 50).representative
+    assert not looked(MOST_LOOKED_AT, 50, confirmed=1).representative
+    assert not looked(MOST_LOOKED_AT, 50, unrepeatable=1).representative
 
 
 def test_a_bound_where_everything_is_suspicious_is_what_the_looks_say():

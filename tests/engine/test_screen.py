@@ -132,7 +132,8 @@ def test_a_wrong_map_is_found_by_the_screen_and_shown_by_the_environment() -> No
     assert broken.verdict == "failed"
     assert broken.counterexample is not None
     assert broken.violations > 50_000
-    assert any("holds with sign -1 on observation[2]" in cause for cause in broken.causes)
+    signs = [cause.fields for cause in broken.causes if cause.code == "SYM014"]
+    assert {"sign": "-1", "coordinate": "observation[2]"} in signs
 
 
 def test_violations_never_exceed_the_pairs_checked_where_everything_is_violated() -> None:

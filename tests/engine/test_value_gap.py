@@ -119,10 +119,16 @@ def test_a_gap_below_what_is_accepted_passes_as_approximate_and_one_above_fails(
 
     accepted, refused = verify(0.02), verify(0.005)
     assert accepted.verdict == "passed"
-    assert _of(accepted, "reward_invariance").detail.startswith("approximate: within the 0.02 of --accept-gap")
-    assert _of(accepted, "reward_invariance").counterexample is not None
+    within, beyond = _of(accepted, "reward_invariance"), _of(refused, "reward_invariance")
+    assert (within.approximate, within.accepted_by) == (True, "accept_gap")
+    assert within.detail.startswith("Within the 0.02 of --accept-gap")
+    assert within.notes[0].fields["gap"].fields["value"] == within.bound["value"] <= 0.02  # type: ignore[index]
+    assert within.counterexample is not None
+    assert within.violations > 0
     assert refused.verdict == "failed"
-    assert "exceeds the 0.005 of --accept-gap" in _of(refused, "reward_invariance").detail
+    assert beyond.accepted_by is None
+    assert beyond.notes[0].fields["gap"].fields["value"] > 0.005
+    assert "exceeds the 0.005 of --accept-gap" in beyond.detail
 
 
 def test_wind_is_a_small_wasserstein_distance_with_a_finite_cost() -> None:
@@ -187,4 +193,5 @@ def test_a_method_without_epsilons_says_that_it_cannot_accept() -> None:
     )
     failed = [one for one in report.results[0].properties if one.verdict == "failed"]
     assert failed
+    assert all((one.notes[-1].code, one.notes[-1].fields["method"]) == ("gap_unknown", "trajectory") for one in failed)
     assert all("--accept-gap does not apply" in one.detail for one in failed)

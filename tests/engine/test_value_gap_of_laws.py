@@ -117,8 +117,12 @@ def test_a_gap_between_laws_is_accepted_or_refused_as_any_other() -> None:
 
     accepted, refused = verify(4.0), verify(1.0)
     assert accepted.verdict == "passed"
-    assert accepted["reward_invariance"].detail.startswith("approximate: within the 4 of --accept-gap")
-    assert "equal laws would show" in accepted["reward_invariance"].detail
+    within = accepted["reward_invariance"]
+    assert (within.approximate, within.accepted_by) == (True, "accept_gap")
+    assert within.detail.startswith("Within the 4 of --accept-gap")
+    assert "equal distributions would show" in within.detail
+    noise = within.notes[0].fields["gap"].fields["noise"]
+    assert noise == [within.bound["noise_reward"], within.bound["noise_transition"]]  # type: ignore[index]
     assert refused.verdict == "failed"
 
 

@@ -15,28 +15,25 @@ from gymnasium import spaces
 
 from symcheck.engine import registry
 from symcheck.engine.clock import Clock
-from symcheck.engine.environments.cases.pairs import Pairs, Part
-from symcheck.engine.environments.cases.workbench import UNITS
+from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.methods.axioms import judge_one_relation
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.selection import Chosen, choose
 from symcheck.engine.environments.runner import EnvContext
 from symcheck.engine.environments.subject.placement import Situation, Word
-from symcheck.engine.environments.subject.stepper import numeric
+from symcheck.engine.environments.subject.values import numeric
+from symcheck.engine.equations import BY_PART, GROUP_AXIOMS, Part
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
+from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
+from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
 
 _SAMPLES = 500  # enough to measure the conditioning that tolerances need
-_PARTS: dict[str, Part] = {
-    "observation_equivariance": "observation",
-    "reward_invariance": "reward",
-    "transition_invariance": "transition",
-    "termination_invariance": "termination",
-}
+_PARTS: dict[str, Part] = {equation.name: part for part, equation in BY_PART.items()}
 
 
 def replay(
@@ -64,45 +61,59 @@ def replay(
     Raises:
         SymcheckError: the property or the element is not known, or the values do not fit the environment's spaces.
     """
-    entry = next((one for one in registry.registered("env") if one.name == property_name), None)
+    entry = next((each for each in registry.registered("env") if each.name == property_name), None)
     if entry is None:
         raise SymcheckError(f"no property of environments is called {property_name!r}.", where="replay")
-    if counterexample_dict.get("observation") is None:
+    result = _evaluate(make_env, symmetry, entry, counterexample_dict, options, target)
+    return registry.describe(result, entry)
+
+
+def _evaluate(
+    make_env: Callable[[], AnyEnv],
+    symmetry: Symmetry,
+    entry: registry.Property,
+    example: Mapping[str, Any],
+    options: EnvOptions,
+    target: str,
+) -> PropertyResult:
+    if example.get("observation") is None:  # a statistical finding
         chosen = choose(make_env, symmetry, options, target, ignore, Clock())
         return entry.check(EnvContext(chosen.bench, chosen))
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
     chosen = choose(make_env, symmetry, small, target, ignore, Clock())
-    if not isinstance(chosen.evidence, PairedEvidence) and property_name != "group_axioms":
-        return entry.check(
-            EnvContext(chosen.bench, chosen)
-        )  # enumerated, or compared as laws: the whole comparison is the evidence
-    word = _word(chosen, str(counterexample_dict.get("group_element", "")))
-    situation, action = _input(chosen, counterexample_dict)
-    if property_name == "group_axioms":
-        return judge_one_relation(property_name, chosen.bench, word, situation, action)
-    return _equation(chosen, property_name, word, situation, action)
+    if not isinstance(chosen.evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
+        # Enumerated, or compared as distributions: the whole comparison is the evidence.
+        return entry.check(EnvContext(chosen.bench, chosen))
+    word = _word_labelled(chosen, str(example.get("group_element", "")))
+    situation, action = _read_input(chosen, example)
+    if entry.name == GROUP_AXIOMS.name:
+        return judge_one_relation(entry.name, chosen.bench, word, situation, action)
+    return _compare_again(chosen, entry.name, word, situation, action)
 
 
-def _equation(chosen: Chosen, name: str, word: Word, situation: Situation, action: Any) -> PropertyResult:
+def _compare_again(chosen: Chosen, name: str, word: Word, situation: Situation, action: Any) -> PropertyResult:
     evidence = PairedEvidence(chosen.bench, diagnose=False)
     part = _PARTS[name]
     case = evidence.pairs.case(word, situation, action)
     example, _ = evidence.counterexample(part, case)
-    violated = evidence.violates(part, case)
-    result = PropertyResult(
+    facts = Facts(checked=1, violations=int(evidence.violates(part, case)), quantity=BY_PART[part].noun)
+    verdict, reason = decide(facts)
+    return PropertyResult(
         name,
-        "failed" if violated else "passed",
+        verdict,
         evidence.method,
         checked=1,
-        violations=int(violated),
+        violations=facts.violations,
         max_residual=example.residual,
-        unit=UNITS[part],
-        notes=("one pair of the report, stepped again.",),
+        unit=BY_PART[part].unit,
+        counterexample=example if verdict == "failed" else None,
+        notes=(state("one_pair"),),
+        reason=reason,
+        facts=facts,
     )
-    return dataclasses.replace(result, counterexample=example) if violated else result
 
 
-def _word(chosen: Chosen, label: str) -> Word:
+def _word_labelled(chosen: Chosen, label: str) -> Word:
     bound = chosen.bench.pairs.bound
     for word in (*chosen.bench.words, *(tuple(relation) for relation in bound.group.relators)):
         if bound.label(word) == label:
@@ -114,13 +125,13 @@ def _word(chosen: Chosen, label: str) -> Word:
     )
 
 
-def _input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, Any]:
+def _read_input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, Any]:
     pairs = chosen.bench.pairs
     try:
         obs = from_json(pairs.bound.observation_space, example["observation"])
         action = None if example.get("action") is None else from_json(pairs.bound.action_space, example["action"])
-        state = example.get("state")
-        given = None if state is None else _state(pairs, state)
+        held = example.get("state")
+        given = None if held is None else _read_state(pairs, held)
     except (ValueError, TypeError, KeyError) as error:
         raise SymcheckError(
             f"the counterexample does not fit the environment's spaces: {error}.",
@@ -132,14 +143,14 @@ def _input(chosen: Chosen, example: Mapping[str, Any]) -> tuple[Situation, Any]:
     return pairs.placement.showing(obs, given, "report"), action
 
 
-def _state(pairs: Pairs, state: Any) -> Any:
+def _read_state(pairs: Pairs, held: Any) -> Any:
     placement = pairs.placement
     special = None if placement.kind is None else placement.access.from_report
     if special is not None:
-        return special(state)
+        return special(held)
     if isinstance(placement.form, Mapping | list | tuple) and numeric(placement.form) is None:
-        return like(placement.form, state)
-    return np.array(_numbers(state), dtype=np.float64)
+        return like(placement.form, held)
+    return np.array(_floats(held), dtype=np.float64)
 
 
 def like(form: Any, value: Any) -> Any:
@@ -160,7 +171,7 @@ def like(form: Any, value: Any) -> Any:
     if isinstance(form, Mapping) and isinstance(value, Mapping):
         return {key: like(item, value[str(key)]) if str(key) in value else item for key, item in form.items()}
     if isinstance(form, np.ndarray):
-        return np.array(_numbers(value), dtype=form.dtype).reshape(form.shape)
+        return np.array(_floats(value), dtype=form.dtype).reshape(form.shape)
     if isinstance(form, list | tuple) and isinstance(value, list) and len(value) == len(form):
         items = [like(*both) for both in zip(form, value, strict=True)]
         return type(form)(*items) if hasattr(form, "_fields") else type(form)(items)
@@ -204,7 +215,7 @@ def from_json(space: spaces.Space[Any], value: Any) -> Any:
         return np.int64(value)
     if isinstance(value, str):
         return value
-    return np.array(_numbers(value), dtype=space.dtype).reshape(space.shape or ())
+    return np.array(_floats(value), dtype=space.dtype).reshape(space.shape or ())
 
 
 def _sequence(space: spaces.Sequence, value: Any) -> Any:
@@ -220,8 +231,8 @@ def _sequence(space: spaces.Sequence, value: Any) -> Any:
 def _features(space: spaces.Space[Any] | None, values: Any) -> Any:
     if space is None or values is None:
         return None
-    return np.array(_numbers(values), dtype=space.dtype).reshape(-1, *(space.shape or ()))
+    return np.array(_floats(values), dtype=space.dtype).reshape(-1, *(space.shape or ()))
 
 
-def _numbers(value: Any) -> Any:
-    return [_numbers(item) for item in value] if isinstance(value, list) else float(value)
+def _floats(value: Any) -> Any:
+    return [_floats(item) for item in value] if isinstance(value, list) else float(value)

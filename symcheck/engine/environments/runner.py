@@ -1,7 +1,7 @@
 """Running a claim on an environment: controls, the choice of a method, then every registered property.
 
 The order is always the same: bind the symmetry to the spaces, find out how states can be set, gather states, let the
-environment agree with itself (identity control), choose the method, and ask each property for its verdict. Evidence is
+environment agree with itself (determinism check), choose the method, and ask each property for its verdict. Evidence is
 gathered once and shared; properties judge their part of it.
 """
 
@@ -16,24 +16,23 @@ from collections.abc import Callable, Iterable
 
 from symcheck.engine import registry
 from symcheck.engine.clock import Clock
-from symcheck.engine.environments.cases.pairs import Part
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.axioms import judge_axioms, only_data
 from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
 from symcheck.engine.environments.methods.value_gap import with_value_gap
+from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.verdict import Facts
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
+from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
 # After an interrupt these are still judged, on the pairs that were finished.
-_JUDGED_AT_ONCE = frozenset(("reward_invariance", "transition_invariance", "termination_invariance"))
-_INTERRUPTED = "interrupted before it was checked"
-_FAILED_FAST = "not checked: another property failed, and --fail-fast asks for no more"
-_EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
+_JUDGED_AT_ONCE = frozenset(BY_PART[part].name for part in STEP_PARTS)
 
 
 class EnvContext:
@@ -59,9 +58,9 @@ class EnvContext:
         return self._chosen
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Statement:
         """Why the method was chosen; says so where none was."""
-        return self._chosen.reason if self._chosen is not None else "interrupted before a method was chosen"
+        return self._chosen.reason if self._chosen is not None else state("method_not_chosen")
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict of the chosen method on one equation."""
@@ -75,15 +74,16 @@ class EnvContext:
         if result.verdict != "failed" or self.bench.options.fail_fast:
             return result
         evidence = self.chosen.evidence
-        broken = [part for part in _EQUATIONS if evidence.judge(part, part).verdict == "failed"]
-        unknown = [part for part in _EQUATIONS if evidence.judge(part, part).verdict == "undecided"]
-        if broken:
-            said = f"the MDP equations fail for this map too: {', '.join(broken)}"
-        elif unknown:
-            said = f"whether the MDP equations hold for this map is undecided: {', '.join(unknown)}"
+        verdicts = {part: evidence.judge(part, part).verdict for part in STEP_PARTS}
+        failed = [part for part in STEP_PARTS if verdicts[part] == "failed"]
+        undecided = [part for part in STEP_PARTS if verdicts[part] == "undecided"]
+        if failed:
+            equations = state("SYM004", failed=failed)
+        elif undecided:
+            equations = state("SYM004", undecided=undecided)
         else:
-            said = "the MDP equations themselves hold for this map: only the group law is broken"
-        return dataclasses.replace(result, causes=(*result.causes, said))
+            equations = state("SYM003")
+        return dataclasses.replace(result, causes=(*result.causes, equations))
 
     def judge_start(self, name: str) -> PropertyResult:
         """The verdict on the start distribution."""
@@ -167,7 +167,7 @@ def run_env(
         versions=_versions(),
         command=command,
         claim=context.bench.pairs.bound.claim if context is not None else {},
-        method_reason=context.reason if context is not None else "interrupted before a method was chosen",
+        method_reason=context.reason if context is not None else state("method_not_chosen"),
         interrupted=interrupted,
     )
     listener(RunFinished(result))
@@ -192,32 +192,31 @@ def _run(
         entries = [entry for entry in entries if entry.applies(context)]
         for entry in entries:
             listener(PropertyStarted(entry.name))
-            stopped = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
-            if options.fail_fast and any(one.verdict == "failed" for one in results):
-                results.append(_not_checked(entry.name, _FAILED_FAST))
+            stopped = options.fail_fast and any(result.verdict == "failed" for result in results)
+            interrupted = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
+            if stopped or interrupted:
+                facts = Facts(checked=0, stopped=stopped, interrupted=not stopped)
+                results.append(registry.undecided(entry, facts))
             else:
-                results.append(_not_checked(entry.name, _INTERRUPTED) if stopped else entry.check(context))
+                results.append(registry.describe(entry.check(context), entry))
             listener(PropertyFinished(results[-1]))
-        failed = any(one.verdict == "failed" for one in results)
+        failed = any(result.verdict == "failed" for result in results)
         if failed and not (context.bench.interrupted or options.fail_fast):
             evidence, options = context.chosen.evidence, context.bench.options
             results = with_value_gap(results, evidence, discount=options.discount, accept=options.accept_gap)
     except KeyboardInterrupt:
         done = {result.name for result in results}
-        results += [_not_checked(entry.name, _INTERRUPTED) for entry in entries if entry.name not in done]
+        facts = Facts(checked=0, interrupted=True)
+        results += [registry.undecided(entry, facts) for entry in entries if entry.name not in done]
         return results, context, True
     return results, context, context.bench.interrupted
 
 
-def _not_checked(name: str, why: str) -> PropertyResult:
-    return PropertyResult(name, "undecided", "none", checked=0, notes=(why,))
-
-
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in ("symcheck", "numpy", "gymnasium"):
         try:
-            found[package] = importlib.metadata.version(package)
+            versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            versions[package] = "not installed"
+    return versions

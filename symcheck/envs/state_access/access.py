@@ -25,7 +25,7 @@ from symcheck.envs.state_access import (
     toy_text,
     vector,
 )
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.errors import OptionError
 
 
@@ -47,7 +47,6 @@ _FAMILIES: tuple[Callable[[Any], StateAccess | None], ...] = (
     atari.built_in,
     functional.built_in,
 )
-OWN_METHODS = "get_state and set_state"  # the source of what an environment offers itself
 _REGISTERED: dict[type, _Registration] = {}
 
 
@@ -76,7 +75,7 @@ def register_state_access(
         >>> class Walk:
         ...     pass
         >>> register_state_access(Walk, set=lambda env, state: setattr(env, "x", state[0]))
-        >>> find_state_access(Walk()).source
+        >>> find_state_access(Walk()).source.text
         'registered for Walk'
 
     Source: the contract of `symcheck.register_state_access`.
@@ -115,7 +114,8 @@ def _registered(env: Any) -> StateAccess | None:
             entry = _REGISTERED[base]
             return StateAccess(
                 entry.set,
-                f"registered for {base.__name__}",
+                base.__name__,
+                Origin.REGISTERED,
                 get=entry.get,
                 sample=entry.sample,
                 batched=entry.batched,
@@ -128,7 +128,10 @@ def _own_methods(env: Any) -> StateAccess | None:
     if not (callable(setter) and callable(getter) and _required(setter) == 1 and _required(getter) == 0):
         return None
     return StateAccess(
-        lambda target, state: target.set_state(state), OWN_METHODS, get=lambda target: target.get_state()
+        lambda target, state: target.set_state(state),
+        type(env).__name__,
+        Origin.OWN_METHODS,
+        get=lambda target: target.get_state(),
     )
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from symcheck.envs.state_access.carried import CarriedState
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.statements.statement import Statement
 
 _CLASS = "ale_py.env:AtariEnv"
 
@@ -51,10 +52,10 @@ def built_in(env: Any) -> StateAccess | None:
 
     return StateAccess(
         set_state,
-        "built in for the Arcade Learning Environment: RAM, with the rest of the machine",
+        "the Arcade Learning Environment: RAM, with the rest of the machine",
+        Origin.BUILT_IN,
         get=get_state,
-        inexact="paddles and registers lie outside the RAM and keep their values in an image; the action that a sticky "
-        "action repeats is that of the step before",
+        inexact=(Statement("inexact_registers"),),
         get_random=lambda target: target.ale.cloneState(include_rng=True),
         set_random=lambda target, machine: target.ale.restoreState(machine),
     )

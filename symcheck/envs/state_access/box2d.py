@@ -31,10 +31,11 @@ import numpy.typing as npt
 
 from symcheck.envs.state_access.carried import CarriedState
 from symcheck.envs.state_access.given_numbers import GivenNumbers, replaced
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.statements.statement import Statement
 
 Numbers = npt.NDArray[np.float32]
-_INEXACT = "not restored: impulses remembered by contacts and joints, and time at rest, start at zero"
+_INEXACT = (Statement("inexact_impulses"),)
 _BODY = 6
 _POINTS = 11  # of the lander's ground; the landing pad spans the five in the middle
 
@@ -142,7 +143,7 @@ class _Met:
 
 def _lander() -> StateAccess:
     return StateAccess(
-        _set_lander, "built in for LunarLander: bodies, contacts and ground", get=_get_lander, inexact=_INEXACT
+        _set_lander, "LunarLander: bodies, contacts and ground", Origin.BUILT_IN, get=_get_lander, inexact=_INEXACT
     )
 
 
@@ -263,7 +264,8 @@ def _walker() -> StateAccess:
 
     return StateAccess(
         set_state,
-        "built in for BipedalWalker: bodies and contacts, on the same terrain",
+        "BipedalWalker: bodies and contacts, on the same terrain",
+        Origin.BUILT_IN,
         get=get_state,
         inexact=_INEXACT,
     )

@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from symcheck.envs.state_access.box2d import place_bodies, read_bodies
 from symcheck.envs.state_access.carried import CarriedState
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.statements.statement import Statement
 
 _CLASS = "gymnasium.envs.box2d.car_racing:CarRacing"
 _CONTROLS = ("gas", "brake", "steer", "phase", "omega")
@@ -85,9 +86,10 @@ def built_in(env: Any) -> StateAccess | None:
 
     return StateAccess(
         set_state,
-        "built in for CarRacing: the car, on the same track or its mirror image",
+        "CarRacing: the car, on the same track or its mirror image",
+        Origin.BUILT_IN,
         get=get_state,
-        inexact="not restored: impulses remembered by contacts and joints, and skid marks",
+        inexact=(Statement("inexact_skid_marks"),),
     )
 
 

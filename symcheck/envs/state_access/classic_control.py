@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
 
 Vector = npt.NDArray[np.float64]
 
@@ -62,7 +62,8 @@ def cartpole(env: Any) -> StateAccess:
 
     return StateAccess(
         set_state,
-        "built in for CartPole",
+        "CartPole",
+        Origin.BUILT_IN,
         get=_state_of,
         sample=_box(-limits, limits),
         observe=lambda state: np.array(state, dtype=np.float32),
@@ -79,7 +80,8 @@ def _mountain_car(env: Any) -> StateAccess:
 
     return StateAccess(
         _set_vector,
-        "built in for MountainCar",
+        "MountainCar",
+        Origin.BUILT_IN,
         get=_state_of,
         sample=_box(low, high),
         observe=lambda state: np.array(state, dtype=np.float32),
@@ -109,7 +111,8 @@ def _pendulum(env: Any) -> StateAccess:
 
     return StateAccess(
         set_state,
-        "built in for Pendulum",
+        "Pendulum",
+        Origin.BUILT_IN,
         get=_state_of,
         sample=_box(-high, high),
         observe=lambda s: np.array([np.cos(s[0]), np.sin(s[0]), s[1]], dtype=np.float32),
@@ -124,7 +127,8 @@ def _acrobot(env: Any) -> StateAccess:
 
     return StateAccess(
         _set_vector,
-        "built in for Acrobot",
+        "Acrobot",
+        Origin.BUILT_IN,
         get=_state_of,
         sample=_box(-high, high),
         observe=lambda s: np.array(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
 
 _HOSTS = frozenset(("gymnasium.envs.functional_jax_env:FunctionalJaxEnv", "symcheck.envs.functional:FunctionalEnv"))
 
@@ -34,7 +34,8 @@ def built_in(env: Any) -> StateAccess | None:
 
     return StateAccess(
         set_functional,
-        f"built in for functional environments: the state of {type(env.func_env).__name__}",
+        f"functional environments: the state of {type(env.func_env).__name__}",
+        Origin.BUILT_IN,
         get=lambda target: as_arrays(target.state),
         get_random=(lambda target: target.rng) if jax else None,
         set_random=set_random if jax else None,

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symcheck.envs.state_access.record import StateAccess
+from symcheck.statements.statement import Statement
 
 _SEEDED_BY_RESET = "_np_random"  # the attribute behind Gymnasium's `np_random`
-_LEFT_ALONE = "what it does to random generators is taken back, as chance is no part of a state"
+_LEFT_ALONE = Statement("inexact_generators")
 
 
 class _Generator(NamedTuple):
@@ -115,7 +116,7 @@ def without_chance(env: Any, access: StateAccess) -> StateAccess:
         for name in held.keys() & now.keys():
             now[name].write(held[name])
 
-    return replace(access, set=put, inexact="; ".join(filter(None, (access.inexact, _LEFT_ALONE))))
+    return replace(access, set=put, inexact=(*access.inexact, _LEFT_ALONE))
 
 
 def _decided(env: Any, access: StateAccess) -> frozenset[str]:

@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.envs.state_access.carried import CarriedState
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.statements.statement import Statement
 
 _CLASS = "minigrid.minigrid_env:MiniGridEnv"
 _HEAD, _CODE = 9, 5
@@ -77,9 +78,10 @@ def built_in(env: Any) -> StateAccess | None:
         return None
     return StateAccess(
         _set_state,
-        "built in for MiniGrid: grid, agent, and what it carries",
+        "MiniGrid: grid, agent, and what it carries",
+        Origin.BUILT_IN,
         get=_get_state,
-        inexact="the mission stays as it was",
+        inexact=(Statement("inexact_mission"),),
     )
 
 

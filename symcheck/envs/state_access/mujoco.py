@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.statements.statement import Statement
 
 _BASE = "gymnasium.envs.mujoco.mujoco_env:MujocoEnv"
 
@@ -53,7 +54,8 @@ def built_in(env: Any) -> StateAccess | None:
 
     return StateAccess(
         set_state,
-        "built in for MuJoCo: qpos and qvel",
+        "MuJoCo: qpos and qvel",
+        Origin.BUILT_IN,
         get=get_state,
-        inexact="not restored: what the solver starts from, and the sub-step by which derived quantities lag",
+        inexact=(Statement("inexact_solver"),),
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
 
 _CARDS = 10
 
@@ -42,7 +42,8 @@ def _numbered(env: Any) -> StateAccess:
 
     return StateAccess(
         set_state,
-        f"built in for {type(env).__name__.removesuffix('Env')}: the number of the state",
+        f"{type(env).__name__.removesuffix('Env')}: the number of the state",
+        Origin.BUILT_IN,
         get=lambda target: np.int64(target.s),
         observe=lambda state: int(state),
         from_observation=lambda obs: np.int64(obs),
@@ -60,7 +61,8 @@ def _taxi(env: Any) -> StateAccess:
 
     return StateAccess(
         set_state,
-        "built in for Taxi: the number of the state, and whether the passenger will change the destination",
+        "Taxi: the number of the state, and whether the passenger will change the destination",
+        Origin.BUILT_IN,
         get=lambda target: np.array([target.s, target.fickle_step], dtype=np.int64),
         observe=lambda state: int(state[0]),
     )
@@ -80,7 +82,8 @@ def _blackjack(env: Any) -> StateAccess:
 
     return StateAccess(
         set_state,
-        "built in for Blackjack: both hands",
+        "Blackjack: both hands",
+        Origin.BUILT_IN,
         get=get_state,
         observe=lambda state: _shown(np.asarray(state)),
     )

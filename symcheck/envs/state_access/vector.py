@@ -44,7 +44,7 @@ def _cartpole(env: Any) -> StateAccess:
         classic_control.cartpole(env),
         set=put,
         get=lambda target: np.array(target.state, dtype=np.float64).T,
-        source="built in for CartPole, in batches",
+        what="CartPole, in batches",
         batched=True,
     )
 
@@ -69,7 +69,7 @@ def _sync(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess | 
         first,
         set=put,
         get=get if all(access.get is not None for access in known) else None,
-        source=f"{first.source}, in each slot",
+        in_slots=True,
         batched=True,
         get_random=None,
         set_random=None,

@@ -16,7 +16,9 @@ import numpy as np
 from symcheck.engine.environments.cases.edges import one_sided_tie, threshold_cases
 from symcheck.engine.environments.cases.pairs import Measurement, Pairs
 from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.verdict import ReasonCode
 from symcheck.errors import SymcheckError
+from symcheck.statements.statement import Statement, state
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,11 @@ class Between:
 
     Attributes:
         count: pairs at thresholds that were looked at.
-        doubt: what speaks against the claim there, a clause; "" where nothing does.
+        doubt: what speaks against the claim there; None where nothing does.
     """
 
     count: int = 0
-    doubt: str = ""
+    doubt: Statement | None = None
 
 
 def between(
@@ -51,20 +53,16 @@ def between(
         cases = threshold_cases(pairs, measured, rng, in_time, between=True)
         if not cases:
             return Between()
-        seen = pairs.measure(cases)
+        beside = pairs.measure(cases)
     except SymcheckError:  # what lies between two states need not be one
         return Between()
-    transition, ending = pairs.comparison("transition", seen), pairs.comparison("termination", seen)
+    transition, ending = pairs.comparison("transition", beside), pairs.comparison("termination", beside)
     apart = np.flatnonzero(ending.expected[:, 0] != ending.actual[:, 0])
     for word in words:
         tie = one_sided_tie(pairs, word, transition, ending, [int(row) for row in apart if cases[row].word == word])
         if tie is not None:
-            name, at = transition.coordinates.names[tie.coordinate], tie.threshold
-            closed, opened = (at, -at) if tie.closed_above else (-at, at)
-            return Between(
-                len(cases),
-                f"at states that were set between visited ones, an episode ends at {name} = {closed:.6g} and goes on "
-                f"at {opened:.6g}: >= against >. Whether such a state can be reached is not known; let state access "
-                "propose it (sample) to decide",
-            )
+            closed = tie.threshold if tie.closed_above else -tie.threshold
+            name = transition.coordinates.names[tie.coordinate]
+            doubt = state(ReasonCode.THRESHOLD_IN_DOUBT.value, coordinate=name, ends_at=closed, goes_on_at=-closed)
+            return Between(len(cases), doubt)
     return Between(len(cases))

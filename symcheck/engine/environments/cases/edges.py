@@ -48,7 +48,7 @@ def threshold_cases(
 
     Returns:
         Two cases a threshold, with action and generator of the step that showed it; empty where no box of states is
-        known (`hidden` says so), or nothing terminated.
+        known (`thresholds_may_hide` says so), or nothing terminated.
     """
     going = np.flatnonzero(~measured.left.terminated)
     vectors = _vectors(measured) if between else pairs.placement.access.box
@@ -57,7 +57,7 @@ def threshold_cases(
     states = np.array([case.situation.state for case in measured.cases], dtype=np.float64)
     low, high = states.min(axis=0), states.max(axis=0)
     reach = (0.0 if between else _BEYOND) * (high - low)
-    found: list[tuple[Case, Situation]] = []
+    edges: list[tuple[Case, Situation]] = []
     for j in rng.permutation(states.shape[1])[: _MOST_BETWEEN if between else _MOST_COORDINATES]:
         inside = [measured.cases[int(row)] for row in rng.choice(going, size=_TRIES)]
         upward = rng.random(_TRIES) < 0.5
@@ -66,11 +66,11 @@ def threshold_cases(
             made = pairs.placement.between if between else pairs.placement.at
             situation = None if pairs.placement.access.ended(state) else made(state, "edge")
             if situation is not None:
-                found.append((case, situation))
+                edges.append((case, situation))
         if not in_time():
             break
-    cases, situations = [case for case, _ in found], [situation for _, situation in found]
-    return pairs.cases([case.word for case in cases], situations, [case.action for case in cases])
+    words, actions = [case.word for case, _ in edges], [case.action for case, _ in edges]
+    return pairs.cases(words, [situation for _, situation in edges], actions)
 
 
 def _vectors(measured: Measurement) -> bool:
@@ -79,10 +79,10 @@ def _vectors(measured: Measurement) -> bool:
     return type(state) is np.ndarray and state.ndim == 1 and state.dtype == np.float64
 
 
-def hidden(pairs: Pairs, state: Any) -> str:
-    """Why thresholds beside a state cannot be sought, a clause for the evidence; "" where they can, or cannot exist."""
+def thresholds_may_hide(pairs: Pairs, state: Any) -> bool:
+    """Whether thresholds beside a state may exist and cannot be sought: no box of states is known."""
     whole = isinstance(state, int | np.integer) or (isinstance(state, np.ndarray) and state.dtype.kind in "biu")
-    return "" if pairs.placement.access.box or whole else "it is not known which numbers between two states are states"
+    return not (pairs.placement.access.box or whole)
 
 
 def _bisected(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:
@@ -95,19 +95,19 @@ def _bisected(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[t
         changed[:, j] = values
         return pairs.stepper.outcomes(list(changed), [actions[row] for row in rows]).terminated
 
-    found = np.flatnonzero(ends(np.arange(len(inside)), goals))[:_SEARCHES]
-    low, high = states[found, j], goals[found]
+    ending = np.flatnonzero(ends(np.arange(len(inside)), goals))[:_SEARCHES]
+    low, high = states[ending, j], goals[ending]
     for _ in range(_HALVINGS):
         middle = low + (high - low) / 2
         between = np.flatnonzero((middle != low) & (middle != high))
         if not len(between):
             break
-        over = ends(found[between], middle[between])
+        over = ends(ending[between], middle[between])
         low[between] = np.where(over, low[between], middle[between])
         high[between] = np.where(over, middle[between], high[between])
-    at = np.repeat(states[found], 2, axis=0)
+    at = np.repeat(states[ending], 2, axis=0)
     at[:, j] = np.stack([low, high], axis=1).reshape(-1)
-    return [(inside[row], state) for row, state in zip(np.repeat(found, 2), at, strict=True)]
+    return [(inside[row], state) for row, state in zip(np.repeat(ending, 2), at, strict=True)]
 
 
 @dataclass(frozen=True)

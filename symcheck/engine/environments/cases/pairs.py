@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,12 @@ from symcheck.engine.environments.subject.coordinates import (
 from symcheck.engine.environments.subject.inner import Inner
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.environments.subject.stepper import Stepper, Steps, shown
+from symcheck.engine.equations import Part as Part
 from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.bound import BoundSymmetry
 
-Part = Literal["observation", "reward", "transition", "termination"]
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
 FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
-
-
 Rows = npt.NDArray[np.intp]
 
 
@@ -326,25 +324,41 @@ def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Rows]:
     return [first[k] for k in range(len(known))], np.array(places, dtype=np.intp)
 
 
-def outside(situation: Situation, codec: SpaceCodec) -> str:
-    """Where the observation of a situation leaves the bounds of its space, in words; "" where it does not.
+class Excess(NamedTuple):
+    """A coordinate that lies outside the bounds of its space."""
+
+    coordinate: str
+    value: float
+    bound: float
+
+    @property
+    def side(self) -> str:
+        """On which side of the bound the value lies, "below" or "above"."""
+        return "below" if self.value < self.bound else "above"
+
+    def __str__(self) -> str:
+        return f"{self.coordinate} = {self.value:.6g} is {self.side} {self.bound:.6g}"
+
+
+def outside(situation: Situation, codec: SpaceCodec) -> Excess | None:
+    """Where the observation of a situation leaves the bounds of its space.
 
     Args:
         situation: usually an image.
         codec: of the observation space.
 
     Returns:
-        For instance "observation[0] = -1.55 is below -1.2".
+        The first coordinate out of bounds; None where all are within.
     """
     coordinates = codec.coordinates
     flat = codec.flatten(situation.obs)
     slack = 1e-5 * np.maximum(1.0, np.abs(flat))  # bounds are declared in float32: 1e-5 is 80 of its units
-    for j in range(flat.size):
-        if flat[j] < coordinates.low[j] - slack[j]:
-            return f"{coordinates.names[j]} = {flat[j]:.6g} is below {coordinates.low[j]:.6g}"
-        if flat[j] > coordinates.high[j] + slack[j]:
-            return f"{coordinates.names[j]} = {flat[j]:.6g} is above {coordinates.high[j]:.6g}"
-    return ""
+    beyond = (flat < coordinates.low - slack) | (flat > coordinates.high + slack)
+    if not beyond.any():
+        return None
+    j = int(np.argmax(beyond))
+    bound = coordinates.low[j] if flat[j] < coordinates.low[j] else coordinates.high[j]
+    return Excess(coordinates.names[j], float(flat[j]), float(bound))
 
 
 def joined(parts: list[Measurement]) -> Measurement | None:

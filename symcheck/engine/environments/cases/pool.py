@@ -20,6 +20,7 @@ from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Placement, Situation
 from symcheck.engine.environments.subject.stepper import Step, Stepper, shown
 from symcheck.errors import TargetError
+from symcheck.statements.statement import Statement, state
 
 _WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
 _ROLLOUT_SHARE = 0.25  # of the samples asked for; rollouts, exploration and box share the rest alike
@@ -50,27 +51,15 @@ class Pool:
     ends: list[Visit] = field(default_factory=list)
     episodes: int = 0
 
-    def region(self) -> str:
-        """Where the situations come from, in words.
+    def region(self) -> Statement:
+        """Where the situations come from.
 
         Example:
-            >>> Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region()
+            >>> str(Pool([Situation(0, 0, "rollout"), Situation(1, 1, "start")]).region())
             '2 states: 1 from uniform-policy rollouts, 1 where episodes start'
         """
-        counts = Counter(situation.origin for situation in self.situations)
-        parts = [f"{count:,} {_ORIGINS.get(origin, origin)}" for origin, count in counts.items()]
-        return f"{len(self.situations):,} states: {', '.join(parts)}"
-
-
-_ORIGINS = {
-    "rollout": "from uniform-policy rollouts",
-    "start": "where episodes start",
-    "exploration": "reached by exploring toward extremes",
-    "box": "drawn from the box of states",
-    "sample": "proposed by state access",
-    "edge": "at edges and thresholds",
-    "image": "images of these",
-}
+        origins = dict(Counter(situation.origin for situation in self.situations))
+        return state("region_states", count=len(self.situations), origins=origins)
 
 
 def gather(
@@ -128,23 +117,23 @@ def _propose(
     pool: Pool,
     in_time: Callable[[], bool],
 ) -> None:
-    proposed = _sampled(placement, count, rng)
+    proposed = _states_proposed(placement, count, rng)
     states = edged(np.asarray(proposed), rng) if placement.access.box else proposed
     origin = "box" if placement.access.box else "sample"
-    for state in states:
-        if placement.access.ended(state):
+    for held in states:
+        if placement.access.ended(held):
             continue
         if not in_time():
             break
-        situation = placement.at(state, origin)
+        situation = placement.at(held, origin)
         if situation is None:  # what it shows is known only after a step
-            step = stepper.outcome(state, stepper.env.action_space.sample())
+            step = stepper.outcome(held, stepper.env.action_space.sample())
             situation = None if step.terminated or step.truncated else placement.here(step.obs, origin)
         if situation is not None:
             pool.situations.append(situation)
 
 
-def _sampled(placement: Placement, count: int, rng: np.random.Generator) -> list[Any]:
+def _states_proposed(placement: Placement, count: int, rng: np.random.Generator) -> list[Any]:
     """What state access proposes.
 
     Raises:
@@ -203,7 +192,7 @@ def _explore(
     flats = [stepper.codec.flatten(situation.obs) for situation in archive]
     taken = 0
     while taken < steps and in_time():
-        at = _frontier(finite(np.stack(flats)), rng)
+        at = _rim_index(finite(np.stack(flats)), rng)
         here = archive[at]
         stepper.poke(here.state)
         action = stepper.env.action_space.sample()
@@ -220,7 +209,7 @@ def _explore(
     pool.situations.extend(situation for situation in archive if situation.origin == "exploration")
 
 
-def _frontier(flats: Vector, rng: np.random.Generator) -> int:
+def _rim_index(flats: Vector, rng: np.random.Generator) -> int:
     """Index of a state at the rim of the archive: extreme along an axis or a random direction, or nearest a target."""
     scale = flats.std(axis=0)
     centred = (flats - flats.mean(axis=0)) / np.where(scale > 0, scale, 1.0)

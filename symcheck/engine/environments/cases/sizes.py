@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from symcheck.engine.environments.cases.pairs import Comparison, Part
-from symcheck.engine.environments.subject.coordinates import Vector
-from symcheck.engine.results import PropertyResult
+from symcheck.engine.environments.cases.pairs import Comparison
+from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.statements.statement import Statement, state
 
 _SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate
 
@@ -26,15 +26,22 @@ def per_coordinate(comparison: Comparison, residual: Vector, limits: Vector) -> 
     return tuple(rows.values())
 
 
-def approximate_size(part: Part, comparison: Comparison, result: PropertyResult) -> str:
-    """The size of a violation that is small beside the values it is a violation of, in words; else ""."""
-    if part == "termination" or not (0 < (size := result.max_residual or 0.0) < np.inf):
-        return ""
+def approximate_size(comparison: Comparison, size: float) -> Statement | None:
+    """The note that a violation is small beside the values it is a violation of; None where it is not.
+
+    Args:
+        comparison: both sides of all cases.
+        size: the largest residual.
+
+    Returns:
+        The note `approximate_size`, with the coordinate and its typical size.
+    """
+    if comparison.part == "termination" or not 0 < size < np.inf:
+        return None
     residual = comparison.residual()
     column = int(np.argmin(np.abs(residual.max(axis=0) - size)))
-    values = comparison.expected[:, column]
-    typical = float(np.sqrt(np.mean(np.where(np.isfinite(values), values, 0.0) ** 2)))
+    typical = float(np.sqrt(np.mean(finite(comparison.expected[:, column]) ** 2)))
     if not size < _SMALL * typical:
-        return ""
+        return None
     name = comparison.coordinates.names[column]
-    return f"Approximate: violated by at most {size:.2g} in {name}, {size / typical:.1g} of its typical {typical:.2g}."
+    return state("approximate_size", size=size, coordinate=name, typical=typical)

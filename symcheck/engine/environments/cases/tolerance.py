@@ -20,8 +20,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs, Part
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.engine.equations import Part
 from symcheck.errors import SymcheckError
 
 # A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
@@ -67,6 +68,11 @@ class Tolerance:
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
+    def nudged(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Vector:
+        """Tolerance of suspicious cases, by what nudges of their own states do; see `of` and `nudges`."""
+        moved = self.nudges(comparison.part, cases, rng)
+        return self.of(comparison, 0.0 if moved is None else moved)
+
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
         """Measure how far a nudge typically moves the outcome of these cases, for several properties at once."""
         rows = rng.permutation(len(measured.cases))[:_NUDGED_CASES]
@@ -103,15 +109,15 @@ class Tolerance:
         self, cases: Sequence[Case], rng: np.random.Generator, sizes: Sequence[int]
     ) -> list[tuple[int, Measurement]] | None:
         """The cases stepped from states nearby, with how many units in the last place they were moved."""
-        found = []
+        neighbours = []
         for units in sizes:
             pattern = int(rng.integers(2**31))
             for up in (True, False):
                 moved = self._nudged(cases, pattern, up, units)
                 if moved is None:
                     return None
-                found.append((units, moved))
-        return found
+                neighbours.append((units, moved))
+        return neighbours
 
     def _moved(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
         """How far either side moved at most, per unit in the last place, shape (n, dim)."""

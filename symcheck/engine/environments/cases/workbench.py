@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,29 +11,17 @@ import numpy as np
 
 from symcheck.engine.budget import Budget
 from symcheck.engine.clock import Clock
-from symcheck.engine.environments.cases.pairs import Pairs, Part
+from symcheck.engine.environments.cases.movement import moves_something
+from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool
 from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.equations import Part
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
 from symcheck.envs.models.model import BatchModel
-
-UNITS: dict[Part, str] = {
-    "observation": "max norm over observation coordinates",
-    "reward": "absolute difference of rewards",
-    "transition": "max norm over next-state coordinates",
-    "termination": "terminated on one side only",
-}
-EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
-CLAIMS: dict[Part, str] = {
-    "observation": "obs(g s) = g obs(s)",
-    "reward": "R(g s, g a) = R(s, a)",
-    "transition": "T(g s, g a) = g T(s, a)",
-    "termination": "T(g s, g a) terminates exactly when T(s, a) does",
-}
-STOPPED = "another property was refuted before all samples were there, and --fail-fast asks for no more"
+from symcheck.statements.statement import Statement
 
 
 class Evidence(Protocol):
@@ -58,7 +47,7 @@ class Workbench:
         clock: the time of the run, and whether the user ended it.
         words: the elements that are tested: the generators.
         budget: alpha of the run, and the statistical tests that share it.
-        caution: why a pass may not be believed ("hidden state ..."); "" where nothing is known against it.
+        caution: why a pass would not be believed, such as hidden state; None where nothing is known against it.
         noise: largest difference between repeated steps, per part.
         model: the environment's batched form, not believed yet; None where it has none.
     """
@@ -70,9 +59,14 @@ class Workbench:
     clock: Clock
     words: tuple[tuple[int, ...], ...]
     budget: Budget
-    caution: str = ""
+    caution: Statement | None = None
     noise: dict[Part, float] = field(default_factory=dict)
     model: BatchModel | None = None
+
+    @functools.cached_property
+    def moved(self) -> bool:
+        """Whether the claim moves a gathered state, or an action that was taken there."""
+        return moves_something(self.pairs, self.pool, self.words)
 
     def rng(self, stream: str) -> np.random.Generator:
         """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""
@@ -109,7 +103,7 @@ class Workbench:
         return lambda done, total: self.emit(Progress(done, total, what))
 
 
-def shift_bound(detectable: float, checked: int, alpha: float, *, unit: str, region: str) -> dict[str, object]:
+def shift_bound(detectable: float, checked: int, alpha: float, *, unit: str, region: Statement) -> dict[str, object]:
     """What a statistical pass excludes.
 
     Args:
@@ -117,7 +111,7 @@ def shift_bound(detectable: float, checked: int, alpha: float, *, unit: str, reg
         checked: independent pairs compared.
         alpha: of the run.
         unit: of the shift.
-        region: what was drawn, in words.
+        region: what was drawn.
 
     Returns:
         A bound on the shift, or, where nothing ever differed, on the fraction of pairs that do.

@@ -1,9 +1,9 @@
 """Does a state that is set behave as one that a rollout reached? If not, a pass speaks about states nobody visits.
 
 Steps of rollouts are repeated from the states they began in, set. Where steps repeat, both outcomes must be equal, now
-and one step later; where they are random, their laws must be. What may differ is what only shows the past: a clock,
-whose value the number of the step decides, and frames, which show again what was shown a step before. Neither says
-that the dynamics remember anything as long as every other number agrees.
+and one step later; where they are random, their distributions must be. What may differ is what only shows the past: a
+clock, whose value the number of the step decides, and frames, which show again what was shown a step before. Neither
+says that the dynamics remember anything as long as every other number agrees.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.coordinates import Vector, finite, scalar_coordinate
 from symcheck.engine.environments.subject.stepper import Step, Stepper
 from symcheck.engine.statistics import SwapTest, swap_test
+from symcheck.engine.verdict import ReasonCode
+from symcheck.envs.state_access.record import Origin
+from symcheck.statements.statement import Statement, state
 
 Flags = npt.NDArray[np.bool_]
 
@@ -33,28 +36,28 @@ _PICKED_CUT = 20  # of those that a time limit cut short
 _MAY_DIFFER, _MAY_DIFFER_EXACT = 0.05, 0.015
 _REACHED_FLOAT64, _REACHED_FLOAT32 = 1e-7, 1e-3  # iterative solvers stop early, and the state itself was rounded
 _FLOAT64 = 1e-10  # rounding units below are those of float64 or of whole numbers
-_PICKED_IN_LAW, _FEWEST_IN_LAW = 2500, 100
+_PICKED_RANDOM, _FEWEST_RANDOM = 2500, 100
 _TIME = 0.5  # of the budget
 _LATE = 0.75  # quantile of the step's number: clocks are felt late
-_LEVEL_IN_LAW = 1e-3  # probability that a state that is set like any other is called one that is not
-_COORDINATES_IN_LAW = 32
+_LEVEL_RANDOM = 1e-3  # probability that a state that is set like any other is called one that is not
+_COORDINATES_RANDOM = 32
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 
 
 @dataclass(frozen=True)
-class Reached:
+class SetVersusReached:
     """What setting a state loses of a state that was reached.
 
     Attributes:
-        caution: why a pass may not be believed; "" where nothing speaks against it.
-        remark: what differs and does no harm, a clause; "" where nothing does.
+        caution: why a pass would not be believed; None where nothing speaks against it.
+        remarks: what differs and does no harm.
     """
 
-    caution: str = ""
-    remark: str = ""
+    caution: Statement | None = None
+    remarks: tuple[Statement, ...] = ()
 
 
-def reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Reached:
+def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> SetVersusReached:
     """Compare setting with reaching where steps repeat.
 
     Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). What has caught up one
@@ -74,7 +77,7 @@ def reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Reached:
     most = _PICKED if stepper.codec.coordinates.dim < _WIDE else _PICKED_WIDE
     picked = [going[i] for i in rng.permutation(len(going))[:most]]
     if not picked:
-        return Reached()
+        return SetVersusReached()
     now, later = [], []
     for i in picked:
         stepper.poke(visits[i].situation.state)
@@ -82,84 +85,79 @@ def reaching(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Reached:
         later.append(stepper.step(visits[i + 1].action))
     seen = np.stack([visits[i].step.flat for i in going])
     typical = np.sqrt(np.mean(finite(seen) ** 2, axis=0))
-    memory = _memory(stepper, visits, picked)
+    memory = _columns_of_the_past(stepper, visits, picked)
     first = _mismatches(stepper, [visits[i].step for i in picked], now, typical)
     second = _mismatches(stepper, [visits[i + 1].step for i in picked], later, typical)
     shown_again = memory & (first.any(axis=0) | second.any(axis=0))
     if shown_again.any() and not (~memory[: seen.shape[1]] & _varying(seen)).any():
         memory = np.zeros_like(memory)  # nothing else is shown that could depend on the state
-    found = _judged(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory))
-    return (
-        found if found.caution else Reached(_cut_short(stepper, pool, rng), found.remark + _told(stepper, shown_again))
-    )
+    reached = _compare_columns(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory))
+    if reached.caution is not None:
+        return reached
+    remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
+    return SetVersusReached(_compare_cut_steps(stepper, pool, rng), remarks)
 
 
-def _judged(stepper: Stepper, first: Flags, second: Flags, columns: npt.NDArray[np.intp]) -> Reached:
-    """The verdict on steps right after a state was set, and one later, as mismatches by column."""
-    names = [*stepper.codec.coordinates.names, "reward", "terminated"]
-    built_in = stepper.access is not None and stepper.access.source.startswith("built in")
-    read_back = stepper.access is not None and stepper.access.get is not None
+def _compare_columns(stepper: Stepper, first: Flags, second: Flags, columns: npt.NDArray[np.intp]) -> SetVersusReached:
+    """What mismatches right after a state was set, and one step later, say; rows are states."""
+    names = _column_names(stepper)
+    access = stepper.access
+    built_in = access is not None and access.origin == Origin.BUILT_IN
+    read_back = access is not None and access.get is not None
     exact = read_back or bool((stepper.codec.coordinates.epsilon < _FLOAT64).all())
     allowed = (_MAY_DIFFER_EXACT if exact else _MAY_DIFFER) * len(first)
     lost, late = (np.flatnonzero(side.any(axis=1)) for side in (first, second))
-    for rows, side, known in ((late, second, False), (lost, first, read_back and built_in)):
+    # Later mismatches come first: a state that never catches up is lost, whoever sets it.
+    for rows, side, lag_is_known in ((late, second, False), (lost, first, read_back and built_in)):
         if len(rows) <= allowed:
             continue
         where = names[int(columns[int(np.argmax(side[rows].sum(axis=0)))])]
-        if known:
-            return Reached(
-                "", f"; {where} differs on the first step after a state is set, on both sides alike, not later"
-            )
-        return Reached(
-            f"{len(rows)} of {len(first)} states behave differently when they are set than when a rollout reaches "
-            f"them (first in {where}): hidden state that state access does not restore; register get and set for it"
-        )
-    return Reached()
+        if lag_is_known:
+            return SetVersusReached(None, (state("differs_on_first_step", coordinate=where),))
+        code = ReasonCode.HIDDEN_STATE.value
+        return SetVersusReached(state(code, count=len(rows), compared=len(first), coordinate=where))
+    return SetVersusReached()
 
 
-def _told(stepper: Stepper, shown_again: Flags) -> str:
-    """The remark on numbers that show the past."""
-    names = [*stepper.codec.coordinates.names, "reward", "terminated"]
-    at = np.flatnonzero(shown_again)
-    if not len(at):
-        return ""
-    said = names[int(at[0])] if len(at) == 1 else f"{names[int(at[0])]} and {len(at) - 1} more"
-    return (
-        f"; {said}: show the past (a clock, frames), which setting a state does not restore; compared as resets show it"
-    )
+def _column_names(stepper: Stepper) -> list[str]:
+    return [*stepper.codec.coordinates.names, "reward", "terminated"]
 
 
-def _cut_short(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> str:
+def _remark_the_past(stepper: Stepper, columns: npt.NDArray[np.intp]) -> tuple[Statement, ...]:
+    """The remark on columns that show the past; none where there are none."""
+    if not len(columns):
+        return ()
+    first = _column_names(stepper)[int(columns[0])]
+    return (state("shows_the_past", coordinate=first, more=len(columns) - 1),)
+
+
+def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Statement | None:
     """Whether steps that a time limit cut short pay or show anything else than the same steps set."""
     cut = [visit for visit in pool.visits if visit.step.truncated and not visit.step.terminated]
     picked = [cut[i] for i in rng.permutation(len(cut))[:_PICKED_CUT]]
     if not picked:
-        return ""
+        return None
     again = [stepper.outcome(visit.situation.state, visit.action) for visit in picked]
     seen = np.stack([visit.step.flat for visit in pool.visits])
     typical = np.sqrt(np.mean(finite(seen) ** 2, axis=0))
     differ = _mismatches(stepper, [visit.step for visit in picked], again, typical)
-    differ = differ & ~_memory(stepper, pool.visits, list(range(len(pool.visits))))
+    differ = differ & ~_columns_of_the_past(stepper, pool.visits, list(range(len(pool.visits))))
     count = int(differ.any(axis=1).sum())
     if count < max(2, len(picked) // 8):
-        return ""
-    names = [*stepper.codec.coordinates.names, "reward", "terminated"]
-    return (
-        f"{count} of {len(picked)} steps that are cut short have another outcome than the same steps set (first in "
-        f"{names[int(np.argmax(differ.sum(axis=0)))]}): the time is part of the state, and state access does not "
-        "restore it"
-    )
+        return None
+    where = _column_names(stepper)[int(np.argmax(differ.sum(axis=0)))]
+    return state(ReasonCode.HIDDEN_TIME.value, count=count, compared=len(picked), coordinate=where)
 
 
-def _memory(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) -> Flags:
+def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) -> Flags:
     """Which of the columns (coordinates, reward, terminated) only show the past: clocks and frames."""
     codec = stepper.codec
     after = np.stack([visits[i].step.flat for i in picked])
     before = codec.flatten_batch([visits[i].situation.obs for i in picked])
     varying = np.flatnonzero(_varying(after))
     earlier = {column.tobytes() for column in before.T}
-    found = np.zeros(codec.coordinates.dim + 2, dtype=np.bool_)
-    number = _numbers(visits)[np.asarray(picked)]
+    past = np.zeros(codec.coordinates.dim + 2, dtype=np.bool_)
+    number = _step_numbers(visits)[np.asarray(picked)]
     order = np.argsort(number, kind="stable")
     same = np.diff(number[order]) == 0
     for j in varying:
@@ -167,17 +165,17 @@ def _memory(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) ->
         repeats = column.tobytes() in earlier
         values = column[order]
         clock = same.sum() >= 8 and bool((values[1:][same] == values[:-1][same]).all())
-        found[j] = repeats or clock
-    return found
+        past[j] = repeats or clock
+    return past
 
 
-def _numbers(visits: Sequence[Visit]) -> npt.NDArray[np.int64]:
+def _step_numbers(visits: Sequence[Visit]) -> npt.NDArray[np.int64]:
     """The number of each step within its episode, shape (visits,)."""
-    count, found = 0, []
+    count, numbers = 0, []
     for visit in visits:
         count = 0 if visit.situation.origin == "start" else count + 1
-        found.append(count)
-    return np.array(found, dtype=np.int64)
+        numbers.append(count)
+    return np.array(numbers, dtype=np.int64)
 
 
 def _varying(flats: Vector) -> Flags:
@@ -198,8 +196,8 @@ def _mismatches(stepper: Stepper, reached: Sequence[Step], again: Sequence[Step]
     return np.concatenate([shown, rewards, ends], axis=1)
 
 
-def reaching_in_law(bench: Workbench, rng: np.random.Generator) -> str:
-    """Compare the laws of steps reached and of steps set, where the dynamics are random.
+def compare_in_distribution(bench: Workbench, rng: np.random.Generator) -> Statement | None:
+    """Compare the distributions of steps reached and of steps set, where the dynamics are random.
 
     Each step of a rollout is paired with one from the same state and action, set: the two may be swapped if a state
     that is set is like one that is reached. What they share is taken out by one regression on (s, a).
@@ -209,12 +207,12 @@ def reaching_in_law(bench: Workbench, rng: np.random.Generator) -> str:
         rng: picks visits and draws swaps.
 
     Returns:
-        Why a pass may not be believed; "" where nothing speaks against it.
+        Why a pass would not be believed; None where nothing speaks against it.
     """
     stepper, visits = bench.pairs.stepper, bench.pool.visits
-    picked = [int(i) for i in rng.permutation(len(visits))[:_PICKED_IN_LAW]]
-    if len(picked) < _FEWEST_IN_LAW:
-        return ""
+    picked = [int(i) for i in rng.permutation(len(visits))[:_PICKED_RANDOM]]
+    if len(picked) < _FEWEST_RANDOM:
+        return None
     reached = [visits[i].step for i in picked]
     again = []
     for i in picked:
@@ -222,44 +220,43 @@ def reaching_in_law(bench: Workbench, rng: np.random.Generator) -> str:
             break
         again.append(stepper.outcome(visits[i].situation.state, visits[i].action))
     picked, reached = picked[: len(again)], reached[: len(again)]
-    if len(picked) < _FEWEST_IN_LAW:
-        return ""
-    test = _compared(bench, picked, reached, again, rng)
-    if test is None or test.p_value > _LEVEL_IN_LAW:
-        return ""
-    return (
-        f"states that are set behave differently from those that a rollout reaches: {test.feature} differs "
-        f"(p = {test.p_value:.1g} on {len(picked)} steps). There is hidden state that state access does not restore; "
-        "register get and set for it, or decide with --method trajectory"
-    )
+    if len(picked) < _FEWEST_RANDOM:
+        return None
+    test = _swap_reached_and_set(bench, picked, reached, again, rng)
+    if test is None or test.p_value > _LEVEL_RANDOM:
+        return None
+    code = ReasonCode.HIDDEN_STATE_IN_DISTRIBUTION.value
+    return state(code, feature=test.feature, p_value=test.p_value, steps=len(picked))
 
 
-def _compared(
+def _swap_reached_and_set(
     bench: Workbench, picked: Sequence[int], reached: Sequence[Step], again: Sequence[Step], rng: np.random.Generator
 ) -> SwapTest | None:
     stepper, visits = bench.pairs.stepper, bench.pool.visits
-    memory = _memory(stepper, visits, picked)
+    memory = _columns_of_the_past(stepper, visits, picked)
     sides = [_outcomes(steps) for steps in (reached, again)]
     varying = np.flatnonzero(_varying(np.concatenate(sides)) & ~memory)
-    columns = varying[:: max(1, -(-len(varying) // _COORDINATES_IN_LAW))]
+    columns = varying[:: max(1, -(-len(varying) // _COORDINATES_RANDOM))]
     if not len(columns):
         return None
-    names = [*stepper.codec.coordinates.names, "reward", "terminated"]
+    names = _column_names(stepper)
     epsilon = np.append(stepper.codec.coordinates.epsilon, [np.finfo(np.float32).eps, 0.0])[columns]
     one, two = (side[:, columns] for side in sides)
-    shared, said = _shared(bench, picked)
+    shared, shared_names = _shared_columns(bench, picked)
     design = polynomial(shared)
     common = fitted(design, (finite(one) + finite(two)) / 2)
     one, two = (np.where(np.isfinite(side), side - common, side) for side in (one, two))
     scale = np.maximum(np.abs(finite(one)).max(axis=0), np.abs(finite(common)).max(axis=0))
-    weights = [(f"where {name} is high, against low", _high(shared[:, j])) for j, name in enumerate(said)]
+    weights = [
+        (f"where {name} is high, against low", _centred_high_side(shared[:, j])) for j, name in enumerate(shared_names)
+    ]
     late = (shared[:, -1] > np.quantile(shared[:, -1], _LATE)).astype(np.float64)
     weights.append(("late in episodes, against early", late - late.mean()))
     return swap_test(
         one,
         two,
         [names[int(j)] for j in columns],
-        level=_LEVEL_IN_LAW,
+        level=_LEVEL_RANDOM,
         rng=rng,
         tie=_TIE * np.maximum(epsilon, np.finfo(np.float64).eps) * np.maximum(scale, 1.0),
         weights=weights,
@@ -273,20 +270,20 @@ def _outcomes(steps: Sequence[Step]) -> Vector:
     return np.concatenate([shown, [[step.reward, float(step.terminated)] for step in steps]], axis=1)
 
 
-def _shared(bench: Workbench, picked: Sequence[int]) -> tuple[Vector, list[str]]:
+def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Vector, list[str]]:
     """What both steps of a pair have in common: (s, a), and how far the episode had come."""
     visits, codec = bench.pool.visits, bench.pairs.stepper.codec
     states = codec.flatten_batch([visits[i].situation.obs for i in picked])
     kept = np.flatnonzero(_varying(states))
-    kept = kept[:: max(1, -(-len(kept) // _COORDINATES_IN_LAW))]
+    kept = kept[:: max(1, -(-len(kept) // _COORDINATES_RANDOM))]
     actions, action_names = action_columns(bench, [visits[i].action for i in picked])
-    number = _numbers(visits)[np.asarray(picked)].astype(np.float64)
+    number = _step_numbers(visits)[np.asarray(picked)].astype(np.float64)
     columns = np.concatenate([states[:, kept], actions, number[:, None]], axis=1)
     names = [*(codec.coordinates.names[int(j)] for j in kept), *action_names, "the number of the step"]
     return standardised(columns), names
 
 
-def _high(column: Vector) -> Vector:
+def _centred_high_side(column: Vector) -> Vector:
     """1 above the middle of a column and 0 below, centred."""
     middle = float(np.median(column))
     high: Any = column > (middle if 0.2 < float((column > middle).mean()) < 0.8 else (column.min() + column.max()) / 2)

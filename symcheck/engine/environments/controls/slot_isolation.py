@@ -15,6 +15,8 @@ import numpy as np
 from symcheck.engine.environments.cases.pool import Pool
 from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.slots import Outcomes, SlotStepper
+from symcheck.engine.verdict import ReasonCode
+from symcheck.statements.statement import Statement, state
 
 _TRIALS = 6
 _STEPS = 12  # of the comparison of seeded episodes
@@ -22,8 +24,8 @@ _STEPS = 12  # of the comparison of seeded episodes
 _SAME_FLOAT32, _SAME_FLOAT64 = 1e-4, 1e-11
 
 
-def leakage(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> str:
-    """What one slot's outcome has to do with the others, in words.
+def find_slot_leak(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> Statement | None:
+    """What one slot's outcome has to do with the others.
 
     Args:
         stepper: the vector environment.
@@ -31,46 +33,47 @@ def leakage(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> str:
         rng: picks slots, states and seeds.
 
     Returns:
-        "" where nothing was found, or where the environment does not repeat under a seed.
+        None where nothing was found, or where the environment does not repeat under a seed.
     """
     if stepper.slots.count < 2:
-        return ""
+        return None
     try:
         settable = stepper.access is not None and bool(pool.situations) and pool.situations[0].state is not None
         check = _by_setting if settable else _by_seeds
-        return next(filter(None, (check(stepper, pool, rng) for _ in range(_TRIALS))), "")
+        leaks = (check(stepper, pool, rng) for _ in range(_TRIALS))
+        return next((leak for leak in leaks if leak is not None), None)
     finally:
         stepper.reset(seed=int(rng.integers(2**30)))
 
 
-def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> str:
+def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> Statement | None:
     slots, seed = stepper.slots, int(rng.integers(2**30))
     k = int(rng.integers(slots.count))
-    states = [_drawn(pool, rng) for _ in range(slots.count)]
+    states = [_draw_state(pool, rng) for _ in range(slots.count)]
     actions, others = slots.actions(), slots.actions()
     others[k] = actions[k]
-    changed = [state if j == k else _drawn(pool, rng) for j, state in enumerate(states)]
+    changed = [state if j == k else _draw_state(pool, rng) for j, state in enumerate(states)]
 
     def outcome(held: Sequence[Any], taken: Sequence[Any]) -> Vector:
         stepper.reset(seed=seed)
-        return _seen(stepper, stepper.placed(held, taken), k)
+        return _outcome_of(stepper, stepper.placed(held, taken), k)
 
     first = outcome(states, actions)
-    if _apart(stepper, first, outcome(states, actions)) >= 0:
-        return ""
-    if _apart(stepper, first, outcome(changed, others)) < 0:
-        return ""
+    if _first_difference(stepper, first, outcome(states, actions)) >= 0:
+        return None
+    if _first_difference(stepper, first, outcome(changed, others)) < 0:
+        return None
     for j in rng.permutation(slots.count)[:32]:
         one = [changed[i] if i == j else state for i, state in enumerate(states)]
         act = [others[i] if i == j else action for i, action in enumerate(actions)]
-        at = _apart(stepper, first, again := outcome(one, act))
+        at = _first_difference(stepper, first, again := outcome(one, act))
         if at >= 0:
-            return _said(stepper, k, f"slot {j} holds", at, first, again)
+            return _leak(stepper, k, at, first, again, settable=True, other=int(j))
     again = outcome(changed, others)
-    return _said(stepper, k, "the others hold", _apart(stepper, first, again), first, again)
+    return _leak(stepper, k, _first_difference(stepper, first, again), first, again, settable=True)
 
 
-def _by_seeds(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> str:
+def _by_seeds(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> Statement | None:
     slots, seed = stepper.slots, int(rng.integers(2**30))
     k = int(rng.integers(slots.count))
     actions = [slots.actions() for _ in range(_STEPS)]
@@ -79,34 +82,34 @@ def _by_seeds(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> str
         other[k] = own[k]
     runs = [_episode(stepper, seed, some, k) for some in (actions, actions, others)]
     for first, again, elsewhere in zip(*runs, strict=False):
-        if _apart(stepper, first, again) >= 0:
-            return ""
-        if (at := _apart(stepper, first, elsewhere)) >= 0:
-            return _said(stepper, k, "the others do", at, first, elsewhere)
-    return ""
+        if _first_difference(stepper, first, again) >= 0:
+            return None
+        if (at := _first_difference(stepper, first, elsewhere)) >= 0:
+            return _leak(stepper, k, at, first, elsewhere, settable=False)
+    return None
 
 
 def _episode(stepper: SlotStepper, seed: int, actions: list[list[Any]], k: int) -> list[Vector]:
     stepper.reset(seed=seed)
-    found = []
+    outcomes = []
     for taken in actions:
         seen = stepper.slots.step(taken, read=False)
-        found.append(_seen(stepper, seen, k))
+        outcomes.append(_outcome_of(stepper, seen, k))
         if (seen.terminated | seen.truncated).any():
             break
-    return found
+    return outcomes
 
 
-def _drawn(pool: Pool, rng: np.random.Generator) -> Any:
+def _draw_state(pool: Pool, rng: np.random.Generator) -> Any:
     return pool.situations[int(rng.integers(len(pool.situations)))].state
 
 
-def _seen(stepper: SlotStepper, seen: Outcomes, k: int) -> Vector:
+def _outcome_of(stepper: SlotStepper, seen: Outcomes, k: int) -> Vector:
     flat = stepper.codec.flatten(seen.observations[k])
     return np.concatenate([flat, [seen.rewards[k], float(seen.terminated[k])]])
 
 
-def _apart(stepper: SlotStepper, one: Vector, other: Vector) -> int:
+def _first_difference(stepper: SlotStepper, one: Vector, other: Vector) -> int:
     """The first number in which two outcomes differ, -1 where they do not."""
     epsilon = np.concatenate([stepper.codec.coordinates.epsilon, [1e-7, 0.0]])
     allowed = np.select([epsilon > 1e-10, epsilon > 0], [_SAME_FLOAT32, _SAME_FLOAT64], 0.0)
@@ -116,10 +119,7 @@ def _apart(stepper: SlotStepper, one: Vector, other: Vector) -> int:
     return int(over[0]) if len(over) else -1
 
 
-def _said(stepper: SlotStepper, k: int, whose: str, at: int, one: Vector, other: Vector) -> str:
+def _leak(stepper: SlotStepper, k: int, at: int, one: Vector, other: Vector, **fields: object) -> Statement:
     name = [*stepper.codec.coordinates.names, "reward", "terminated"][at]
-    return (
-        f"slot control failed: the same (s, a) in slot {k}, with the same seed, gave another outcome when "
-        f"what {whose} was changed ({name}: {one[at]:.6g} against {other[at]:.6g}). "
-        "Slots leak into each other; no statement about the symmetry of one of them is possible"
-    )
+    code = ReasonCode.SLOTS_LEAK.value
+    return state(code, slot=k, coordinate=name, first=float(one[at]), again=float(other[at]), **fields)

@@ -1,4 +1,4 @@
-"""What survives a reset: running statistics, a curriculum, a counter of episodes. Then starts have no one law.
+"""What survives a reset (running statistics, a curriculum): then starts do not follow one distribution.
 
 A seed decides where an episode starts. If the same seed starts elsewhere after other episodes, and yet where it starts
 follows the seed, something of those episodes is left. An asymmetry of such starts is that of what was played before,
@@ -36,19 +36,19 @@ def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
     """
     rng = bench.rng("what survives a reset")
     seeds = [int(seed) for seed in rng.integers(0, 2**30, size=_SEEDS)]
-    before = _starts(bench, seeds)
+    before = _reset_under(bench, seeds)
     for _ in range(_EPISODES):
         bench.pairs.stepper.play(_LONGEST)
-    after = _starts(bench, seeds)
+    after = _reset_under(bench, seeds)
     bench.pairs.stepper.reset(seed=int(rng.integers(0, 2**30)))
     spread = before.std(axis=0) * after.std(axis=0)
     common = np.mean((before - before.mean(axis=0)) * (after - after.mean(axis=0)), axis=0)
     moved = np.mean((after - before) ** 2, axis=0) > _ROUNDING**2 * spread
-    found: npt.NDArray[np.bool_] = moved & (spread > 0) & (common >= _DECIDED * spread)
-    return found
+    surviving: npt.NDArray[np.bool_] = moved & (spread > 0) & (common >= _DECIDED * spread)
+    return surviving
 
 
-def _starts(bench: Workbench, seeds: list[int]) -> Vector:
+def _reset_under(bench: Workbench, seeds: list[int]) -> Vector:
     """Reset observations under seeds, shape (seeds, dim)."""
     stepper = bench.pairs.stepper
     shown = []

@@ -16,14 +16,17 @@ from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, FLOAT64_EP
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.coordinates import Coordinates, SpaceCodec, finite, vector_coordinates
 from symcheck.engine.environments.subject.placement import Situation, Word
-from symcheck.engine.environments.subject.stepper import numeric
+from symcheck.engine.environments.subject.values import numeric
+from symcheck.engine.equations import GROUP_AXIOMS
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.statistics import largest_fraction
+from symcheck.engine.verdict import Facts, decide
+from symcheck.statements.statement import Statement, state
 
 _SAMPLES = 500
 _LONGEST_ORDER = 24  # powers looked at when a generator has another order than declared
 _SAFETY = 16  # rounding units a letter: each application of a map rounds a few times
-_UNIT = "max norm over coordinates"
 _PARTS = ("observation", "action", "state")
 
 
@@ -58,16 +61,18 @@ def judge_axioms(name: str, bench: Workbench) -> PropertyResult:
     if bench.pairs.placement.kind is None and not bound.is_data("state"):
         parts.remove("state")  # no state is ever read, so there is none to apply it to
     if only_data(bench):
+        facts = Facts(checked=len(relations) * len(parts), exhaustive=True, quantity=GROUP_AXIOMS.noun)
+        verdict, reason = decide(facts)
         return PropertyResult(
             name,
-            "proved",
+            verdict,
             "relations",
-            checked=len(relations) * len(parts),
+            checked=facts.checked,
             max_residual=0.0,
             unit="entries of the matrices",
-            notes=(
-                f"Every relation of {bound.group.name} holds for the data that defines the maps ({', '.join(parts)}).",
-            ),
+            notes=(state("relations_proved", group=bound.group.name, parts=parts),),
+            reason=reason,
+            facts=facts,
         )
     return _on_samples(name, bench, relations, parts)
 
@@ -88,20 +93,33 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
     for word in relations:
         for situation, action in zip(picked, actions, strict=True):
             checked += 1
-            breaks += _broken(bench, tuple(word), situation, action, parts)
-    said = "1 relation" if len(relations) == 1 else f"{len(relations)} relations"
+            breaks += _find_breaks(bench, tuple(word), situation, action, parts)
+    # NaN matches NaN: what holds for nothing else says nothing about a map.
+    blank = [part for part in parts if _is_blank(bench, part, picked, actions)]
+    facts = Facts(
+        checked=checked,
+        violations=len({(each.word, id(each.situation)) for each in breaks}),
+        quantity=blank[0] if blank else GROUP_AXIOMS.noun,
+        finite=not blank,
+        interrupted=bench.interrupted,
+    )
+    verdict, reason = decide(facts)
     result = PropertyResult(
         name,
-        "passed",
+        verdict,
         "samples",
         checked=checked,
-        violations=len({(found.word, id(found.situation)) for found in breaks}),
-        unit=_UNIT,
-        max_residual=max((found.residual for found in breaks), default=0.0),
-        notes=(f"{said} of {bound_name(bench)} on {len(picked)} states and actions.",),
+        violations=facts.violations,
+        unit=GROUP_AXIOMS.unit,
+        max_residual=max((each.residual for each in breaks), default=0.0),
+        notes=(state("relations_sampled", relations=len(relations), group=_group_name(bench), samples=len(picked)),),
+        reason=reason,
+        facts=facts,
     )
     if breaks:  # the equations themselves are looked at by the caller: they may hold all the same
-        return _failed(result, bench, breaks, picked, actions)
+        return _describe_breaks(result, bench, breaks, picked, actions)
+    if verdict == "undecided":
+        return result
     alpha = bench.options.alpha
     bound = {
         "kind": "violation_fraction",
@@ -110,6 +128,17 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
         "region": bench.pool.region(),
     }
     return dataclasses.replace(result, bound=bound)
+
+
+def _is_blank(bench: Workbench, part: str, picked: list[Situation], actions: list[Any]) -> bool:
+    """Whether the values of a part are made of numbers, and none of these is one."""
+    flats = []
+    for situation, action in zip(picked, actions, strict=True):
+        value = {"observation": situation.obs, "action": action, "state": situation.state}[part]
+        flats.append(_flattener(bench, part, value)[1](value))
+        if np.isfinite(flats[-1]).any():
+            return False
+    return any(flat.size for flat in flats)
 
 
 def judge_one_relation(name: str, bench: Workbench, word: Word, situation: Situation, action: Any) -> PropertyResult:
@@ -126,33 +155,37 @@ def judge_one_relation(name: str, bench: Workbench, word: Word, situation: Situa
         failed where the relation changes any of them, else passed.
     """
     parts = ["observation", "action", *(["state"] if bench.pairs.placement.kind == "map" else [])]
-    breaks = _broken(bench, word, situation, action, parts)
-    result = PropertyResult(name, "passed", "samples", checked=1, violations=len(breaks), unit=_UNIT)
-    return _failed(result, bench, breaks, [situation], [action]) if breaks else result
+    breaks = _find_breaks(bench, word, situation, action, parts)
+    facts = Facts(checked=1, violations=len(breaks), quantity=GROUP_AXIOMS.noun)
+    verdict, reason = decide(facts)
+    result = PropertyResult(
+        name, verdict, "samples", 1, violations=len(breaks), unit=GROUP_AXIOMS.unit, reason=reason, facts=facts
+    )
+    return _describe_breaks(result, bench, breaks, [situation], [action]) if breaks else result
 
 
-def bound_name(bench: Workbench) -> str:
+def _group_name(bench: Workbench) -> str:
     """The group's name."""
     return bench.pairs.bound.group.name
 
 
-def _broken(bench: Workbench, word: Word, situation: Situation, action: Any, parts: list[str]) -> list[_Break]:
-    found = []
+def _find_breaks(bench: Workbench, word: Word, situation: Situation, action: Any, parts: list[str]) -> list[_Break]:
+    breaks = []
     for part in parts:
         value = {"observation": situation.obs, "action": action, "state": situation.state}[part]
         image = _apply(bench, part, word, situation, action)
         coordinates, flatten = _flattener(bench, part, value)
         expected, actual = flatten(value), flatten(image)
         residual = coordinates.residual(expected, actual)
-        unit = np.maximum(coordinates.epsilon, FLOAT32_EPSILON * (coordinates.epsilon > 0) * _coarse(value))
+        unit = np.maximum(coordinates.epsilon, FLOAT32_EPSILON * (coordinates.epsilon > 0) * _is_single(value))
         limit = _SAFETY * len(word) * unit * np.maximum(1.0, finite(np.abs(expected)))
         if (~(residual <= limit)).any():
             j = int(np.argmax(residual - limit))
-            found.append(_Break(part, word, situation, action, value, image, float(residual[j]), coordinates.names[j]))
-    return found
+            breaks.append(_Break(part, word, situation, action, value, image, float(residual[j]), coordinates.names[j]))
+    return breaks
 
 
-def _coarse(value: Any) -> bool:
+def _is_single(value: Any) -> bool:
     return getattr(value, "dtype", None) == np.float32
 
 
@@ -176,10 +209,10 @@ def _flattener(bench: Workbench, part: str, value: Any) -> tuple[Coordinates, Ca
     return codec.coordinates, codec.flatten
 
 
-def _failed(
+def _describe_breaks(
     result: PropertyResult, bench: Workbench, breaks: list[_Break], picked: list[Situation], actions: list[Any]
 ) -> PropertyResult:
-    worst = min(breaks, key=lambda found: _PARTS.index(found.part))
+    worst = min(breaks, key=lambda each: _PARTS.index(each.part))
     example = Counterexample(
         group_element=bench.pairs.bound.label(worst.word),
         observation=worst.situation.obs,
@@ -191,36 +224,35 @@ def _failed(
         where=worst.where,
     )
     causes = []
-    for part in dict.fromkeys(found.part for found in breaks):
-        word = next(found.word for found in breaks if found.part == part)
-        causes.append(_said(bench, part, word, picked, actions))
-    return dataclasses.replace(result, verdict="failed", counterexample=example, causes=tuple(causes))
+    for part in dict.fromkeys(each.part for each in breaks):
+        word = next(each.word for each in breaks if each.part == part)
+        causes.append(_explain_break(bench, part, word, picked, actions))
+    return dataclasses.replace(result, counterexample=example, causes=tuple(causes))
 
 
-def _said(bench: Workbench, part: str, word: Word, picked: list[Situation], actions: list[Any]) -> str:
+def _explain_break(bench: Workbench, part: str, word: Word, picked: list[Situation], actions: list[Any]) -> Statement:
     """What is wrong with a part, with the order that a generator really has."""
-    letters = set(word)
-    label = bench.pairs.bound.label((word[0],))
-    if len(letters) > 1:
-        names = bench.pairs.bound.group.generator_names
-        return f"the relation {' '.join(names[i] for i in word)} = e fails on the {part}"
-    power = len(word)
-    text = {
-        "observation": f"{label} is declared of order {power} but {_nested('L', power, 's')} != s",
-        "action": f"{_nested('K', power, 'a')} != a",
-        "state": f"the map of the internal state, applied {power} times, is not the identity",
-    }[part]
-    order = _real_order(bench, part, word[0], picked[:50], actions[:50])
-    return text + (f" (it has order {order})" if order else f" (its order is above {_LONGEST_ORDER})")
-
-
-def _nested(symbol: str, times: int, argument: str) -> str:
-    return f"{symbol}({_nested(symbol, times - 1, argument)})" if times else argument
+    bound = bench.pairs.bound
+    if len(set(word)) > 1:
+        names = bound.group.generator_names
+        return state("SYM002", relation=" ".join(names[i] for i in word), part=part)
+    return state(
+        "SYM001",
+        part=part,
+        generator=bound.label((word[0],)),
+        declared=len(word),
+        order=_real_order(bench, part, word[0], picked[:50], actions[:50]),
+        longest=_LONGEST_ORDER,
+    )
 
 
 def _real_order(bench: Workbench, part: str, letter: int, picked: list[Situation], actions: list[Any]) -> int:
+    """The order that a generator has on samples; 0 where it is above the longest that is tried."""
     for order in range(1, _LONGEST_ORDER + 1):
         word = (letter,) * order
-        if not any(_broken(bench, word, s, a, [part]) for s, a in zip(picked, actions, strict=True)):
+        if not any(_find_breaks(bench, word, s, a, [part]) for s, a in zip(picked, actions, strict=True)):
             return order
     return 0
+
+
+register_method("axioms")

@@ -1,16 +1,16 @@
-"""What a broken symmetry can cost in value where dynamics are random: epsilons between laws, estimated afresh.
+"""What a broken symmetry can cost in value where dynamics are random: epsilons between distributions.
 
-Pairs of single outcomes say nothing about how far two laws are apart at one (s, a). So some (s, a) are drawn from the
-pairs of the run, both sides are stepped some dozens of times at each, and where they differ most many fresh outcomes
-of both sides are taken: what the first look chose cannot flatter the second. There
+Pairs of single outcomes say nothing about how far two distributions are apart at one (s, a). So some (s, a) are drawn
+from the pairs of the run, both sides are stepped some dozens of times at each, and where they differ most many fresh
+outcomes of both sides are taken: what the first look chose cannot flatter the second. There
 
 * epsilon_R is the difference of mean rewards;
-* epsilon_T is the total variation of the laws of (next state, end) where outcomes are few, and elsewhere their
-  Wasserstein-1 distance, coordinates in units of their standard deviation, by an optimal matching of the samples; ends
-  are then compared by themselves.
+* epsilon_T is the total variation of (next state, end) where outcomes are few, and elsewhere their Wasserstein-1
+  distance, coordinates in units of their standard deviation, by an optimal matching of the samples; ends are then
+  compared by themselves.
 
-Distances of samples are biased upward: two samples of one law differ as well. How much is measured on the same outcomes
-and said beside the estimate, not subtracted, as the two do not add up.
+Distances of samples are biased upward: two samples of one distribution differ as well. How much is measured on the same
+outcomes and said beside the estimate, not subtracted, as the two do not add up.
 """
 
 from __future__ import annotations
@@ -21,10 +21,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.engine.environments.cases.columns import compared_columns, on_columns
 from symcheck.engine.environments.cases.pairs import Case
-from symcheck.engine.environments.methods.distribution import DistributionEvidence, compared_columns, on_columns
-from symcheck.engine.environments.methods.value_gap import TOTAL_VARIATION, WASSERSTEIN, ValueGap, cost_of, span_of
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.methods.value_gap import (
+    TOTAL_VARIATION,
+    WASSERSTEIN,
+    ComparedPairs,
+    ValueGap,
+    cost_of,
+)
 from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.engine.equations import Part
 from symcheck.engine.statistics import largest_fraction
 
 _LOOKED_AT = 32  # (s, a)
@@ -34,7 +42,7 @@ _DIGITS = 9  # by which outcomes are told apart: the images of equal outcomes di
 
 @dataclass(frozen=True)
 class _Estimate:
-    """A distance of two laws, and what two samples of one law show as well."""
+    """A distance of two distributions, and what two samples of one of them show as well."""
 
     value: float = 0.0
     noise: float = 0.0
@@ -58,23 +66,25 @@ class _Side:
 _Distance = Callable[[_Side, _Side], float]
 
 
-def law_gap(evidence: DistributionEvidence, failed: set[str], discount: float) -> ValueGap | None:
+def distribution_gap(
+    bench: Workbench, compared: ComparedPairs, repeating: frozenset[Part], failed: set[str]
+) -> ValueGap | None:
     """The estimate from fresh outcomes.
 
     Args:
-        evidence: of the distribution method.
+        bench: the environment.
+        compared: the pairs of the run.
+        repeating: the parts whose outcomes are no random ones.
         failed: the parts that are violated; what holds contributes nothing.
-        discount: in [0, 1).
 
     Returns:
         The estimate, at most the span of returns that the rewards seen allow; None where the time is up.
     """
-    bench, paired = evidence.bench, evidence.paired
-    measured, rng = paired.measured, bench.rng("gap of laws")
+    measured, rng = compared.measured, bench.rng("gap of laws")
     if not bench.in_time():
         return None
     cases = [measured.cases[int(i)] for i in rng.integers(len(measured.cases), size=_LOOKED_AT)]
-    sides, columns = _sampled(evidence, cases, _FIRST)
+    sides, columns = _sample(bench, cases, _FIRST)
     every = [side.states for pair in sides for side in pair]
     discrete = all(len(np.unique(states, axis=0)) <= len(states) // 2 for states in every)
     spread = finite(np.concatenate(every)).std(axis=0)
@@ -83,55 +93,53 @@ def law_gap(evidence: DistributionEvidence, failed: set[str], discount: float) -
     def estimated(distance: _Distance) -> _Estimate:
         """A distance where it is largest, on fresh outcomes."""
         worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
-        one, two = _sampled(evidence, [worst, worst], _AGAIN, columns)[0]
+        one, two = _sample(bench, [worst, worst], _AGAIN, columns)[0]
         value = (distance(*one) + distance(*two)) / 2
         return _Estimate(value, (distance(one[0], two[0]) + distance(one[1], two[1])) / 2)
 
     reward = transition = ends = _Estimate()
     if "reward" in failed:
-        repeats = "reward" in evidence.repeating
-        reward = _Estimate(evidence.paired.largest("reward")) if repeats else estimated(_of_rewards)
+        reward = _Estimate(compared.largest("reward", 1.0)) if "reward" in repeating else estimated(_of_rewards)
     if "termination" in failed:
-        ends = _Estimate(1.0) if "termination" in evidence.repeating else estimated(_of_ends)
+        ends = _Estimate(1.0) if "termination" in repeating else estimated(_of_ends)
     if "transition" in failed:
         transition = estimated(_of_few if discrete else lambda one, two: _matched(one, two, unit))
-    return _gap(evidence, discrete, (reward, transition, ends), discount)
+    return _bound_values(compared, discrete, reward, transition, ends)
 
 
-def _gap(
-    evidence: DistributionEvidence, discrete: bool, epsilons: tuple[_Estimate, _Estimate, _Estimate], discount: float
+def _bound_values(
+    compared: ComparedPairs, discrete: bool, reward: _Estimate, transition: _Estimate, ends: _Estimate
 ) -> ValueGap:
-    reward, transition, ends = epsilons
-    span, alpha = span_of(evidence.paired.measured, discount), evidence.bench.options.alpha
+    span, discount = compared.span, compared.discount
     distance, epsilon, noise = TOTAL_VARIATION, max(transition.value, ends.value), max(transition.noise, ends.noise)
     worth = epsilon * span
     if transition.value > 0 and not discrete:
-        lost = cost_of(evidence.paired, transition.value, discount, seeded=True)
+        lost = cost_of(compared, transition.value, seeded=True)
         if math.isfinite(lost):
             worth = lost + ends.value * span
             distance, epsilon, noise = WASSERSTEIN, transition.value, transition.noise
         else:  # nothing says what a displacement costs: at most all that rewards allow
             worth, epsilon, noise = span, 1.0, 0.0
     value = min((reward.value + discount * worth) / (1 - discount), span)
-    exceeding = largest_fraction(0, _LOOKED_AT, alpha)
-    return ValueGap(value, reward.value, epsilon, distance, discount, 1 - alpha, exceeding, noise=(reward.noise, noise))
+    exceeding = largest_fraction(0, _LOOKED_AT, compared.alpha)
+    confidence, noises = 1 - compared.alpha, (reward.noise, noise)
+    return ValueGap(value, reward.value, epsilon, distance, discount, confidence, exceeding, noise=noises)
 
 
-def _sampled(
-    evidence: DistributionEvidence, cases: list[Case], count: int, columns: list[int] | None = None
+def _sample(
+    bench: Workbench, cases: list[Case], count: int, columns: list[int] | None = None
 ) -> tuple[list[tuple[_Side, _Side]], list[int]]:
     """Both sides of each (s, a), stepped so often, and the coordinates that are compared: the same for all."""
-    pairs = evidence.paired.pairs
-    measured = pairs.measure([case for case in cases for _ in range(count)])
-    comparison = pairs.comparison("transition", measured)
-    columns = compared_columns(evidence.bench, comparison) if columns is None else columns
-    seen = on_columns(comparison, columns)
-    made = [
+    measured = bench.pairs.measure([case for case in cases for _ in range(count)])
+    comparison = bench.pairs.comparison("transition", measured)
+    columns = compared_columns(bench, comparison) if columns is None else columns
+    states = on_columns(comparison, columns)
+    stacks = [
         np.split(numbers, len(cases))
-        for steps, states in ((measured.left, seen.expected), (measured.right, seen.actual))
-        for numbers in (finite(steps.rewards), steps.terminated.astype(float), finite(states))
+        for steps, side in ((measured.left, states.expected), (measured.right, states.actual))
+        for numbers in (finite(steps.rewards), steps.terminated.astype(float), finite(side))
     ]
-    return [(_Side(*each[:3]), _Side(*each[3:])) for each in zip(*made, strict=True)], columns
+    return [(_Side(*each[:3]), _Side(*each[3:])) for each in zip(*stacks, strict=True)], columns
 
 
 def _of_rewards(one: _Side, two: _Side) -> float:
@@ -140,12 +148,12 @@ def _of_rewards(one: _Side, two: _Side) -> float:
 
 
 def _of_ends(one: _Side, two: _Side) -> float:
-    """Total variation of the laws of ending and going on."""
+    """Total variation of ending and going on."""
     return abs(float(one.ends.mean() - two.ends.mean()))
 
 
 def _of_few(one: _Side, two: _Side) -> float:
-    """Total variation of the laws of (next state, end)."""
+    """Total variation of (next state, end)."""
     rows = np.concatenate([np.column_stack([side.states, side.ends]) for side in (one, two)])
     kind = np.unique(np.round(rows, _DIGITS), axis=0, return_inverse=True)[1].reshape(-1)
     split = len(one.ends)

@@ -1,13 +1,14 @@
 """The exact method: every (s, a, g) of a finite MDP whose probabilities are known.
 
 Gymnasium's toy texts keep them as `P[s][a] = [(probability, next state, reward, terminated), ...]`. Both sides are
-compared as laws: outcomes in another order, or split into parts, are the same law. States are restricted to those that
-an episode can visit and act in; what a table says elsewhere is nobody's business.
+compared as distributions: outcomes in another order, or split into parts, are the same distribution. States are
+restricted to those that an episode can visit and act in; what a table says elsewhere is not tested.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -15,19 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.cases.pairs import Part
+from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pool import Visit
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.causes import subgroups
 from symcheck.engine.environments.methods.value_gap import ValueGap, table_gap
+from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.environments.subject.stepper import Step, shown
+from symcheck.engine.environments.subject.stepper import Step
+from symcheck.engine.environments.subject.values import shown
+from symcheck.engine.equations import BY_PART, START, Part
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.group import Element
+from symcheck.statements.statement import Statement
 
-Law = dict[Hashable, float]
+Distribution = dict[Hashable, float]
 
 # Probabilities are written as decimals and added a few at a time: 64 rounding units of 1.
 _TOLERANCE = 64 * float(np.finfo(np.float64).eps)
@@ -49,9 +56,9 @@ class TabularEvidence:
         self.bench = bench
         self._table = table
         self._start = None if start is None else np.asarray(start, dtype=np.float64)
-        self._visited = sorted(self._reachable())
+        self._visited = sorted(self._reach())
 
-    def _reachable(self) -> set[int]:
+    def _reach(self) -> set[int]:
         seeds = range(len(self._table)) if self._start is None else np.flatnonzero(self._start)
         seen: set[int] = set()
         waiting = [int(s) for s in seeds]
@@ -75,36 +82,64 @@ class TabularEvidence:
             worst = max(worst, gap)
             if not gap <= _TOLERANCE:
                 violations.append((word, state, action))
+        outcomes = outcomes_of(self._possible_outcomes(part))
+        facts = Facts(
+            checked=checked,
+            violations=len(violations),
+            exhaustive=True,
+            quantity=BY_PART[part].noun,
+            finite=outcomes.finite,
+            stuck=outcomes.stuck or "NaN",
+            moved=self._moved,
+            constant=outcomes.constant,
+        )
+        verdict, reason = decide(facts)
         result = PropertyResult(
             name,
-            "failed" if violations else "proved",
+            verdict,
             self.method,
             checked=checked,
             violations=len(violations),
             max_residual=worst,
             tolerance=_TOLERANCE,
-            unit="total variation of the laws",
-            notes=(
-                f"All {checked:,} (s, a, g) of the {len(self._visited):,} states that an episode visits, enumerated.",
-            ),
+            unit="total variation of the distributions",
+            notes=(Statement("enumerated", {"cases": checked, "states": len(self._visited)}),),
+            reason=reason,
+            facts=facts,
         )
-        return self._failed(result, part, violations) if violations else result
+        return self._describe_violations(result, part, violations) if violations else result
 
-    def value_gap(self, failed: set[str], discount: float) -> ValueGap:
-        """What the violations cost in value; see `symcheck.engine.environments.methods.value_gap`."""
-        return table_gap(self, discount)
+    @functools.cached_property
+    def _moved(self) -> bool:
+        """Whether some visited state, or some action in it, differs from its image."""
+        return any((state, action) != (image, moved) for _, state, action, image, moved in self.imaged())
+
+    def _possible_outcomes(self, part: Part) -> Vector:
+        """The values of one part that both sides of the cases may have, shape (outcomes, 1)."""
+        sides = {side for _, s, a, image, moved in self.imaged() for side in ((s, a), (image, moved))}
+        possible = [outcome[1:] for s, a in sides for outcome in self._table[s][a] if outcome[0] > 0]
+        column = {"reward": 1, "termination": 2}.get(part, 0)
+        return np.array([float(outcome[column]) for outcome in possible])[:, None]
+
+    def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
+        """What the violations cost in value; None where rewards are no numbers, so that there are no values."""
+        rewards = [outcome[2] for actions in self._table.values() for known in actions.values() for outcome in known]
+        return table_gap(self, discount) if np.isfinite(np.array(rewards, dtype=np.float64)).all() else None
 
     def epsilons(self) -> tuple[float, float]:
-        """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state laws."""
+        """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state distributions."""
         reward = transition = 0.0
         for word, state, action, image, moved in self.imaged():
             means = [
                 sum(float(p) * float(r) for p, _, r, _ in self._table[at][chosen])
                 for at, chosen in ((state, action), (image, moved))
             ]
-            laws = self._law(state, action, _absorbed, word), self._law(image, moved, _absorbed, None)
+            sides = (
+                self._distribution(state, action, _keep_unless_ended, word),
+                self._distribution(image, moved, _keep_unless_ended, None),
+            )
             reward = max(reward, abs(means[1] - means[0]))
-            transition = max(transition, total_variation(*laws))
+            transition = max(transition, total_variation(*sides))
         return reward, transition
 
     def imaged(self) -> Iterator[tuple[Word, int, int, int, int]]:
@@ -121,65 +156,70 @@ class TabularEvidence:
                     yield word, state, action
 
     def _gap(self, part: Part, word: Word, state: int, action: int, act: Callable[[int], int] | None) -> float:
-        expected, actual = self._laws(part, word, state, action, act)
+        expected, actual = self._both_sides(part, word, state, action, act)
         return total_variation(expected, actual)
 
-    def _laws(
+    def _both_sides(
         self, part: Part, word: Word, state: int, action: int, act: Callable[[int], int] | None
-    ) -> tuple[Law, Law]:
-        """Both sides as laws of one part; of ends, with where they happen if only that tells the two apart."""
+    ) -> tuple[Distribution, Distribution]:
+        """Both sides as distributions of one part; of ends, with where they happen if only that tells the two apart."""
         image = int(self.bench.pairs.bound.observation(word, np.int64(state)))
         moved = self._image_of(word, action, state) if act is None else act(action)
 
-        def sides(keep: Callable[[int, float, bool], Hashable]) -> tuple[Law, Law]:
-            return self._law(state, action, keep, word), self._law(image, moved, keep, None)
+        def sides(keep: Callable[[int, float, bool], Hashable]) -> tuple[Distribution, Distribution]:
+            return self._distribution(state, action, keep, word), self._distribution(image, moved, keep, None)
 
-        laws = sides(_KEPT[part])
-        if part != "termination" or total_variation(*laws) > _TOLERANCE:
-            return laws
+        both = sides(_KEPT[part])
+        if part != "termination" or total_variation(*both) > _TOLERANCE:
+            return both
         if total_variation(*sides(_KEPT["transition"])) > _TOLERANCE:
-            return laws  # which is a violation of another property
+            return both  # which is a violation of another property
         return sides(lambda following, reward, ended: (following, bool(ended)))
 
     def _image_of(self, word: Word, action: int, state: int) -> int:
         return int(self.bench.pairs.bound.action(word, np.int64(action), np.int64(state)))
 
-    def _law(self, state: int, action: int, keep: Callable[[int, float, bool], Hashable], word: Word | None) -> Law:
-        """The law of what is kept of an outcome, with next states mapped by an element where one is given."""
+    def _distribution(
+        self, state: int, action: int, keep: Callable[[int, float, bool], Hashable], word: Word | None
+    ) -> Distribution:
+        """How what is kept of an outcome is distributed, with next states mapped by an element where one is given."""
         bound = self.bench.pairs.bound
-        law: Law = defaultdict(float)
+        distribution: Distribution = defaultdict(float)
         for probability, following, reward, ended in self._table[state][action]:
             to = int(following) if word is None else int(bound.observation(word, np.int64(following)))
-            law[keep(to, reward, ended)] += float(probability)
-        return dict(law)
+            distribution[keep(to, reward, ended)] += float(probability)
+        return dict(distribution)
 
-    def _failed(self, result: PropertyResult, part: Part, violations: list[tuple[Word, int, int]]) -> PropertyResult:
+    def _describe_violations(
+        self, result: PropertyResult, part: Part, violations: list[tuple[Word, int, int]]
+    ) -> PropertyResult:
         bound = self.bench.pairs.bound
         word, state, action = violations[0]
-        expected, actual = self._laws(part, word, state, action, None)
-        together = part == "termination" and all(isinstance(value, tuple) for value in expected)
-        said = "next state and the end together" if together else _SAID[part]
+        expected, actual = self._both_sides(part, word, state, action, None)
+        noun = BY_PART[part].noun if part != "transition" else "next state"
+        if part == "termination" and all(isinstance(value, tuple) for value in expected):
+            noun = "next state and the end together"
         example = Counterexample(
             group_element=bound.label(word),
             observation=state,
             state=None,
             action=action,
-            expected=_listed(expected),
-            actual=_listed(actual),
+            expected=_as_list(expected),
+            actual=_as_list(actual),
             residual=total_variation(expected, actual),
-            where=f"law of the {said}, as (value, probability)",
+            where=f"distribution of the {noun}, as (value, probability)",
             image_observation=int(bound.observation(word, np.int64(state))),
             image_action=self._image_of(word, action, state),
         )
-        holds = self._what_holds(part)
-        causes = [
+        subgroup = self._find_subgroup(part)
+        causes = (
             *self._corrections(word),
-            *([holds] if holds else []),
-            f"it breaks for {len(violations)} of {result.checked} (s, a, g)",
-        ]
-        return dataclasses.replace(result, counterexample=example, causes=tuple(causes))
+            *([subgroup] if subgroup else []),
+            Statement("SYM027", {"violations": len(violations), "checked": result.checked}),
+        )
+        return dataclasses.replace(result, counterexample=example, causes=causes)
 
-    def _what_holds(self, part: Part) -> str:
+    def _find_subgroup(self, part: Part) -> Statement | None:
         """The subgroup under which one equation holds for every state and action."""
         bound = self.bench.pairs.bound
 
@@ -189,34 +229,32 @@ class TabularEvidence:
             return all(self._gap(part, word, state, action, None) <= _TOLERANCE for state, action in pairs)
 
         if not subgroups.may_be_partial(bound.group):
-            return ""
+            return None
         return subgroups.in_words(bound.group, subgroups.holding(bound.group, holds), bound.label)
 
-    def _corrections(self, word: Word) -> list[str]:
+    def _corrections(self, word: Word) -> list[Statement]:
         """Action maps under which all equations hold."""
         actions = sorted(self._table[self._visited[0]])
         if len(actions) > _MOST_ACTIONS_PERMUTED:
             return []
-        found = []
+        causes = []
         parts: tuple[Part, ...] = ("transition", "reward", "termination")
         for images in itertools.permutations(actions):
             act = dict(zip(actions, images, strict=True)).__getitem__
             cases = [(s, a) for s in self._visited for a in self._table[s]]
             if all(self._gap(part, word, s, a, act) <= _TOLERANCE for s, a in cases for part in parts):
-                found.append(
-                    "K = identity would pass: with the actions unchanged all equations hold"
-                    if list(images) == actions
-                    else f"with the action map {list(images)} all equations hold"
-                )
-        return found[:2]
+                permutation = [int(image) for image in images]
+                identity = list(images) == actions
+                causes.append(Statement("SYM010") if identity else Statement("SYM012", {"permutation": permutation}))
+        return causes[:2]
 
     def judge_start(self, name: str) -> PropertyResult:
         """The verdict on the start distribution, compared probability by probability."""
         bound = self.bench.pairs.bound
         if self._start is None:
-            return PropertyResult(
-                name, "undecided", self.method, checked=0, notes=("the start distribution is not known.",)
-            )
+            facts = Facts(checked=0, prevented=Statement(ReasonCode.START_UNKNOWN.value))
+            verdict, reason = decide(facts)
+            return PropertyResult(name, verdict, self.method, checked=0, reason=reason, facts=facts)
         gaps = {}
         for word in self.bench.words:
             images = [int(bound.observation(word, np.int64(s))) for s in range(len(self._start))]
@@ -224,24 +262,34 @@ class TabularEvidence:
             np.add.at(mapped, images, self._start)
             gaps[word] = np.abs(mapped - self._start)
         worst = max(float(gap.max()) for gap in gaps.values())
+        possible = np.flatnonzero(self._start)
+        facts = Facts(
+            checked=len(self._start) * len(gaps),
+            violations=sum(int((~(gap <= _TOLERANCE)).sum()) for gap in gaps.values()),
+            exhaustive=True,
+            quantity=START.noun,
+            moved=self._moved,
+            constant=f"{possible[0]}" if len(possible) == 1 else None,
+        )
+        verdict, reason = decide(facts)
         result = PropertyResult(
             name,
-            "proved" if worst <= _TOLERANCE else "failed",
+            verdict,
             self.method,
-            checked=len(self._start) * len(gaps),
-            violations=sum(int((gap > _TOLERANCE).sum()) for gap in gaps.values()),
+            checked=facts.checked,
+            violations=facts.violations,
             max_residual=worst,
             tolerance=_TOLERANCE,
             unit="difference of probabilities",
-            notes=(f"the probabilities of all {len(self._start):,} states, compared.",),
+            notes=(Statement("start_probabilities", {"states": len(self._start)}),),
+            reason=reason,
+            facts=facts,
         )
-        if worst <= _TOLERANCE:
-            return result
-        return self._start_failed(result, gaps, self._start)
+        return self._describe_start(result, gaps, self._start) if facts.violations else result
 
-    def _start_failed(self, result: PropertyResult, gaps: dict[Word, Any], start: Any) -> PropertyResult:
+    def _describe_start(self, result: PropertyResult, gaps: dict[Word, Any], start: Any) -> PropertyResult:
         bound = self.bench.pairs.bound
-        word = max(gaps, key=lambda one: float(gaps[one].max()))
+        word = max(gaps, key=lambda each: float(gaps[each].max()))
         state = int(np.argmax(gaps[word] * (start > 0)))
         image = int(bound.observation(word, np.int64(state)))
         example = Counterexample(
@@ -255,25 +303,23 @@ class TabularEvidence:
             where=f"probability of starting in {state} and in its image {image}",
             image_observation=image,
         )
-        cause = "the start distribution is not symmetric; the dynamics are judged on their own"
-        return dataclasses.replace(result, counterexample=example, causes=(cause,))
+        return dataclasses.replace(result, counterexample=example, causes=(Statement("SYM040", {"coordinates": []}),))
 
 
-def _absorbed(following: int, reward: float, ended: bool) -> Hashable:
+def _keep_unless_ended(following: int, reward: float, ended: bool) -> Hashable:
     return "ended" if ended else following
 
 
+def _reward_key(following: int, reward: float, ended: bool) -> Hashable:
+    # NaN is not equal to itself: as a key it would never meet its own image.
+    return "NaN" if np.isnan(reward) else round(float(reward), 12)
+
+
 _KEPT: dict[Part, Callable[[int, float, bool], Hashable]] = {
-    "reward": lambda following, reward, ended: round(float(reward), 12),
+    "reward": _reward_key,
     "termination": lambda following, reward, ended: bool(ended),
     "transition": lambda following, reward, ended: following,
     "observation": lambda following, reward, ended: 0,
-}
-_SAID: dict[Part, str] = {
-    "reward": "reward",
-    "transition": "next state",
-    "termination": "end",
-    "observation": "observation",
 }
 
 
@@ -306,8 +352,8 @@ def _is_outcome(step: Step, following: int, reward: float, ended: bool) -> bool:
     return paid and int(step.obs) == int(following) and step.terminated == bool(ended)
 
 
-def total_variation(one: Law, other: Law) -> float:
-    """Half the sum of absolute differences of two laws.
+def total_variation(one: Distribution, other: Distribution) -> float:
+    """Half the sum of absolute differences of two distributions.
 
     Args:
         one: value to probability.
@@ -323,5 +369,8 @@ def total_variation(one: Law, other: Law) -> float:
     return 0.5 * sum(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in {*one, *other})
 
 
-def _listed(law: Law) -> list[list[Any]]:
-    return [[value, probability] for value, probability in sorted(law.items(), key=lambda item: str(item[0]))]
+def _as_list(distribution: Distribution) -> list[list[Any]]:
+    return [[value, probability] for value, probability in sorted(distribution.items(), key=lambda item: str(item[0]))]
+
+
+register_method("exact")

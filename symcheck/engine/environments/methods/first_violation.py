@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symcheck.engine.environments.cases.pairs import Measurement, Part, joined
+from symcheck.engine.environments.cases.pairs import Measurement, joined
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.paired import PairedEvidence
+from symcheck.engine.equations import Part
 
 _FIRST = 500  # pairs that are stepped before the first question; one batch
 
@@ -42,5 +43,5 @@ class FirstViolation:
         if not self._next <= count < planned:
             return False
         self._next = 2 * count
-        seen = PairedEvidence(self._bench, repeats=self._repeats, drawn=joined(list(stepped)), diagnose=False)
-        return seen.refutes(self._parts)
+        evidence = PairedEvidence(self._bench, repeats=self._repeats, drawn=joined(list(stepped)), diagnose=False)
+        return evidence.refutes(self._parts)

@@ -24,14 +24,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from symcheck.engine.environments.cases.pairs import Pairs, Part
+from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.environments.subject.stepper import Stepper
+from symcheck.engine.equations import Part
 from symcheck.envs.seeding import reset_seed
-from symcheck.envs.state_access.record import StateAccess
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
 
 _RESETS = 64
@@ -173,29 +175,30 @@ def _first(history: History, bound: BoundSymmetry) -> Any:
     return history.start.astype(space.dtype).reshape(space.shape)
 
 
-def replayed(bench: Workbench) -> Workbench | str:
+def replay_episodes(bench: Workbench) -> Workbench | Statement:
     """Let a black box be tested by replaying its episodes, where that can be done.
 
     Args:
         bench: of an environment whose state cannot be set; it stays as it is.
 
     Returns:
-        The workbench over replayed episodes, or the reason why there is none, in words.
+        The workbench over replayed episodes, or the reason why there is none.
     """
     stepper, bound = bench.pairs.stepper, bench.pairs.bound
     if not isinstance(stepper.env.observation_space, gym.spaces.Box | gym.spaces.Discrete):
-        return "its observations are neither arrays nor numbers"
+        return Statement("replay_not_arrays")
     rng = bench.rng("replays")
-    found = _starts(stepper, bound, bench.words, rng)
-    if isinstance(found, str):
-        return found
-    env = ReplayedEnv(found, rng, stepper.codec.flatten)
-    if not _repeats(env, found, stepper, rng):
-        return "what a start shows does not determine what follows: copies from other resets behave differently"
+    starts = _copy_starts(stepper, bound, bench.words, rng)
+    if isinstance(starts, Statement):
+        return starts
+    env = ReplayedEnv(starts, rng, stepper.codec.flatten)
+    if not _copies_agree(starts, stepper, rng):
+        return Statement("replay_differs")
     env.action_space = stepper.env.action_space
     access = StateAccess(
         lambda base, history: base.play(history),
-        f"by playing its actions again from copies of {_counted(found)}",
+        _count_starts(starts),
+        Origin.REPLAYED,
         get=lambda base: base.history,
         from_report=lambda value: _from_report(env, value),
     )
@@ -203,9 +206,9 @@ def replayed(bench: Workbench) -> Workbench | str:
     again = Stepper(env, access, stepper.label, seed=reset_seed(bench.options.seed))
     again.codec, again.action_codec = stepper.codec, stepper.action_codec
     placement = Placement(again, mapped, rng)
-    pool = _pool(bench, again, placement)
+    pool = _gather_reproducible(bench, again, placement)
     if not pool.situations:
-        return "no action sequence and its image lead to images"
+        return Statement("replay_leads_elsewhere")
     scale = max(1.0, float(np.abs(finite(np.stack([visit.step.flat for visit in pool.visits]))).max()))
     parts: tuple[Part, ...] = ("transition", "reward")
     return dataclasses.replace(
@@ -217,12 +220,14 @@ def replayed(bench: Workbench) -> Workbench | str:
     )
 
 
-def _counted(starts: Starts) -> str:
+def _count_starts(starts: Starts) -> str:
     count = len(starts.copies)
     return "its only start" if count == 1 else f"its {count} starts"
 
 
-def _starts(stepper: Stepper, bound: BoundSymmetry, words: Sequence[Word], rng: np.random.Generator) -> Starts | str:
+def _copy_starts(
+    stepper: Stepper, bound: BoundSymmetry, words: Sequence[Word], rng: np.random.Generator
+) -> Starts | Statement:
     """The starts whose images are starts, with copies; or why there are none."""
     copies: dict[bytes, list[gym.Env[Any, Any]]] = defaultdict(list)
     shown: dict[bytes, Any] = {}
@@ -232,20 +237,19 @@ def _starts(stepper: Stepper, bound: BoundSymmetry, words: Sequence[Word], rng: 
         try:
             copies[key].append(copy.deepcopy(stepper.env))
         except Exception as error:  # anything may be inside an environment
-            return f"the environment cannot be copied ({type(error).__name__}: {error})"
+            return Statement("replay_not_copied", {"error": f"{type(error).__name__}: {error}"})
         shown[key] = obs
         if len(copies) > _MOST_STARTS:
-            return (
-                f"no two of its episodes start alike ({len(copies)} starts in {sum(map(len, copies.values()))} resets)"
-            )
-    kept = {key for key, found in copies.items() if len(found) > 1}
+            counts = {"starts": len(copies), "resets": sum(map(len, copies.values()))}
+            return Statement("replay_many_starts", counts)
+    kept = {key for key, same in copies.items() if len(same) > 1}
     while True:
         closed = {key for key in kept if all(_image_key(stepper, bound, w, shown[key]) in kept for w in words)}
         if closed == kept:
             break
         kept = closed
     if sum(len(copies[key]) for key in kept) < _COVERED * _RESETS:
-        return "the image of a start is often no start"
+        return Statement("replay_image_no_start")
     return Starts({key: copies[key] for key in copies if key in kept}, {key: shown[key] for key in kept})
 
 
@@ -253,7 +257,7 @@ def _image_key(stepper: Stepper, bound: BoundSymmetry, word: Word, obs: Any) -> 
     return _key(stepper.codec.flatten(bound.observation(word, obs)))
 
 
-def _repeats(env: ReplayedEnv, starts: Starts, stepper: Stepper, rng: np.random.Generator) -> bool:
+def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) -> bool:
     """Whether copies of one start, from resets with other seeds, follow the same actions alike."""
     for copies in starts.copies.values():
         for _ in range(_SEQUENCES):
@@ -271,7 +275,7 @@ def _repeats(env: ReplayedEnv, starts: Starts, stepper: Stepper, rng: np.random.
     return True
 
 
-def _pool(bench: Workbench, stepper: Stepper, placement: Placement) -> Pool:
+def _gather_reproducible(bench: Workbench, stepper: Stepper, placement: Placement) -> Pool:
     """States on the way of episodes whose images lead to the image: what differs before is a violation there."""
     pool = Pool()
     roll_out(stepper, placement, _MOST_STATES, pool, lambda: bench.in_time(0.3))
@@ -280,13 +284,13 @@ def _pool(bench: Workbench, stepper: Stepper, placement: Placement) -> Pool:
     for situation in pool.situations:
         if not bench.in_time(0.5):
             break
-        if all(_leads(stepper, placement, word, situation, coordinates) for word in bench.words):
+        if all(_leads_to_image(stepper, placement, word, situation, coordinates) for word in bench.words):
             kept.append(situation)
     pool.situations = kept
     return pool
 
 
-def _leads(stepper: Stepper, placement: Placement, word: Word, situation: Situation, coordinates: Any) -> bool:
+def _leads_to_image(stepper: Stepper, placement: Placement, word: Word, situation: Situation, coordinates: Any) -> bool:
     image = placement.image(word, situation)
     stepper.poke(image.state)
     base: Any = stepper.base

@@ -15,21 +15,22 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Part
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.pool import edged
 from symcheck.engine.environments.cases.tolerance import Tolerance, typical_scale
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.coordinates import Coordinates, Vector
 from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.environments.subject.stepper import Steps
+from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.envs.models.model import BatchModel, Transitions
+from symcheck.statements.statement import Statement, state
 
 _BATCH = 8192  # pairs: their arrays fit into the processor's cache
 _CHAINS = 256  # episodes played side by side
 _LARGEST_POOL = 200_000  # states; of more pairs some share their state
 _KEPT_PER_BATCH = 48  # suspicious pairs a batch that the environment may be asked about, half of them the worst
 _MOST_KEPT = 600
-_EQUATIONS: tuple[Part, ...] = ("reward", "transition", "termination")
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Tally:
         limits: the tolerance beside it.
         worst: largest residual of any pair, by coordinate.
         asked: suspicious pairs that the environment is asked about, for the sake of this property or of another.
+        low: smallest value on either side, by coordinate; NaN where none was a number.
+        high: largest value.
     """
 
     suspicious: int = 0
@@ -49,6 +52,8 @@ class Tally:
     limits: Vector = field(default_factory=lambda: np.zeros(0))
     worst: Vector = field(default_factory=lambda: np.zeros(0))
     asked: int = 0
+    low: Vector = field(default_factory=lambda: np.zeros(0))
+    high: Vector = field(default_factory=lambda: np.zeros(0))
 
     @property
     def not_asked(self) -> int:
@@ -63,7 +68,8 @@ class Screened:
     Attributes:
         checked: pairs.
         ends: of them, those whose left side ends the episode.
-        region: where they were drawn, in words.
+        moved: whether the claim moved some state or action.
+        region: where they were drawn.
         source: the batched form, in words.
         tallies: by property.
         suspects: suspicious pairs, each once, stepped again by the environment; None where there are none.
@@ -71,7 +77,8 @@ class Screened:
 
     checked: int
     ends: int
-    region: str
+    moved: bool
+    region: Statement
     source: str
     tallies: dict[Part, Tally]
     suspects: Measurement | None
@@ -88,6 +95,7 @@ class _Batch:
     images: tuple[npt.NDArray[Any], npt.NDArray[Any]]  # of the observations: as claimed, and as image states show them
     left: Transitions
     right: Transitions
+    moved: bool
 
 
 def applicable(bench: Workbench) -> bool:
@@ -140,7 +148,7 @@ class Screen:
         self._tolerance = tolerance
         self._placement = bench.pairs.placement
         shown = self._placement.kind == "map" and self._placement.access.observe is not None
-        parts: tuple[Part, ...] = ("observation", *_EQUATIONS) if shown else _EQUATIONS
+        parts: tuple[Part, ...] = ("observation", *STEP_PARTS) if shown else STEP_PARTS
         comparisons = {part: bench.pairs.comparison(part, measured) for part in parts}
         self._coordinates = {part: one.coordinates for part, one in comparisons.items()}
         self._scales = {part: typical_scale(one) for part, one in comparisons.items()}
@@ -160,24 +168,25 @@ class Screen:
         tallies = {part: self._empty(coordinates) for part, coordinates in self._coordinates.items()}
         report = self._bench.progress("stepping batches of pairs")
         suspects: list[Case] = []
-        checked = ends = 0
+        checked, ends, moved = 0, 0, False
         for size in _sizes(count):
             if not proceed():
                 break
             for batch in self._batches(states[rng.integers(0, len(states), size=size)], rng):
                 suspects += self._sorted_out(tallies, batch, rng)
                 ends += int(batch.left.terminated.sum())
+                moved = moved or batch.moved
             checked += size
             report(checked, count)
         again = self._bench.pairs.measure(suspects) if suspects else None
-        return Screened(checked, ends, region, self._model.source, tallies, again)
+        return Screened(checked, ends, moved, region, self._model.source, tallies, again)
 
     def _empty(self, coordinates: Coordinates) -> Tally:
-        return Tally(
-            largest=np.zeros(coordinates.dim), limits=np.zeros(coordinates.dim), worst=np.zeros(coordinates.dim)
-        )
+        largest, limits, worst = np.zeros((3, coordinates.dim))
+        low, high = np.full((2, coordinates.dim), np.nan)  # which fmin and fmax take for no number yet
+        return Tally(largest=largest, limits=limits, worst=worst, low=low, high=high)
 
-    def _pool(self, count: int, rng: np.random.Generator) -> tuple[Vector, str]:
+    def _pool(self, count: int, rng: np.random.Generator) -> tuple[Vector, Statement]:
         """States to draw from: the run's own pool, longer rollouts, and (where every point is a state) the box."""
         situations = self._bench.pool.situations
         own = np.stack([np.asarray(situation.state, dtype=np.float64) for situation in situations])
@@ -193,8 +202,8 @@ class Screen:
         states = np.concatenate(parts)
         if self._placement.kind == "inverse" and self._model.state_showing is not None:
             states = self._model.state_showing(self._model.observe(states))
-        said = f"{len(states):,} states: {len(own):,} of the run's own, {len(reached):,} from uniform-policy rollouts"
-        return states, said + (f", {len(parts[-1]):,} drawn from the box of states" if boxed else "")
+        origins = {"own": len(own), "rollout": len(reached), **({"box": len(parts[-1])} if boxed else {})}
+        return states, state("region_states", count=len(states), origins=origins)
 
     def _roll_out(self, starts: Vector, count: int, rng: np.random.Generator) -> Vector:
         if count <= 0 or not len(starts):
@@ -227,7 +236,8 @@ class Screen:
             pairs.check_actions(chosen, moved)
             seen = (claimed, self._model.observe(images))
             left, right = self._model.step(some, chosen), self._model.step(images, moved)
-            yield _Batch(word, some, chosen, shown, seen, left, right)
+            changes = not (np.array_equal(some, images, equal_nan=True) and np.array_equal(chosen, moved))
+            yield _Batch(word, some, chosen, shown, seen, left, right, changes)
 
     def _sides(self, part: Part, batch: _Batch) -> tuple[Vector, Vector]:
         """(expected, actual), shapes (n, dim), in the coordinates of `Pairs.comparison`."""
@@ -268,6 +278,9 @@ class Screen:
     def _count(self, tally: Tally, part: Part, batch: _Batch) -> tuple[npt.NDArray[np.intp], Vector]:
         """The suspicious rows of a batch with their residuals, after counting them."""
         expected, actual = self._sides(part, batch)
+        for side in (expected, actual):
+            tally.low = np.fmin(tally.low, np.fmin.reduce(side, axis=0))
+            tally.high = np.fmax(tally.high, np.fmax.reduce(side, axis=0))
         rows = np.flatnonzero((expected != actual).any(axis=1))  # equal numbers need no tolerance
         if not len(rows):
             return rows, np.zeros((0, expected.shape[1]))

@@ -1,4 +1,4 @@
-"""Which method tests an environment: the strongest that applies, with the reason in words.
+"""Method selection: which method tests an environment, the strongest that applies, and why.
 
 exact needs a finite MDP with known probabilities; paired needs states that can be set and dynamics that repeat;
 distribution needs states that can be set; trajectory needs nothing. A method asked for by name that does not apply is
@@ -15,17 +15,17 @@ import numpy as np
 
 from symcheck.engine.budget import Budget
 from symcheck.engine.clock import Clock
-from symcheck.engine.environments.cases.pairs import Pairs, Part
+from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, gather
-from symcheck.engine.environments.cases.workbench import EQUATIONS, Evidence, Workbench
-from symcheck.engine.environments.controls.determinism import Control, identity_control
-from symcheck.engine.environments.controls.set_vs_reached import reaching_in_law
-from symcheck.engine.environments.controls.slot_isolation import leakage
+from symcheck.engine.environments.cases.workbench import Evidence, Workbench
+from symcheck.engine.environments.controls.determinism import DeterminismCheck, check_determinism
+from symcheck.engine.environments.controls.set_vs_reached import compare_in_distribution
+from symcheck.engine.environments.controls.slot_isolation import find_slot_leak
 from symcheck.engine.environments.methods.distribution import DistributionEvidence
 from symcheck.engine.environments.methods.exact import TabularEvidence, contradiction, table_of
 from symcheck.engine.environments.methods.first_violation import FirstViolation
 from symcheck.engine.environments.methods.paired import BY_HAND, PairedEvidence
-from symcheck.engine.environments.methods.replay_access import replayed
+from symcheck.engine.environments.methods.replay_access import replay_episodes
 from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
@@ -33,15 +33,19 @@ from symcheck.engine.environments.subject.labels import labelled
 from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.environments.subject.slots import SlotStepper
 from symcheck.engine.environments.subject.stepper import Stepper
+from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
+from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.envs.models.model import BatchModel
 from symcheck.envs.models.recognise import find_model
 from symcheck.envs.seeding import reset_seed
-from symcheck.envs.state_access.access import OWN_METHODS, find_state_access
+from symcheck.envs.state_access.access import find_state_access
+from symcheck.envs.state_access.record import Origin
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import OptionError
+from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
 _MOST_NUMBERS = 6_000_000  # coordinates of all samples together: about 0.5 GB with both sides, images and tolerances
@@ -62,7 +66,7 @@ class Chosen:
 
     bench: Workbench
     evidence: Evidence
-    reason: str
+    reason: Statement
     start: StartEvidence
 
 
@@ -70,12 +74,14 @@ class Chosen:
 class NoEvidence:
     """Nothing can be said; every equation is undecided for the same reason."""
 
-    why: str
+    why: Statement
     method: str = "none"
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """Undecided, with the reason."""
-        return PropertyResult(name, "undecided", self.method, checked=0, notes=(self.why,))
+        facts = Facts(checked=0, prevented=self.why)
+        verdict, reason = decide(facts)
+        return PropertyResult(name, verdict, self.method, checked=0, reason=reason, facts=facts)
 
 
 def choose(
@@ -122,7 +128,7 @@ def prepare(
         bound = symmetry.bind(env.single_observation_space, env.single_action_space)
         env.single_action_space.seed(options.seed)
         env.action_space.seed(options.seed)
-        batched = access if access is not None and (access.batched or access.source == OWN_METHODS) else None
+        batched = access if access is not None and (access.batched or access.origin == Origin.OWN_METHODS) else None
         stepper = SlotStepper(env, batched, label, seed=reset_seed(options.seed))
     else:
         bound = symmetry.bind(env.observation_space, env.action_space)
@@ -134,7 +140,7 @@ def prepare(
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
     bench = Workbench(pairs, Pool(), options, emit, clock, words, Budget(options.alpha))
-    if (model := _model(bench)) is not None:
+    if (model := _find_model(bench)) is not None:
         return replace(bench, model=model)
     # Every pair is kept.
     held = stepper.codec.coordinates.dim // (_REDUCED if placement.kind is None else 1)
@@ -142,10 +148,10 @@ def prepare(
     return replace(bench, options=replace(options, samples=min(options.samples, fitting)))
 
 
-def _model(bench: Workbench) -> BatchModel | None:
+def _find_model(bench: Workbench) -> BatchModel | None:
     """The environment's batched form, where it has one and the symmetry acts on arrays."""
     access = bench.pairs.stepper.access
-    if access is None or not access.source.startswith("built in") or bench.options.method not in ("auto", "paired"):
+    if access is None or access.origin != Origin.BUILT_IN or bench.options.method not in ("auto", "paired"):
         return None
     return find_model(bench.pairs.stepper.env) if applicable(bench) else None
 
@@ -164,10 +170,10 @@ def choose_method(bench: Workbench) -> Chosen:
         TargetError: the environment cannot be used.
     """
     rng = np.random.default_rng([bench.options.seed, 1])
-    return _chosen(replace(bench, pool=_gathered(bench, rng)), rng)
+    return _select(replace(bench, pool=_gather_states(bench, rng)), rng)
 
 
-def _gathered(bench: Workbench, rng: np.random.Generator) -> Pool:
+def _gather_states(bench: Workbench, rng: np.random.Generator) -> Pool:
     """States to test."""
     return gather(
         bench.pairs.stepper,
@@ -178,103 +184,112 @@ def _gathered(bench: Workbench, rng: np.random.Generator) -> Pool:
     )
 
 
-def _chosen(bench: Workbench, rng: np.random.Generator) -> Chosen:
+def _select(bench: Workbench, rng: np.random.Generator) -> Chosen:
     method = bench.options.method
-    placement = bench.pairs.placement
     start = StartEvidence(bench)
     if isinstance(bench.pairs.stepper, SlotStepper):
-        leak = leakage(bench.pairs.stepper, bench.pool, rng)
-        if leak:
+        leak = find_slot_leak(bench.pairs.stepper, bench.pool, rng)
+        if leak is not None:
             return Chosen(bench, NoEvidence(leak), leak, start)
-    table = table_of(bench.pairs.stepper.env) if method in ("auto", "exact") else None
-    told = "" if table is None else contradiction(table, bench.pool.visits)
-    if table is not None and not told:
-        law = getattr(bench.pairs.stepper.base, "initial_state_distrib", None)
-        reason = f"exact: a finite MDP of {len(table):,} states whose probabilities are known, enumerated"
-        return Chosen(bench, TabularEvidence(bench, table, law), reason, start)
-    if method == "exact":
-        raise OptionError(
-            "the exact method needs a finite MDP with known probabilities, which this environment does not show"
-            f"{f': {told}' if told else ''}.",
-            where="--method",
-            remedy="Use --method auto.",
-        )
-    if placement.kind is None or method == "trajectory":
-        return _replayed(bench, rng, start) or _black_box(bench, start)
-    resetting = bench.pairs.stepper.reset_first
-    control = identity_control(bench.pairs.stepper, bench.pool, rng)
-    bench.pairs.stepper.reset_first = control.reset_first
-    if control.behaviour == "deterministic" and control.reset_first and not resetting:
-        bench = replace(bench, pool=_gathered(bench, rng))  # states that were set without a reset may have led nowhere
-    if control.behaviour == "leaky":
-        return Chosen(bench, NoEvidence(control.text), control.text, start)
-    if method == "distribution" or (method == "auto" and control.behaviour == "stochastic"):
-        if control.behaviour == "stochastic" and not control.caution:
-            control = replace(control, caution=reaching_in_law(bench, rng))
-        return _distribution(bench, control, start)
-    return _paired(bench, control, start)
+    if method in ("auto", "exact") and (enumerated := _enumerate(bench, start)) is not None:
+        return enumerated
+    if bench.pairs.placement.kind is None or method == "trajectory":
+        return _without_setting(bench, rng, start)
+    return _with_setting(bench, rng, start)
 
 
-def _replayed(bench: Workbench, rng: np.random.Generator, start: StartEvidence) -> Chosen | None:
-    """Pairs of replayed episodes, where a black box starts alike and repeats; None where it does not."""
-    if bench.options.method not in ("auto", "paired") or isinstance(bench.pairs.stepper, SlotStepper):
+def _enumerate(bench: Workbench, start: StartEvidence) -> Chosen | None:
+    """The exact method, where the environment has a table that tells the truth.
+
+    Raises:
+        OptionError: it was asked for and does not apply.
+    """
+    stepper = bench.pairs.stepper
+    table = table_of(stepper.env)
+    # A class that overrides `step` may inherit a table of another MDP.
+    untrue = "" if table is None else contradiction(table, bench.pool.visits)
+    if table is not None and not untrue:
+        distribution = getattr(stepper.base, "initial_state_distrib", None)
+        reason = state("method_exact", states=len(table))
+        return Chosen(bench, TabularEvidence(bench, table, distribution), reason, start)
+    if bench.options.method == "auto":
         return None
-    missing = bench.pairs.placement.why_not
-    again = replayed(bench)
-    if isinstance(again, str):
-        bench.pairs.placement.why_not = f"{missing}, and replaying episodes does not help: {again}"
-        return None
-    control = identity_control(again.pairs.stepper, again.pool, rng)
-    if control.behaviour != "deterministic" or control.reset_first:
-        return None
-    source = again.pairs.placement.access.source
-    reason = (
-        f"paired: {missing}, but it can be reached {source}: every action sequence and its image are compared, from "
-        f"these starts and no others ({control.text})"
+    raise OptionError(
+        "the exact method needs a finite MDP with known probabilities, which this environment does not show"
+        f"{f': {untrue}' if untrue else ''}.",
+        where="--method",
+        remedy="Use --method auto.",
     )
-    return Chosen(again, PairedEvidence(again, start=start, enough=_enough(again)), reason, start)
 
 
-def _enough(bench: Workbench) -> FirstViolation | None:
+def _with_setting(bench: Workbench, rng: np.random.Generator, start: StartEvidence) -> Chosen:
+    """Single steps from states that are set: pairs where they repeat, distributions where they are random."""
+    stepper, method = bench.pairs.stepper, bench.options.method
+    before = stepper.reset_first
+    check = check_determinism(stepper, bench.pool, rng)
+    stepper.reset_first = check.reset_first
+    if check.behaviour == "deterministic" and check.reset_first and not before:
+        bench = replace(bench, pool=_gather_states(bench, rng))  # states set without a reset may have led nowhere
+    if check.behaviour == "leaky":
+        return Chosen(bench, NoEvidence(check.finding), check.finding, start)
+    if method == "distribution" or (method == "auto" and check.behaviour == "stochastic"):
+        if check.behaviour == "stochastic" and check.caution is None:
+            check = replace(check, caution=compare_in_distribution(bench, rng))
+        return _distribution(bench, check, start)
+    return _paired(bench, check, start)
+
+
+def _without_setting(bench: Workbench, rng: np.random.Generator, start: StartEvidence) -> Chosen:
+    """Whole episodes, or pairs of replayed ones where a black box starts alike and repeats."""
+    missing = bench.pairs.placement.why_not
+    if bench.options.method not in ("auto", "paired") or isinstance(bench.pairs.stepper, SlotStepper):
+        return _black_box(bench, start, missing)
+    again = replay_episodes(bench)
+    if isinstance(again, Statement):
+        missing = None if missing is None else replace(missing, fields={**missing.fields, "replay": again})
+        return _black_box(bench, start, missing)
+    check = check_determinism(again.pairs.stepper, again.pool, rng)
+    if check.behaviour != "deterministic" or check.reset_first:
+        return _black_box(bench, start, missing)
+    access = again.pairs.placement.access.source
+    reason = state("method_replayed", missing=missing, access=access, control=check.finding)
+    return Chosen(again, PairedEvidence(again, start=start, enough=_stop_early(again)), reason, start)
+
+
+def _stop_early(bench: Workbench) -> FirstViolation | None:
     """When to stop stepping pairs before all are there."""
-    return FirstViolation(bench, EQUATIONS) if bench.options.fail_fast else None
+    return FirstViolation(bench, STEP_PARTS) if bench.options.fail_fast else None
 
 
-def _source(bench: Workbench) -> str:
-    """Where state access comes from, and what it does not restore."""
-    access = bench.pairs.placement.access
-    return f"{access.source}; {access.inexact}" if access.inexact else access.source
-
-
-def _paired(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:
-    source = _source(bench)
-    if control.behaviour == "stochastic":
-        why = f"{control.text}; pairs of single outcomes cannot be compared. Decide with --method distribution"
+def _paired(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
+    if check.behaviour == "stochastic":
+        why = state(ReasonCode.OUTCOMES_RANDOM.value, control=check.finding)
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
-    bench = replace(bench, caution=control.caution, noise=control.noise)
-    reason = f"paired: the state can be set ({source}) and steps repeat ({control.text})"
-    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_enough(bench))
-    return Chosen(bench, evidence, reason, start)
+    bench = replace(bench, caution=check.caution, noise=check.noise)
+    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench))
+    return Chosen(bench, evidence, _say_method("method_paired", bench, check), start)
 
 
-def _distribution(bench: Workbench, control: Control, start: StartEvidence) -> Chosen:
-    everything: frozenset[Part] = frozenset(("reward", "transition", "termination"))
-    stochastic = control.behaviour == "stochastic"
-    repeating = control.repeating if stochastic else everything - {"transition"}
-    source = _source(bench)
-    bench = replace(bench, caution=control.caution)
-    reason = f"distribution: the state can be set ({source}) and {control.text}"
-    return Chosen(bench, DistributionEvidence(bench, repeating), reason, start)
+def _distribution(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
+    everything: frozenset[Part] = frozenset(STEP_PARTS)
+    repeating = check.repeating if check.behaviour == "stochastic" else everything - {"transition"}
+    bench = replace(bench, caution=check.caution)
+    evidence = DistributionEvidence(bench, repeating)
+    return Chosen(bench, evidence, _say_method("method_distribution", bench, check), start)
 
 
-def _black_box(bench: Workbench, start: StartEvidence) -> Chosen:
-    if bench.options.method in ("paired", "distribution"):
+def _say_method(code: str, bench: Workbench, check: DeterminismCheck) -> Statement:
+    access = bench.pairs.placement.access
+    return state(code, access=access.source, inexact=list(access.inexact), control=check.finding)
+
+
+def _black_box(bench: Workbench, start: StartEvidence, missing: Statement | None) -> Chosen:
+    method = bench.options.method
+    if method in ("paired", "distribution"):
         raise OptionError(
-            f"--method {bench.options.method} needs to set the environment's state: {bench.pairs.placement.why_not}.",
+            f"--method {method} needs to set the environment's state: {missing}.",
             where="--method",
             remedy="Register access with symcheck.register_state_access, or use --method trajectory.",
         )
-    asked = bench.options.method == "trajectory"
-    why = "asked for" if asked else bench.pairs.placement.why_not
-    reason = f"trajectory: {why}; whole episodes are the independent unit"
+    reason = state("method_trajectory", **({} if method == "trajectory" else {"missing": missing}))
     return Chosen(bench, TrajectoryEvidence(bench, start), reason, start)

@@ -1,4 +1,4 @@
-"""The start distribution: do reset observations and images of reset observations have the same law?
+"""The start distribution: do reset observations and images of reset observations follow the same one?
 
 Independent resets are paired, one of each pair is mapped, and the swap test compares the two. The answer names the
 coordinate and the moment: "mean of observation[0]: -0.5 against -0.547".
@@ -15,29 +15,33 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.budget import Handed
+from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.causes.diagnosis import flattened_order
 from symcheck.engine.environments.controls.start_memory import survives_reset
-from symcheck.engine.environments.subject.coordinates import Coordinates, Vector, finite
+from symcheck.engine.environments.subject.coordinates import (
+    Coordinates,
+    Vector,
+    finite,
+)
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.environments.subject.probing import linear_map
 from symcheck.engine.environments.subject.reduction import reduction
+from symcheck.engine.equations import START
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
+from symcheck.engine.verdict import Facts, ReasonCode, decide
+from symcheck.statements.statement import Statement, state
 
 _FEWEST, _MOST = 500, 4000  # pairs of resets
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence
 _FEWEST_DRAWN = 20  # whatever the time
 _CHUNK = 250  # resets that are held as they came: observations may be images
 _WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
-START = "initial"  # the name of its tests in the run's budget
-SURVIVES = (
-    "the same seed starts elsewhere after other episodes, so that starts follow what was played before: something "
-    "survives reset() (running statistics, a curriculum). Decide with it frozen or left out"
-)
-_UNIT = "standardised difference of the two samples"
+TESTS = "initial"  # the name of its tests in the run's budget
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +52,13 @@ class StartSample:
         word: the element g.
         expected: images of reset observations, shape (n, dim).
         actual: other reset observations, shape (n, dim).
+        shows_numbers: whether some reset observation holds a number; NaN is left out of reduced ones.
     """
 
     word: Word
     expected: Vector
     actual: Vector
+    shows_numbers: bool
 
 
 class Resets:
@@ -68,6 +74,7 @@ class Resets:
         self._view = reduction(bench.pairs.stepper.codec)
         self._images: list[Vector] = []
         self._starts: list[Vector] = []
+        self._shows_numbers = False
         self.drawn = 0
 
     def draw(self, until: int) -> None:
@@ -79,20 +86,25 @@ class Resets:
             moved = self._bench.pairs.observation_images(self._word, observations[::2])
             codec = self._bench.pairs.stepper.codec
             for side, some in ((self._images, moved), (self._starts, observations[1::2])):
-                side.append(self._view.apply(codec.flatten_batch(some)))
+                flat = codec.flatten_batch(some)
+                self._shows_numbers = self._shows_numbers or bool(np.isfinite(flat).any())
+                side.append(self._view.apply(flat))
             self.drawn += len(observations) // 2
 
     def _reset(self, count: int) -> list[Any]:
         """Reset observations, an even number of them; fewer where the time runs out."""
-        found: list[Any] = []
-        while len(found) < count and (self._bench.in_time() or self.drawn + len(found) // 2 < _FEWEST_DRAWN):
-            found += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
-        return found
+        observations: list[Any] = []
+        while len(observations) < count and (
+            self._bench.in_time() or self.drawn + len(observations) // 2 < _FEWEST_DRAWN
+        ):
+            observations += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
+        return observations
 
     def sample(self) -> StartSample:
         """What was drawn so far."""
         sides = [np.concatenate(side) for side in (self._images, self._starts)]
-        return StartSample(self._word, *(self._view.coordinates.on_one_branch(side) for side in sides))
+        images, starts = (self._view.coordinates.on_one_branch(side) for side in sides)
+        return StartSample(self._word, images, starts, self._shows_numbers)
 
 
 class StartEvidence:
@@ -107,7 +119,7 @@ class StartEvidence:
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
         if bench.pairs.bound.symmetry.initial:
-            bench.budget.add(START, self._handed, planned=len(bench.words))
+            bench.budget.add(TESTS, self._hand_in, planned=len(bench.words))
 
     @functools.cached_property
     def planned(self) -> int:
@@ -116,7 +128,7 @@ class StartEvidence:
         return max(200, count // max(1, len(self._bench.words)) + 1)
 
     @functools.cached_property
-    def _tested(self) -> list[tuple[StartSample, SwapTest]]:
+    def _tests(self) -> list[tuple[StartSample, SwapTest]]:
         """Every element's resets and test, as far as they went."""
         bench, words, rng = self._bench, self._bench.words, self._bench.rng("swaps of starts")
         report = bench.progress("resetting")
@@ -144,10 +156,10 @@ class StartEvidence:
         test = _test(sample, coordinates, self._bench.level * look.weight, rng, sampled=look.last)
         return sample, dataclasses.replace(test, p_value=looked.add(sample.word, test.p_value, look))
 
-    def _handed(self) -> dict[Word, Handed]:
+    def _hand_in(self) -> dict[Word, Handed]:
         if self._bench.interrupted:
             return {}
-        return {sample.word: Handed(test.p_value, test.live) for sample, test in self._tested}
+        return {sample.word: Handed(test.p_value, test.live) for sample, test in self._tests}
 
     def judge(self, name: str) -> PropertyResult:
         """The verdict on the start distribution.
@@ -156,67 +168,71 @@ class StartEvidence:
             name: the property's name.
 
         Returns:
-            failed where some element's test rejects, else passed with the shift that would have been found.
+            The verdict, with the shift that would have been found where no element's test rejects.
         """
-        judged = _judged(name, self._bench, self._tested, self.planned)
-        if judged.verdict == "failed" and self.surviving[self._coordinate]:
-            detail = f"Undecided: {SURVIVES}. {judged.detail}"
-            return dataclasses.replace(
-                judged, verdict="undecided", violations=0, counterexample=None, causes=(), notes=(detail,)
-            )
-        return judged
+        bench, tests = self._bench, self._tests
+        sample, test = min(tests, key=lambda pair: pair[1].p_value)
+        level = bench.judged_at(TESTS, sample.word, test.p_value)
+        checked = sum(len(each.actual) for each, _ in tests)
+        rejected = test.p_value <= level
+        follows_past = rejected and bool(self.surviving[test.coordinate])
+        facts = _facts(bench, [each for each, _ in tests], len(sample.actual))
+        if rejected:
+            why = state(ReasonCode.START_FOLLOWS_PAST.value) if follows_past else None
+            facts = dataclasses.replace(facts, violations=1, unattributed=why)
+        verdict, reason = decide(facts)
+        result = PropertyResult(
+            name,
+            verdict,
+            "distribution",
+            checked=checked,
+            p_value=test.p_value,
+            unit=START.unit,
+            max_residual=test.statistic,
+            notes=(state("resets_compared", pairs=checked), state("tested_at_level", level=level)),
+            reason=reason,
+            facts=facts,
+        )
+        if verdict == "failed":
+            stopped = self._say_stopped(len(sample.actual))
+            coordinates = reduction(bench.pairs.stepper.codec).coordinates
+            return _describe_rejection(result, bench.pairs, sample, test, coordinates, stopped)
+        if verdict == "undecided":
+            return result
+        region = state("region_resets", pairs=checked)
+        detectable = max(each.detectable for _, each in tests)
+        bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
+        return dataclasses.replace(result, bound=bound)
+
+    def _say_stopped(self, drawn: int) -> tuple[Statement, ...]:
+        """That resets stopped early, where they did and time was left."""
+        if drawn >= self.planned or not self._bench.in_time():
+            return ()
+        return (state("resets_stopped", drawn=drawn, planned=self.planned),)
 
     @functools.cached_property
     def surviving(self) -> npt.NDArray[np.bool_]:
         """Which coordinates of the start follow what was played before."""
         return survives_reset(self._bench)
 
-    @property
-    def _coordinate(self) -> int:
-        """The coordinate in which starts differ most clearly."""
-        return min((test for _, test in self._tested), key=lambda test: test.p_value).coordinate
 
-
-def _judged(name: str, bench: Workbench, tested: list[tuple[StartSample, SwapTest]], planned: int) -> PropertyResult:
-    coordinates = reduction(bench.pairs.stepper.codec).coordinates
-    sample, test = min(tested, key=lambda one: one[1].p_value)
-    level = bench.judged_at(START, sample.word, test.p_value)
-    checked = sum(len(one.actual) for one, _ in tested)
-    region = f"{checked:,} independent pairs of resets"
-    result = PropertyResult(
-        name,
-        "passed",
-        "distribution",
-        checked=checked,
-        p_value=test.p_value,
-        unit=_UNIT,
-        max_residual=test.statistic,
-        notes=(f"{region}, each with one member mapped; swap test at level {level:.2g}.",),
+def _facts(bench: Workbench, samples: list[StartSample], drawn: int) -> Facts:
+    """What was compared, without the outcome of the test; `drawn` pairs under the element that is judged."""
+    values = np.concatenate([side for sample in samples for side in (sample.expected, sample.actual)])
+    outcomes = outcomes_of(values)
+    # Reduced observations hold numbers only: whether there were any is asked of whole ones.
+    hidden = not any(sample.shows_numbers for sample in samples)
+    return Facts(
+        checked=drawn,
+        least=_FEWEST_JUDGED,
+        quantity=START.noun,
+        finite=outcomes.finite and not hidden,
+        stuck=outcomes.stuck or "NaN",
+        moved=bench.moved,
+        constant=outcomes.constant,
+        interrupted=bench.interrupted,
+        time_up=not bench.in_time(),
     )
-    if not test.p_value <= level and len(sample.actual) < _FEWEST_JUDGED:
-        why = "Undecided: the time budget ran out; allow more with --max-time."
-        return dataclasses.replace(
-            result,
-            verdict="undecided",
-            notes=(
-                f"{why}",
-                *result.notes,
-            ),
-        )
-    if not test.p_value <= level:
-        detectable = max(one.detectable for _, one in tested)
-        bound = shift_bound(detectable, checked, bench.options.alpha, unit="standard deviations", region=region)
-        return dataclasses.replace(result, bound=bound)
-    if (drawn := len(sample.actual)) < planned and bench.in_time():
-        saved = f"Resets stopped at {drawn:,} of {planned:,} pairs under each generator, as the answer was clear."
-        result = dataclasses.replace(
-            result,
-            notes=(
-                *result.notes,
-                f"{saved}",
-            ),
-        )
-    return _failed(result, bench.pairs, sample, test, coordinates)
 
 
 def _test(
@@ -225,7 +241,7 @@ def _test(
     scale = np.abs(finite(np.concatenate([sample.expected, sample.actual]))).max(axis=0, initial=0.0)
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
     tie = 32 * coordinates.epsilon * scale
-    chosen = _chosen(sample, rng)
+    chosen = _choose_coordinates(sample, rng)
     return _renumbered(
         swap_test(
             sample.expected[:, chosen],
@@ -240,7 +256,7 @@ def _test(
     )
 
 
-def _chosen(sample: StartSample, rng: np.random.Generator) -> list[int]:
+def _choose_coordinates(sample: StartSample, rng: np.random.Generator) -> list[int]:
     """All coordinates, or a random selection of those that vary where there are many (images)."""
     dim = sample.actual.shape[1]
     if dim <= _WIDEST:
@@ -255,20 +271,22 @@ def _renumbered(test: SwapTest, chosen: list[int]) -> SwapTest:
     return dataclasses.replace(test, coordinate=chosen[test.coordinate], coordinates=places)
 
 
-def _failed(
-    result: PropertyResult, pairs: Pairs, sample: StartSample, test: SwapTest, coordinates: Coordinates
+def _describe_rejection(
+    result: PropertyResult,
+    pairs: Pairs,
+    sample: StartSample,
+    test: SwapTest,
+    coordinates: Coordinates,
+    stopped: tuple[Statement, ...],
 ) -> PropertyResult:
     j = test.coordinate
     expected, actual = float(np.mean(finite(sample.expected[:, j]))), float(np.mean(finite(sample.actual[:, j])))
     label = pairs.bound.label(sample.word)
-    causes = [*_centre(pairs, sample, j, coordinates), *_exchanged(pairs, sample, coordinates)]
+    causes = [*_explain_centre(pairs, sample, j, coordinates), *_explain_exchanges(pairs, sample, coordinates)]
     if order := flattened_order(pairs):
         causes.append(order)
-    others = ", ".join(coordinates.names[i] for i in test.coordinates[:8]) or test.feature
-    causes.append(f"the start distribution is not symmetric in {others}; the dynamics are judged on their own")
-    text = f"initial: {test.feature} differs under {label}"
-    if test.moment == "mean":
-        text += f": {actual:.4g} at reset, {expected:.4g} after the map"
+    differing = [coordinates.names[i] for i in test.coordinates[:8]] or [test.feature]
+    causes.append(state("SYM040", coordinates=differing))
     example = Counterexample(
         group_element=label,
         observation=None,
@@ -279,21 +297,18 @@ def _failed(
         residual=abs(actual - expected),
         where=coordinates.names[j],
     )
+    means = {"actual": actual, "expected": expected} if test.moment == "mean" else {}
+    difference = state("start_differs", feature=test.feature, element=label, p_value=test.p_value, **means)
     return dataclasses.replace(
         result,
-        verdict="failed",
         violations=1,
         counterexample=example,
         causes=tuple(causes),
-        notes=(
-            f"{text} (p = {test.p_value:.2g}).",
-            *result.notes,
-            "Expected and actual are means over resets.",
-        ),
+        notes=(difference, *result.notes, *stopped, state("means_over_resets")),
     )
 
 
-def _centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coordinates) -> list[str]:
+def _explain_centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coordinates) -> list[Statement]:
     """Where the start is centred, against the point that the map keeps."""
     linear = linear_map(lambda obs: pairs.bound.observation(sample.word, obs), pairs.stepper.first_obs)
     if linear is None:
@@ -301,14 +316,14 @@ def _centre(pairs: Pairs, sample: StartSample, j: int, coordinates: Coordinates)
     matrix, offset = linear
     if matrix[j, j] != -1 or np.count_nonzero(matrix[j]) != 1:
         return []
-    fixed, mean = offset[j] / 2, float(np.mean(finite(sample.actual[:, j])))
+    fixed, mean = float(offset[j] / 2), float(np.mean(finite(sample.actual[:, j])))
     spread = float(np.std(finite(sample.actual[:, j]))) / np.sqrt(len(sample.actual))
     if abs(mean - fixed) <= 3 * spread:
         return []
-    return [f"centre {_rounded(mean, spread)} of {coordinates.names[j]} is not {fixed:.4g}, which the map keeps"]
+    return [state("SYM041", coordinate=coordinates.names[j], centre=_round_to_error(mean, spread), fixed=fixed)]
 
 
-def _exchanged(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> list[str]:
+def _explain_exchanges(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> list[Statement]:
     """Two coordinates that the map exchanges although they start differently."""
     linear = linear_map(lambda obs: pairs.bound.observation(sample.word, obs), pairs.stepper.first_obs)
     if linear is None:
@@ -316,28 +331,28 @@ def _exchanged(pairs: Pairs, sample: StartSample, coordinates: Coordinates) -> l
     matrix, _ = linear
     means = np.mean(finite(sample.actual), axis=0)
     spreads = np.std(finite(sample.actual), axis=0)
-    found = []
+    causes = []
     for i in range(len(matrix)):
         sources = np.flatnonzero(matrix[i])
         if len(sources) != 1 or sources[0] == i or (matrix[sources[0], i] and sources[0] < i):
             continue  # unmoved, or an exchange that was met from its other side
         k = int(sources[0])
-        moved = matrix[i, k] * means[k]
-        names = coordinates.names
-        if abs(moved - means[i]) > 6 * np.hypot(spreads[i], spreads[k]) / np.sqrt(len(sample.actual)):
-            error = float(np.hypot(spreads[i], spreads[k]) / np.sqrt(len(sample.actual)))
-            said = [_rounded(float(value), error) for value in (means[k], means[i])]
-            how = "yet they are exchanged" if matrix[k, i] else "yet the map sends one to the other"
-            found.append(f"{names[k]} has mean {said[0]}, {names[i]} mean {said[1]}, {how}: check their order")
+        named = {"source": coordinates.names[k], "image": coordinates.names[i], "exchanged": bool(matrix[k, i])}
+        error = float(np.hypot(spreads[i], spreads[k]) / np.sqrt(len(sample.actual)))
+        # Six standard errors: chance passes them once in 500 million coordinates.
+        if abs(matrix[i, k] * means[k] - means[i]) > 6 * error:
+            pair = [_round_to_error(float(value), error) for value in (means[k], means[i])]
+            causes.append(state("SYM042", **named, source_mean=pair[0], image_mean=pair[1]))
         elif abs(spreads[i] - spreads[k]) > 0.2 * max(spreads[i], spreads[k]):
-            found.append(
-                f"{names[k]} has standard deviation {spreads[k]:.3g}, {names[i]} {spreads[i]:.3g}, "
-                "yet the map sends one to the other"
-            )
-    return found[:2]
+            pair = [float(spreads[k]), float(spreads[i])]
+            causes.append(state("SYM046", **named, source_deviation=pair[0], image_deviation=pair[1]))
+    return causes[:2]
 
 
-def _rounded(value: float, error: float) -> str:
+def _round_to_error(value: float, error: float) -> float:
     """A mean with as many decimals as its standard error allows."""
     decimals = max(0, -math.floor(math.log10(max(error, 1e-12))) - 1)
-    return f"{round(value, decimals) + 0.0:g}"
+    return round(value, decimals) + 0.0
+
+
+register_method("start")

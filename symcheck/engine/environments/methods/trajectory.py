@@ -1,9 +1,9 @@
 """The trajectory method: episodes against mirrored episodes. For black boxes, which can only be reset and stepped.
 
 Under a uniformly random policy, and if start, dynamics, reward and termination are all symmetric, an episode and the
-image of another episode have one law. The independent unit is the episode: transitions within one are correlated, and
-tests that treat them as independent accuse plain CartPole three times in four. So totals over episodes are compared,
-and whole episodes are swapped.
+image of another episode have one distribution. The independent unit is the episode: transitions within one are
+correlated, and tests that treat them as independent accuse plain CartPole three times in four. So totals over episodes
+are compared, and whole episodes are swapped.
 
 What can be compared is what follows (s, a): reward, next observation and termination, each after one regression on
 (s, a) fitted to both groups at once. Where the start distribution is not symmetric (or not claimed to be), the two
@@ -16,54 +16,42 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.budget import Handed
-from symcheck.engine.environments.cases.pairs import Part
+from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised, told_apart
-from symcheck.engine.environments.cases.workbench import EQUATIONS, STOPPED, UNITS, Workbench, shift_bound
-from symcheck.engine.environments.methods.start import SURVIVES, StartEvidence
+from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
+from symcheck.engine.environments.methods.episode_features import (
+    Transitions,
+    learned_feature,
+    named_features,
+    repeating_columns,
+    what_followed,
+)
+from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.environments.subject.reduction import reduction
+from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
+from symcheck.engine.verdict import Facts, ReasonCode, decide
+from symcheck.statements.statement import Statement, state
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
 _WIDEST = 48  # coordinates whose next values are compared (images: of those that vary)
 _MOST_COVARIATES = 200
-_MOST_FEATURES = 2000  # (coordinate, covariate) pairs
 _MOST_LEARNED = 800  # columns of the learned feature's regression
-_LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
-_OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
-
-
-@dataclass(frozen=True)
-class Transitions:
-    """One episode's transitions, mapped or not.
-
-    Attributes:
-        obs: observations before each step, shape (t, dim).
-        actions: actions, a list of t.
-        rewards: shape (t,).
-        following: observations after each step, shape (t, dim).
-        ended: shape (t,), bool as float.
-    """
-
-    obs: Vector
-    actions: list[Any]
-    rewards: Vector
-    following: Vector
-    ended: Vector
 
 
 @dataclass(frozen=True)
@@ -132,8 +120,8 @@ class TrajectoryEvidence:
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
         self._stopped = False
-        for part in EQUATIONS:
-            bench.budget.add(part, functools.partial(self._handed, part), planned=len(bench.words))
+        for part in STEP_PARTS:
+            bench.budget.add(part, functools.partial(self._hand_in, part), planned=len(bench.words))
 
     @functools.cached_property
     def _looked(self) -> Looked:
@@ -143,16 +131,16 @@ class TrajectoryEvidence:
     def _start(self) -> PropertyResult:
         return self._start_evidence.judge("initial_invariance")
 
-    def _handed(self, part: Part) -> dict[Word, Handed]:
-        if not self._needed(part) or self._fewest < _FEWEST_PAIRS:
+    def _hand_in(self, part: Part) -> dict[Word, Handed]:
+        if not self._needed(part) or self._fewest_pairs < _FEWEST_PAIRS:
             return {}
-        return {word: Handed(one.test.p_value, one.live) for word, one in self._tested(part).items()}
+        return {word: Handed(tested.test.p_value, tested.live) for word, tested in self._test_all(part).items()}
 
     @property
-    def _fewest(self) -> int:
+    def _fewest_pairs(self) -> int:
         return min(len(group.plain) for group in self.groups.values())
 
-    def _tested(self, part: Part) -> dict[Word, _Tested]:
+    def _test_all(self, part: Part) -> dict[Word, _Tested]:
         groups = self.groups  # which may stop early, with the tests of its last look
         if part not in self._tests:
             self._tests[part] = {word: self._test(part, word, group, _LOOKS[-1]) for word, group in groups.items()}
@@ -172,19 +160,19 @@ class TrajectoryEvidence:
             for at, word in enumerate(words):
                 self._play(word, found[word], look.share * share)
                 report(round(100 * (look.share * (at + 1))), 100 * len(words))
-            if not look.last and self.bench.in_time() and self._clear(found, look):
+            if not look.last and self.bench.in_time() and self._is_refuted(found, look):
                 break
         report(1, 1)
         return found
 
-    def _clear(self, found: dict[Word, _Groups], look: Look) -> bool:
+    def _is_refuted(self, found: dict[Word, _Groups], look: Look) -> bool:
         """Whether an early look refutes every part that is tested, or (to fail fast) some part."""
         if min(len(group.plain) for group in found.values()) < _FEWEST_LOOKED_AT:
             return False
         fast = self.bench.options.fail_fast
         early: dict[Part, dict[Word, _Tested]] = {}
         refuted = False
-        for part in filter(self._needed, EQUATIONS):
+        for part in filter(self._needed, STEP_PARTS):
             early[part] = {word: self._test(part, word, group, look) for word, group in found.items()}
             this = any(self._looked.refuted((part, word)) for word in found)
             if not (this or fast):
@@ -212,112 +200,123 @@ class TrajectoryEvidence:
         if word is not None:
             actions = [bound.action(word, action, obs) for action, obs in zip(actions, seen[:-1], strict=True)]
             seen = [bound.observation(word, obs) for obs in seen]
-        flat = self._view.apply(stepper.codec.flatten_batch(seen))
+        whole = stepper.codec.flatten_batch(seen)
+        flat = self._view.apply(whole)
         rewards = np.array([step.reward for step in played.steps])
         ended = np.array([float(step.terminated) for step in played.steps])
-        return Transitions(flat[:-1], actions, rewards, flat[1:], ended)
+        return Transitions(flat[:-1], actions, rewards, flat[1:], ended, bool(np.isfinite(whole[1:]).any()))
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
-        groups = self.groups
-        episodes = sum(2 * len(group.plain) for group in groups.values())
-        steps = sum(len(e.rewards) for group in groups.values() for e in [*group.plain, *group.mapped])
+        episodes = [episode for group in self.groups.values() for episode in (*group.plain, *group.mapped)]
         result = PropertyResult(
             name,
-            "passed",
+            "undecided",
             self.method,
-            checked=episodes,
-            unit=UNITS[part],
+            checked=len(episodes),
+            unit=BY_PART[part].unit,
             notes=(
-                f"{episodes:,} episodes ({steps:,} transitions, at most {_LONGEST} an episode) of the uniform policy, "
-                "half of them mapped; whole episodes are swapped",
+                state(
+                    "episodes_played",
+                    episodes=len(episodes),
+                    transitions=sum(len(episode.rewards) for episode in episodes),
+                    longest=_LONGEST,
+                ),
             ),
         )
-        fewest = self._fewest
-        if fewest < _FEWEST_PAIRS:
-            return _undecided(result, f"only {fewest} pairs of episodes fit into the time; at least {_FEWEST_PAIRS}")
-        tests = self._tested(part)
-        word = min(tests, key=lambda one: tests[one].test.p_value)
-        test, described = tests[word].test, tests[word].described
-        level = self.bench.judged_at(part, word, test.p_value)
-        result = dataclasses.replace(result, p_value=test.p_value, notes=(*result.notes, f"At level {level:.2g}."))
-        if self._stopped:
-            said = "Playing stopped before all episodes were there, as the answer was clear."
-            result = dataclasses.replace(
-                result,
-                notes=(
-                    *result.notes,
-                    f"{said}",
-                ),
-            )
-        if test.p_value <= level:
-            return self._rejected(result, part, test, described, word)
-        if self._stopped:
-            return _undecided(result, STOPPED)
-        return dataclasses.replace(
-            result, bound=self._bound([one.critical for one in tests.values()], fewest, episodes)
+        facts = self._facts(part, episodes)
+        if facts.checked >= _FEWEST_PAIRS:
+            result, facts = self._evaluate(result, part, facts)
+        verdict, reason = decide(facts)
+        if verdict != "failed":
+            result = dataclasses.replace(result, violations=0, counterexample=None, causes=())
+        return dataclasses.replace(result, verdict=verdict, reason=reason, facts=facts)
+
+    def _facts(self, part: Part, episodes: list[Transitions]) -> Facts:
+        """What was compared, without the outcome of the test."""
+        outcomes = outcomes_of(what_followed(part, episodes))
+        # Reduced observations hold numbers only: whether there were any is asked of whole ones.
+        hidden = part == "transition" and not any(episode.shows_numbers for episode in episodes)
+        return Facts(
+            checked=self._fewest_pairs,
+            least=_FEWEST_PAIRS,
+            quantity=BY_PART[part].noun,
+            finite=outcomes.finite and not hidden,
+            stuck=outcomes.stuck or "NaN",
+            moved=self.bench.moved,
+            constant=outcomes.constant,
+            interrupted=self.bench.interrupted,
+            stopped=self._stopped,
+            time_up=not self.bench.in_time(),
         )
 
-    def _bound(self, criticals: list[float], fewest: int, episodes: int) -> dict[str, object]:
+    def _evaluate(self, result: PropertyResult, part: Part, facts: Facts) -> tuple[PropertyResult, Facts]:
+        """The result and the facts with what the test says."""
+        tests = self._test_all(part)
+        word = min(tests, key=lambda one: tests[one].test.p_value)
+        test = tests[word].test
+        level = self.bench.judged_at(part, word, test.p_value)
+        stopped = (state("playing_stopped"),) if self._stopped else ()
+        result = dataclasses.replace(
+            result, p_value=test.p_value, notes=(*result.notes, state("tested_at_level", level=level), *stopped)
+        )
+        if test.p_value <= level:
+            facts = dataclasses.replace(facts, violations=1, unattributed=self._blame_start())
+            return (result if facts.unattributed else self._describe_rejection(result, part, tests[word], word)), facts
+        if self._stopped:
+            return result, facts
+        bound = self._bound([tested.critical for tested in tests.values()], result.checked)
+        return dataclasses.replace(result, bound=bound, notes=(*result.notes, self._weakness())), facts
+
+    def _bound(self, criticals: list[float], episodes: int) -> dict[str, object]:
         critical = max((one for one in criticals if np.isfinite(one)), default=-NORMAL_90)
         return shift_bound(
-            float((critical + NORMAL_90) * np.sqrt(2 / fewest)),
+            float((critical + NORMAL_90) * np.sqrt(2 / self._fewest_pairs)),
             episodes,
             self.bench.options.alpha,
             unit="standard deviations of an episode's total",
-            region=f"{episodes:,} episodes of the uniform policy: "
-            + self._why_episodes("larger effects only are seen", "to see smaller ones"),
+            region=state("region_episodes", episodes=episodes),
         )
 
-    def _why_episodes(self, so: str, remedy: str) -> str:
-        """Why whole episodes are compared, what that means, and what would change it."""
+    def _weakness(self) -> Statement:
+        return state("larger_effects_only", why=self._why_episodes())
+
+    def _why_episodes(self) -> str:
+        """Why whole episodes are compared, as a field of statements: what is missing, or that they were asked for."""
         pairs = self.bench.pairs
         if pairs.stepper.access is None:
-            return f"states cannot be set here, so {so}: register state access {remedy}"
+            return "no_access"
         if pairs.placement.kind is None:
-            return f"the symmetry does not say how states transform, so {so}: give it state= {remedy}"
-        if self.bench.options.method == "trajectory":
-            return f"whole episodes were asked for, so {so}: leave --method out {remedy}"
-        return f"setting a state loses some of it, so {so}: restore all of it {remedy}"
+            return "no_state_map"
+        return "asked" if self.bench.options.method == "trajectory" else "lossy"
 
-    def _rejected(
-        self, result: PropertyResult, part: Part, test: SignFlipTest, described: list[str], word: Word
-    ) -> PropertyResult:
+    def _blame_start(self) -> Statement | None:
+        """Why a rejection may not be blamed on the dynamics: the two groups may have started differently."""
         claimed = self.bench.pairs.bound.symmetry.initial
         if not claimed or self._start.verdict != "passed":
-            unsure = "is not symmetric" if self._start.verdict == "failed" else "may not be symmetric"
-            reason = unsure if claimed else "is not claimed to be symmetric"
-            return _undecided(
-                result,
-                f"the start distribution {reason}, so that episodes and mapped episodes visit different states and a "
-                "black-box test cannot tell that from asymmetric dynamics; register state access to decide",
-            )
-        if self._start_evidence.surviving.any():
-            return _undecided(result, SURVIVES)
+            return state(ReasonCode.START_ASYMMETRIC.value, start=self._start.verdict if claimed else "unclaimed")
+        return state(ReasonCode.START_FOLLOWS_PAST.value) if self._start_evidence.surviving.any() else None
+
+    def _describe_rejection(self, result: PropertyResult, part: Part, tested: _Tested, word: Word) -> PropertyResult:
+        test, described = tested.test, tested.described
         best = int(np.argmax(test.statistics))
         label = self.bench.pairs.bound.label(word)
-        text = f"{described[best]} differs between episodes and their images under {label}"
         others = [described[i] for i in np.argsort(-test.statistics)[1:4] if test.statistics[i] > test.critical]
-        causes = [f"{part}: {text}", *(f"so does {other}" for other in others)]
+        causes = [state("SYM050", part=part, feature=described[best], element=label, others=others)]
+        # A broken transition sends the two groups to different states, where honest rewards and ends differ too.
         if part != "transition" and any(self._looked.refuted(("transition", one)) for one in self.groups):
-            causes.append(
-                "the law of next states is broken too, so that episodes and their images visit different states: "
-                "this may follow from it alone"
-            )
-        causes.append(self._why_episodes("no single counterexample is shown", "to get one"))
-        example = Counterexample(
-            label, None, None, None, 0.0, float(test.statistics[best]), float(test.statistics[best]), described[best]
-        )
+            causes.append(state("SYM056"))
+        causes.append(state("SYM057", why=self._why_episodes()))
+        size = float(test.statistics[best])
         return dataclasses.replace(
             result,
-            verdict="failed",
             violations=1,
-            max_residual=float(test.statistics[best]),
+            max_residual=size,
             unit="standardised difference of episode totals",
-            counterexample=example,
+            counterexample=Counterexample(label, None, None, None, 0.0, size, size, described[best]),
             causes=tuple(causes),
             notes=(
-                f"{text} (p = {test.p_value:.2g}).",
+                state("episodes_differ", feature=described[best], element=label, p_value=test.p_value),
                 *result.notes,
             ),
         )
@@ -335,12 +334,12 @@ class TrajectoryEvidence:
         best, described, live = named, features.described, named.live
         if pairs >= 2 * _FEWEST_PAIRS:
             design = self._design(features.episodes, features.covariates)
-            learned = _learned_feature(features.scores, design, features.starts, pairs)
+            learned = learned_feature(features.scores, design, features.starts, pairs)
             other = sign_flip_test(learned, level=level, rng=rng, sampled=sampled)
             live = live or other.live
             if other.p_value < named.p_value and other.live:
                 best = other
-                described = [f"the law of what follows (s, a), as learned on half of the episodes ({part})"]
+                described = [f"the distribution of what follows (s, a), as learned on half of the episodes ({part})"]
         p_value = self._looked.add((part, word), min(1.0, 2 * best.p_value), look)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
 
@@ -349,7 +348,7 @@ class TrajectoryEvidence:
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
         covariates, names = self._covariates(episodes)
         scores, target_names = self._scores(part, episodes, covariates)
-        named, described = _named_features(scores, target_names, covariates, names, starts)
+        named, described = named_features(scores, target_names, covariates, names, starts)
         return _Features(episodes, starts, covariates, scores, named, described)
 
     def _scores(self, part: Part, episodes: list[Transitions], covariates: Vector) -> tuple[Vector, list[str]]:
@@ -363,7 +362,7 @@ class TrajectoryEvidence:
         # 1e-9 of the values' scale: rounding of the fit is no difference.
         tie = 1e-9 * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
         residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
-        repeating = _repeating(targets)
+        repeating = repeating_columns(targets)
         scores = normal_scores(np.where(repeating, targets, residual), tie)
         explained = fitted(design, scores[:, repeating])
         rest = scores[:, repeating] - explained
@@ -391,12 +390,10 @@ class TrajectoryEvidence:
         return columns[:, kept], [names[j] for j in kept]
 
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
-        if part == "reward":
-            return np.concatenate([episode.rewards for episode in episodes])[:, None], ["reward"]
-        if part == "termination":
-            return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"]
-        following = np.concatenate([episode.following for episode in episodes])
-        coordinates, (following,) = self._view.coordinates.unrolled([following])
+        outcomes = what_followed(part, episodes)
+        if part != "transition":
+            return outcomes, [part]
+        coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
         following, told = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in told]
         varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
@@ -404,54 +401,4 @@ class TrajectoryEvidence:
         return following[:, kept], [names[j] for j in kept]
 
 
-def _repeating(targets: Vector) -> npt.NDArray[np.bool_]:
-    """Which columns hold one value so often that its rank among the others says little, shape (targets,)."""
-    often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
-    return np.asarray(often) > _OFTEN * len(targets)
-
-
-def _named_features(
-    scores: Vector, target_names: list[str], covariates: Vector, names: list[str], starts: npt.NDArray[np.intp]
-) -> tuple[Vector, list[str]]:
-    """Totals over each episode of means and spreads, also where each covariate is high, with names."""
-    described = [f"mean of {n}" for n in target_names] + [f"spread of {n}" for n in target_names]
-    blocks = [_totals(scores, starts), _totals((scores**2 - 1) / np.sqrt(2), starts)]
-    for j in range(0, len(names), max(1, -(-len(names) * len(target_names) // _MOST_FEATURES))):
-        side = (covariates[:, [j]] > 0).astype(np.float64)
-        blocks.append(_totals(scores * (side - side.mean()), starts))
-        described += [f"mean of {n} where {names[j]} is high, against elsewhere" for n in target_names]
-    return np.concatenate(blocks, axis=1), described
-
-
-def _learned_feature(scores: Vector, design: Vector, starts: npt.NDArray[np.intp], pairs: int) -> Vector:
-    """Differences of one feature on the second half of the pairs, whose weights the first half taught; shape (n, 1).
-
-    Which way the two groups differ given (s, a) is regressed on the first half and looked for in the second. The
-    second half's swaps know nothing of the first, so that the test keeps its level whatever was learned.
-    """
-    lengths = np.diff([*starts, len(scores)])
-    episode = np.repeat(np.arange(2 * pairs), lengths)
-    half = pairs // 2
-    teaching = (episode % pairs) < half
-    sign = np.where(episode < pairs, -1.0, 1.0)[:, None]
-    gram = design[teaching].T @ design[teaching]
-    ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
-    weights = np.linalg.solve(gram + ridge, design[teaching].T @ (sign * scores)[teaching])
-    totals = _totals((scores * (design @ weights)).sum(axis=1, keepdims=True), starts)
-    return totals[half:pairs] - totals[pairs + half :]
-
-
-def _totals(features: Vector, starts: npt.NDArray[np.intp]) -> Vector:
-    """Sums over each episode, shape (episodes, features)."""
-    return np.asarray(np.add.reduceat(features, starts, axis=0))
-
-
-def _undecided(result: PropertyResult, why: str) -> PropertyResult:
-    return dataclasses.replace(
-        result,
-        verdict="undecided",
-        notes=(
-            f"Undecided: {why}.",
-            *result.notes,
-        ),
-    )
+register_method("trajectory")

@@ -9,35 +9,32 @@ anything differs; so epsilon_T is their Wasserstein-1 distance, with coordinates
 and S says what a displacement by that much was seen to cost: two copies that far apart follow one sequence of actions,
 and their discounted rewards are compared. That sequence shows no more than the difference of optimal values could be,
 and a random one usually less. A pair that ends on one side only counts as total variation 1, and S is then the largest
-span of returns that the rewards seen allow. Where dynamics are random, `law_gap` compares laws. Whole episodes of a
-black box say nothing about values at given (s, a): under the uniform policy even a broken symmetry may leave the law of
-returns as it is.
+span of returns that the rewards seen allow. Where dynamics are random, `distribution_gap` compares distributions. Whole
+episodes of a black box say nothing about values at given (s, a): under the uniform policy even a broken symmetry may
+leave the distribution of returns as it is.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from symcheck.engine.environments.cases.pairs import Measurement, Part
+from symcheck.engine.acceptance import accept_violation
+from symcheck.engine.environments.cases.pairs import Measurement, Pairs
+from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.coordinates import Vector, finite
+from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
+from symcheck.engine.verdict import Acceptance
+from symcheck.statements.statement import Statement, state
 
-if TYPE_CHECKING:
-    from symcheck.engine.environments.methods.exact import TabularEvidence
-    from symcheck.engine.environments.methods.paired import PairedEvidence
-
-EQUATIONS = ("reward_invariance", "transition_invariance", "termination_invariance")
 _NEIGHBOURS = 24  # pairs of nearby states that are followed
-_NOT_NOW = "What it costs in value was not estimated"
-_NO_GAP = {
-    "trajectory": "What it costs in value cannot be told from whole episodes (values belong to states that are set)"
-}
 _LONGEST = 60  # steps; at a discount of 0.9 later rewards weigh less than 0.2%
 TOTAL_VARIATION = "total variation"
 WASSERSTEIN = "Wasserstein-1, coordinates in standard deviations"
@@ -50,12 +47,13 @@ class ValueGap:
     Attributes:
         value: in units of return.
         epsilon_reward: largest difference of (expected) rewards.
-        epsilon_transition: largest distance of next-state laws.
+        epsilon_transition: largest distance of next-state distributions.
         distance: which distance that is.
         discount: of the returns.
         confidence: that at most `exceeding` of the pairs drawn as here exceed the epsilons; 1 where all are enumerated.
         exceeding: that fraction; 0 where all were enumerated.
-        noise: where laws were sampled, how much (epsilon_reward, epsilon_transition) would be if the laws were equal.
+        noise: where distributions were sampled, how much (epsilon_reward, epsilon_transition) would be if they were
+            equal.
     """
 
     value: float
@@ -83,16 +81,57 @@ class ValueGap:
             **({} if self.noise is None else {"noise_reward": self.noise[0], "noise_transition": self.noise[1]}),
         }
 
-    def said(self) -> str:
-        """As a clause."""
-        sampled = "; both are the largest that were seen, lower estimates of suprema" if self.exceeding > 0 else ""
-        if self.noise is not None:
-            sampled += f", of samples: equal laws would show {self.noise[0]:.2g} and {self.noise[1]:.2g}"
-        return (
-            f"the optimal values of a pair and its image differ by at most {self.value:.3g} at discount "
-            f"{self.discount:g} (epsilon_R {self.epsilon_reward:.2g}, epsilon_T {self.epsilon_transition:.2g} in "
-            f"{self.distance}{sampled})"
-        )
+    def note(self) -> Statement:
+        """As a clause of a note."""
+        fields = {name: getattr(self, name) for name in ("value", "discount", "epsilon_reward", "epsilon_transition")}
+        noise = {} if self.noise is None else {"noise": list(self.noise)}
+        return state("value_gap", **fields, **noise, distance=self.distance, sampled=self.exceeding > 0)
+
+
+class EnumeratedPairs(Protocol):
+    """The pairs (s, a) of a finite MDP and their images."""
+
+    bench: Workbench
+
+    def epsilons(self) -> tuple[float, float]:
+        """(epsilon_R, epsilon_T)."""
+
+    def imaged(self) -> Iterator[tuple[Word, int, int, int, int]]:
+        """(g, s, a, g s, g a) of every case."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparedPairs:
+    """Pairs of single outcomes, as a gap is estimated from them.
+
+    Attributes:
+        pairs: steps more of them.
+        drawn: pairs drawn at random.
+        measured: these and others.
+        largest: the largest residual of a part, in units given by coordinate.
+        checked: how many pairs the epsilons were seen on.
+        alpha: of the run.
+        discount: of the returns, in [0, 1).
+        rng: picks neighbours.
+    """
+
+    pairs: Pairs
+    drawn: Measurement
+    measured: Measurement
+    largest: Callable[[Part, Vector | float], float]
+    checked: int
+    alpha: float
+    discount: float
+    rng: np.random.Generator
+
+    @property
+    def span(self) -> float:
+        """The largest span of returns that the rewards seen allow, 0 for ever among them.
+
+        An episode that ends pays 0 for ever; that none ended among the samples does not say that none can.
+        """
+        rewards = finite(np.concatenate([self.measured.left.rewards, self.measured.right.rewards]))
+        return float(np.ptp(np.append(rewards, 0.0))) / (1 - self.discount)
 
 
 def with_value_gap(
@@ -109,39 +148,30 @@ def with_value_gap(
     Returns:
         The same properties. Group law, observation and start are not about values: their verdicts stay.
     """
-    equations = {one.name: one.verdict for one in results if one.name in EQUATIONS}
-    failed = [name for name, verdict in equations.items() if verdict == "failed"]
-    if not failed or "undecided" in equations.values():
+    verdicts = {result.name: result.verdict for result in results}
+    parts = {BY_PART[part].name: str(part) for part in STEP_PARTS if BY_PART[part].name in verdicts}
+    failed = {name: part for name, part in parts.items() if verdicts[name] == "failed"}
+    if not failed or any(verdicts[name] == "undecided" for name in parts):
         return list(results)
     measure = getattr(evidence, "value_gap", None)
-    gap = None if measure is None else measure({name.removesuffix("_invariance") for name in failed}, discount)
-    return [one if one.name not in failed else _judged(one, gap, accept) for one in results]
+    gap = None if measure is None else measure(set(failed.values()), discount)
+    return [result if result.name not in failed else _with_gap(result, gap, accept) for result in results]
 
 
-def _judged(result: PropertyResult, gap: ValueGap | None, accept: float | None) -> PropertyResult:
-    if gap is None:
-        why = f"{_NO_GAP.get(result.method, _NOT_NOW)}, so --accept-gap does not apply."
-        return (
-            result
-            if accept is None
-            else dataclasses.replace(
-                result,
-                notes=(
-                    *result.notes,
-                    f"{why}",
-                ),
-            )
-        )
+def _with_gap(result: PropertyResult, gap: ValueGap | None, accept: float | None) -> PropertyResult:
+    if gap is not None:
+        result = dataclasses.replace(result, bound=gap.bound())
     if accept is None:
-        return dataclasses.replace(result, bound=gap.bound())
-    if not gap.value <= accept:
-        text = f"The value gap exceeds the {accept:g} of --accept-gap: {gap.said()}. {result.detail}"
-        return dataclasses.replace(result, bound=gap.bound(), notes=(text,))
-    text = f"approximate: within the {accept:g} of --accept-gap, {gap.said()}. {result.detail}"
-    return dataclasses.replace(result, verdict="passed", bound=gap.bound(), notes=(text,))
+        return result
+    if gap is None:
+        note = state("gap_unknown", method=result.method)
+        return dataclasses.replace(result, notes=(*result.notes, note))
+    accepted = state("gap_accepted", limit=accept, gap=gap.note())
+    refused = state("gap_not_accepted", limit=accept, gap=gap.note())
+    return accept_violation(result, Acceptance("accept_gap", gap.value, accept), accepted, refused)
 
 
-def table_gap(evidence: TabularEvidence, discount: float) -> ValueGap:
+def table_gap(evidence: EnumeratedPairs, discount: float) -> ValueGap:
     """The gap itself, for an enumerated MDP: its optimal values are known.
 
     Args:
@@ -156,78 +186,62 @@ def table_gap(evidence: TabularEvidence, discount: float) -> ValueGap:
 
     reward, transition = evidence.epsilons()
     optimal = value_iteration(TabularMDP.from_gymnasium(evidence.bench.pairs.stepper.env, discount=discount)).q_values
-    pairs = np.array([(state, action, image, moved) for _, state, action, image, moved in evidence.imaged()])
-    value = float(np.abs(optimal[pairs[:, 0], pairs[:, 1]] - optimal[pairs[:, 2], pairs[:, 3]]).max())
+    rows = np.array([(state, action, image, moved) for _, state, action, image, moved in evidence.imaged()])
+    value = float(np.abs(optimal[rows[:, 0], rows[:, 1]] - optimal[rows[:, 2], rows[:, 3]]).max())
     return ValueGap(value, reward, transition, TOTAL_VARIATION, discount, 1.0, 0.0)
 
 
-def paired_gap(evidence: PairedEvidence, failed: set[str], discount: float) -> ValueGap:
+def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
     """The estimate from compared pairs.
 
     Args:
-        evidence: the pairs.
+        compared: the pairs.
         failed: the parts that are violated; what holds contributes nothing.
-        discount: in [0, 1).
 
     Returns:
         The estimate; at most the span of returns that the rewards seen allow.
     """
     from symcheck.mdp.bounds import value_gap_bound
 
-    measured = evidence.measured
-    span = span_of(measured, discount)
-    epsilon_reward = evidence.largest("reward") if "reward" in failed else 0.0
+    span, discount, alpha = compared.span, compared.discount, compared.alpha
+    epsilon_reward = compared.largest("reward", 1.0) if "reward" in failed else 0.0
     epsilon, scale, distance = 0.0, 0.0, WASSERSTEIN
     if "termination" in failed:
         epsilon, scale, distance = 1.0, span, TOTAL_VARIATION
     elif "transition" in failed:
-        epsilon = _displacement(evidence)
-        scale = cost_of(evidence, epsilon, discount) / epsilon if 0 < epsilon < math.inf else math.inf
+        epsilon = _displacement(compared)
+        scale = cost_of(compared, epsilon) / epsilon if 0 < epsilon < math.inf else math.inf
         if not math.isfinite(scale):
             epsilon, scale, distance = 1.0, span, TOTAL_VARIATION
     if not math.isfinite(epsilon_reward):  # NaN is paid on one side: no number bounds what that costs
-        return ValueGap(math.inf, math.inf, epsilon, distance, discount, 1 - evidence.bench.options.alpha, 0.0)
+        return ValueGap(math.inf, math.inf, epsilon, distance, discount, 1 - alpha, 0.0)
     lipschitz = None if distance == TOTAL_VARIATION else scale
     value = value_gap_bound(epsilon_reward, epsilon, discount, value_span=scale, lipschitz=lipschitz)
-    alpha = evidence.bench.options.alpha
-    exceeding = largest_fraction(0, evidence.checked, alpha)
+    exceeding = largest_fraction(0, compared.checked, alpha)
     return ValueGap(min(value, span), epsilon_reward, epsilon, distance, discount, 1 - alpha, exceeding)
 
 
-def span_of(measured: Measurement, discount: float) -> float:
-    """The largest span of returns that the rewards seen allow, 0 for ever among them.
-
-    An episode that ends pays 0 for ever; that none ended among the samples does not say that none can.
-    """
-    rewards = finite(np.concatenate([measured.left.rewards, measured.right.rewards]))
-    return float(np.ptp(np.append(rewards, 0.0))) / (1 - discount)
-
-
-def _displacement(evidence: PairedEvidence) -> float:
+def _displacement(compared: ComparedPairs) -> float:
     """The largest distance between g T(s, a) and T(g s, g a), coordinates in units of their standard deviation."""
-    part: Part = "transition"
-    comparison = evidence.pairs.comparison(part, evidence.measured)
+    comparison = compared.pairs.comparison("transition", compared.measured)
     spread = finite(comparison.actual).std(axis=0)
-    scaled = comparison.residual() / np.where(spread > 0, spread, 1.0)
-    return max(float(scaled.max()), evidence.largest(part, spread))
+    return compared.largest("transition", spread)
 
 
-def cost_of(evidence: PairedEvidence, distance: float, discount: float, *, seeded: bool = False) -> float:
+def cost_of(compared: ComparedPairs, distance: float, *, seeded: bool = False) -> float:
     """Largest difference of discounted rewards of two copies that start this far apart and act alike; inf: unknown.
 
     Args:
-        evidence: the pairs.
+        compared: the pairs.
         distance: in standard deviations of the states' coordinates.
-        discount: in [0, 1).
         seeded: give both copies the same noise, by resetting with one seed first.
 
     Returns:
         In units of return.
     """
-    pairs, rng = evidence.pairs, evidence.bench.rng("value gap")
-    cases = evidence.drawn.cases
+    pairs, rng, cases = compared.pairs, compared.rng, compared.drawn.cases
     states = [case.situation.state for case in cases]
-    if not all(isinstance(state, np.ndarray) and state.dtype.kind == "f" for state in states[:1]):
+    if not (isinstance(states[0], np.ndarray) and states[0].dtype.kind == "f"):
         return math.inf
     spread = np.stack(states).std(axis=0)
     worst = 0.0
@@ -238,26 +252,25 @@ def cost_of(evidence: PairedEvidence, distance: float, discount: float, *, seede
         actions = [pairs.stepper.env.action_space.sample() for _ in range(_LONGEST)]
         try:
             seed = int(rng.integers(2**30)) if seeded else None
-            ends = [state.astype(start.dtype) for state in (start, other)]
-            returns = [_followed(evidence, state, actions, discount, seed) for state in ends]
+            copies = [held.astype(start.dtype) for held in (start, other)]
+            returns = [_follow(compared, held, actions, seed) for held in copies]
         except Exception:  # a neighbour need not be a state
             continue
         worst = max(worst, abs(returns[1] - returns[0]))
     return worst
 
 
-def _followed(
-    evidence: PairedEvidence, state: Vector, actions: Sequence[Any], discount: float, seed: int | None
-) -> float:
-    stepper = evidence.pairs.stepper
+def _follow(compared: ComparedPairs, start: Vector, actions: Sequence[Any], seed: int | None) -> float:
+    """The discounted rewards of a sequence of actions from a state."""
+    stepper = compared.pairs.stepper
     if seed is not None:
         stepper.reset(seed=seed)
-    stepper.poke(state)
+    stepper.poke(start)
     total, weight = 0.0, 1.0
     for action in actions:
         step = stepper.step(action)
         total += weight * float(finite(np.array(step.reward)))
-        weight *= discount
+        weight *= compared.discount
         if step.terminated or step.truncated:
             break
     return total

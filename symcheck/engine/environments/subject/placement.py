@@ -27,6 +27,7 @@ from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_d
 from symcheck.engine.environments.subject.stepper import Stepper, copied, numeric
 from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
+from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
 
 Word = tuple[int, ...]
@@ -59,7 +60,7 @@ class Placement:
 
     Attributes:
         kind: which of the three ways is used; None where there is none.
-        why_not: where kind is None, what is missing, in words.
+        why_not: where kind is None, what is missing; else None.
         form: a state as `get` returns it; None where states cannot be read.
         inner: how internal next states are compared in float64 as well; None where they are not.
     """
@@ -67,8 +68,8 @@ class Placement:
     def __init__(self, stepper: Stepper, bound: BoundSymmetry, rng: np.random.Generator) -> None:
         self._bound = bound
         self._stepper = stepper
-        self._access, shows_state, visited = _inspected(stepper, rng)
-        self.kind, self.why_not = _choose(self._access, bound, shows_state)
+        self._access, shows_state, visited = _inspect_access(stepper, rng)
+        self.kind, self.why_not = _choose_kind(self._access, bound, shows_state)
         readable = self._access is not None and self._access.get is not None
         self.form = stepper.read_raw() if readable else None
         self._visited = visited
@@ -81,7 +82,7 @@ class Placement:
         bound, known = self._bound, self._access is not None and self._access.get is not None
         self._double = self.kind == "observation" and known and bound.is_data("observation") and not bound.has_state
         self._sharp: list[SignedMap] = []  # of the generators, where states are mapped by them
-        self.inner = self._compared(self._visited) if known else None
+        self.inner = self._choose_inner(self._visited) if known else None
 
     def under(self, bound: BoundSymmetry) -> Placement:
         """The same environment under another symmetry of its kind."""
@@ -90,7 +91,7 @@ class Placement:
         other._settle()
         return other
 
-    def _compared(self, visited: Sequence[tuple[Vector, Any]]) -> Inner | None:
+    def _choose_inner(self, visited: Sequence[tuple[Vector, Any]]) -> Inner | None:
         """How next internal states are compared; see `symcheck.engine.environments.subject.inner`."""
         bound, kind = self._bound, self.kind
         if self._double:
@@ -110,11 +111,15 @@ class Placement:
             return None
         turning = self._access.angles if kind == "inverse" else ()
         letters = range(len(bound.symmetry.group.generators))
-        found = [signed_map(partial(self._said, (i,)), states[0], states, turning) for i in letters]
-        self._sharp = [one for one in found if one is not None] if all(found) else []
+        maps = [signed_map(partial(self._image_of_state, (i,)), states[0], states, turning) for i in letters]
+        self._sharp = [known for known in maps if known is not None] if all(maps) else []
         self._double = kind == "observation" and bool(self._sharp)
         picked = slice(None) if columns is None else columns
-        return Inner(lambda word, many: self._sharpened(word, many)[:, picked], columns, shown) if self._sharp else None
+        return (
+            Inner(lambda word, many: self._map_by_generators(word, many)[:, picked], columns, shown)
+            if self._sharp
+            else None
+        )
 
     def _as_observations(self, word: Word, states: Vector) -> Vector:
         """Images of states that are observations in other digits, in the shape of `states`: pictures may come flat."""
@@ -125,7 +130,7 @@ class Placement:
         form = np.shape(self.form) if isinstance(self.form, np.ndarray) else np.shape(states)[1:]
         return _in_shape(self._bound.state_batch, form, word, states)
 
-    def _said(self, word: Word, state: Vector) -> Vector:
+    def _image_of_state(self, word: Word, state: Vector) -> Vector:
         """The image of a state vector as the symmetry says it, which may be rounded to float32."""
         held = _in_form(state, self.form)
         if self.kind == "map":
@@ -139,16 +144,16 @@ class Placement:
             image = access.from_observation(self._bound.observation(word, access.observe(held)))
         return np.asarray(image, dtype=np.float64).reshape(-1)
 
-    def _sharpened(self, word: Word, states: Vector) -> Vector:
+    def _map_by_generators(self, word: Word, states: Vector) -> Vector:
         """Images of states, shape (..., dim), by the signed permutations of the generators."""
         for letter in reversed(word):
             states = self._sharp[letter].apply(states)
         return states
 
-    def _without_rounding(self, word: Word, said: Any, state: Any) -> Any:
+    def _without_rounding(self, word: Word, image: Any, state: Any) -> Any:
         """The image of a state that a callable gave, without its rounding; as it is where it is another image."""
-        exact = self._sharpened(word, np.asarray(state, dtype=np.float64).reshape(-1))
-        rounded = np.asarray(said, dtype=np.float64).reshape(-1)
+        exact = self._map_by_generators(word, np.asarray(state, dtype=np.float64).reshape(-1))
+        rounded = np.asarray(image, dtype=np.float64).reshape(-1)
         near = np.abs(rounded - exact) <= _NEAR * (1 + np.abs(exact))
         return _in_form(np.where(near, exact, rounded), self.form)
 
@@ -247,8 +252,8 @@ class Placement:
             moved = self._as_states(word, states)
             seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
         return [
-            Situation(carried_over(state, one.state), obs, "image")
-            for one, state, obs in zip(situations, moved, seen, strict=True)
+            Situation(carried_over(state, original.state), obs, "image")
+            for original, state, obs in zip(situations, moved, seen, strict=True)
         ]
 
     @property
@@ -305,7 +310,9 @@ class Placement:
         return self.access.from_observation(obs)
 
 
-def _inspected(stepper: Stepper, rng: np.random.Generator) -> tuple[StateAccess | None, bool, list[tuple[Vector, Any]]]:
+def _inspect_access(
+    stepper: Stepper, rng: np.random.Generator
+) -> tuple[StateAccess | None, bool, list[tuple[Vector, Any]]]:
     """The access without what wrappers hide, whether the observation is seen to be the state, and where that was seen.
 
     What was seen are states as vectors with what they show; nothing where states are not numbers.
@@ -342,19 +349,19 @@ def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Vector) -> bool:
         return False
 
 
-def _choose(access: StateAccess | None, bound: BoundSymmetry, shows_state: bool) -> tuple[Kind | None, str]:
+def _choose_kind(
+    access: StateAccess | None, bound: BoundSymmetry, shows_state: bool
+) -> tuple[Kind | None, Statement | None]:
+    """How images of situations are made; where there is no way, what is missing."""
     if access is None:
-        return None, "the environment's state cannot be set"
+        return None, Statement("states_not_settable")
     if bound.has_state and access.get is not None:
-        return "map", ""
+        return "map", None
     if access.get is None or shows_state:
-        return "observation", ""
+        return "observation", None
     if access.from_observation is not None:
-        return "inverse", ""
-    return None, (
-        "the state differs from the observation and the symmetry does not say how the state transforms "
-        "(give Symmetry(..., state=...))"
-    )
+        return "inverse", None
+    return None, Statement("state_map_missing")
 
 
 def _as_like(value: Any, example: Any) -> Any:
@@ -393,7 +400,7 @@ def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
     What differs between a whole number and its exact image differs by the environment's own rule.
     """
     leaves: list[npt.NDArray[Any]] = []
-    shape = _opened(value, leaves)
+    shape = _take_floats_out(value, leaves)
     if not leaves:
         return None
     rng = np.random.default_rng(pattern)
@@ -403,15 +410,15 @@ def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
         for _ in range(units):
             leaf = np.nextafter(leaf, toward)
         leaves[k] = np.where(leaves[k] == np.round(leaves[k]), leaves[k], leaf)
-    return _closed(shape, iter(leaves))
+    return _put_floats_back(shape, iter(leaves))
 
 
-def _opened(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
+def _take_floats_out(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
     """The structure of a value, its arrays of floats put into `leaves` and marked by a hole."""
     if isinstance(value, Mapping):
-        return {key: _opened(item, leaves) for key, item in value.items()}
+        return {key: _take_floats_out(item, leaves) for key, item in value.items()}
     if isinstance(value, tuple) and not all(isinstance(item, float) for item in value):
-        items = [_opened(item, leaves) for item in value]
+        items = [_take_floats_out(item, leaves) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     array = np.asarray(value) if isinstance(value, np.ndarray | Sequence | float) else np.zeros(0, dtype=np.int64)
     if array.dtype.kind != "f":
@@ -420,13 +427,13 @@ def _opened(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
     return _HOLE
 
 
-def _closed(shape: Any, leaves: Iterator[npt.NDArray[Any]]) -> Any:
+def _put_floats_back(shape: Any, leaves: Iterator[npt.NDArray[Any]]) -> Any:
     if shape is _HOLE:
         return next(leaves)
     if isinstance(shape, Mapping):
-        return {key: _closed(item, leaves) for key, item in shape.items()}
+        return {key: _put_floats_back(item, leaves) for key, item in shape.items()}
     if isinstance(shape, tuple):
-        items = [_closed(item, leaves) for item in shape]
+        items = [_put_floats_back(item, leaves) for item in shape]
         return type(shape)(*items) if hasattr(shape, "_fields") else tuple(items)
     return shape
 

@@ -7,8 +7,8 @@ statistics of normalising wrappers are frozen, and values handed out are copies:
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,10 +17,20 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.engine.environments.subject import refusals
 from symcheck.engine.environments.subject.coordinates import SpaceCodec, Vector
+from symcheck.engine.environments.subject.values import (
+    IMMUTABLE,
+    copy_rows,
+    numeric_batch,
+    stack_alike,
+)
+from symcheck.engine.environments.subject.values import copied as copied
+from symcheck.engine.environments.subject.values import numeric as numeric
+from symcheck.engine.environments.subject.values import shown as shown
 from symcheck.envs.state_access.generators import without_chance
-from symcheck.envs.state_access.record import StateAccess
-from symcheck.errors import TargetError, described
+from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.errors import TargetError
 
 
 class Step(NamedTuple):
@@ -118,10 +128,10 @@ class Stepper:
         self.at = 0
         self._ahead: tuple[Any, list[Any]] = (None, [])
         self._put: tuple[Any, ...] = ()  # the state that was set just before, if one was
-        self._clocks = _clocks(env)
+        self._clocks = _time_limits_of(env)
         freeze_statistics(env)
         self.first_obs = self.reset(seed=seed)
-        if access is not None and not self.batched and not access.source.startswith("built in"):
+        if access is not None and not self.batched and access.origin != Origin.BUILT_IN:
             self.access = without_chance(self.base, access)
 
     @property
@@ -139,17 +149,9 @@ class Stepper:
         try:
             returned = self.env.reset(seed=seed)
         except STOPPED as error:
-            raise TargetError(
-                f"reset() raised {described(error)}.",
-                where=self.label,
-                remedy=_SEEDED if isinstance(error, TypeError) and "seed" in str(error) else _ON_ITS_OWN,
-            ) from error
+            raise refusals.of_reset(error, self.label) from error
         if not isinstance(returned, tuple) or len(returned) != 2:
-            raise TargetError(
-                f"expected reset() to return (observation, info), got {type(returned).__name__}.",
-                where=self.label,
-                remedy="This is Gymnasium's API since 0.26; wrap environments of the older one.",
-            )
+            raise refusals.of_reset_value(returned, self.label)
         self._check_space()
         self._flat(returned[0], "reset()")
         return copied(returned[0])
@@ -158,11 +160,7 @@ class Stepper:
         """Refuse an environment whose observation space is another one than when it was built."""
         space = self.env.observation_space
         if space is not self.codec.space and space != self.codec.space:
-            raise TargetError(
-                f"reset() changed the observation space from {self.codec.space} to {space}.",
-                where=self.label,
-                remedy="A symmetry is a claim about one space: make an environment for each.",
-            )
+            raise refusals.of_space(self.codec.space, space, self.label)
 
     def poke(self, state: Any) -> None:
         """Put the environment into a state.
@@ -182,31 +180,30 @@ class Stepper:
             raise self._refused_state(state, error) from error
         self._put = (state,)
 
-    def _refused_state(self, state: Any, error: BaseException) -> TargetError:
-        source = "" if self.access is None else self.access.source
-        return TargetError(
-            f"setting the state {shown(state)} raised {described(error)}.",
-            where=f"{self.label}, state access ({source})",
-            remedy=self._what_was_set(),
-        )
+    @contextmanager
+    def resetting_first(self) -> Iterator[None]:
+        """Reset before each state is set, for as long as the block lasts."""
+        before, self.reset_first = self.reset_first, True
+        try:
+            yield
+        finally:
+            self.reset_first = before
 
-    def _what_was_set(self) -> str:
+    @property
+    def what_was_set(self) -> str:
         """That a setter was given what wrappers show, where they show something else and no state can be read."""
         space = self.base.observation_space
         if self.access is None or self.access.get is not None or self.batched or space == self.codec.space:
             return ""
-        return (
-            f"State access has no get, so set is given what the wrapped environment shows ({self.codec.space}), and "
-            f"the unwrapped one shows {space}: register get as well, and say how states transform "
-            "(Symmetry(..., state=...))."
-        )
+        return refusals.shows_other(self.codec.space, space)
+
+    def _refused_state(self, held: Any, error: BaseException) -> TargetError:
+        source = "" if self.access is None else str(self.access.source)
+        return refusals.of_state(shown(held), error, f"{self.label}, state access ({source})", self.what_was_set)
 
     def _refused_action(self, action: Any, error: BaseException) -> TargetError:
-        return TargetError(
-            f"step() number {self.steps} of this run raised {described(error)} (action = {shown(action)}).",
-            where=self.label,
-            remedy=self._what_was_set() or (_ON_ITS_OWN if self.access is None else _NOT_STEPPED),
-        )
+        remedy = self.what_was_set or (refusals.ON_ITS_OWN if self.access is None else refusals.NOT_STEPPED)
+        return refusals.of_action(shown(action), error, self.label, self.steps, remedy)
 
     def _after_reset(self, put: tuple[Any, ...], action: Any, error: BaseException) -> Any:
         """What a step returns from the state that was set just before, after a reset; from then on each is reset first.
@@ -232,15 +229,6 @@ class Stepper:
             self.reset_first = False
             raise self._refused_action(action, error) from error
 
-    def _five(self, returned: Any) -> tuple[Any, Any, Any, Any, Any]:
-        if not isinstance(returned, tuple) or len(returned) != 5:
-            raise TargetError(
-                f"expected step() to return (observation, reward, terminated, truncated, info), got "
-                f"{type(returned).__name__}{f' of {len(returned)}' if isinstance(returned, tuple) else ''}.",
-                where=self.label,
-            )
-        return returned
-
     def step(self, action: Any) -> Step:
         """Step and return copies of what came back.
 
@@ -256,14 +244,14 @@ class Stepper:
             returned = self.env.step(copied(action))
         except STOPPED as error:
             returned = self._after_reset(put, action, error)
-        obs, reward, terminated, truncated, _ = self._five(returned)
+        obs, reward, terminated, truncated, _ = refusals.five_of(returned, self.label)
         flat = self._flat(obs)
         return Step(
             copied(obs),
             flat,
-            _number(reward, self.label),
-            _flag(terminated, "terminated", self.label),
-            _flag(truncated, "truncated", self.label),
+            refusals.number_of(reward, self.label),
+            refusals.flag_of(terminated, "terminated", self.label),
+            refusals.flag_of(truncated, "truncated", self.label),
             self.read() if keep else None,
         )
 
@@ -271,17 +259,9 @@ class Stepper:
         try:
             flat = self.codec.flatten(obs)
         except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-            raise TargetError(
-                f"{source} returned an observation that does not fit its space: {shown(obs)}.",
-                where=self.label,
-                remedy=f"The space is {self.codec.space}.",
-            ) from error
+            raise refusals.of_observation(source, shown(obs), self.codec.space, self.label) from error
         if flat.size != self.codec.coordinates.dim:
-            raise TargetError(
-                f"{source} returned an observation of {flat.size} numbers; its space has {self.codec.coordinates.dim}.",
-                where=self.label,
-                remedy=f"The space is {self.codec.space}.",
-            )
+            raise refusals.of_size(source, flat.size, self.codec.coordinates.dim, self.codec.space, self.label)
         return flat
 
     def read(self) -> Vector | None:
@@ -315,7 +295,7 @@ class Stepper:
         played = Played([self.reset()], [], [], [])
         while len(played.steps) < longest and (not played.steps or proceed()):
             played.states.append(self.read_raw() if read else None)
-            action = self._drawn()
+            action = self._draw_action()
             step = self._step(action, keep=False)
             played.actions.append(action)
             played.steps.append(step)
@@ -324,7 +304,7 @@ class Stepper:
                 break
         return played
 
-    def _drawn(self) -> Any:
+    def _draw_action(self) -> Any:
         """An action of the uniform policy; some are drawn ahead, which is several times faster."""
         space = self.env.action_space
         drawn_for, held = self._ahead
@@ -346,7 +326,7 @@ class Stepper:
         inner: list[Any] = []
         i = 0
         try:
-            for i, state in enumerate(_rows(states)):
+            for i, state in enumerate(copy_rows(states)):
                 if self.reset_first:
                     self.reset()
                 for clock in clocks:
@@ -357,32 +337,32 @@ class Stepper:
                     raise self._refused_state(states[i], error) from error
                 action = actions[i]
                 try:
-                    returned = step(action if type(action) in _IMMUTABLE else copied(action))
+                    returned = step(action if type(action) in IMMUTABLE else copied(action))
                 except STOPPED as error:
                     self.steps = before + i + 1
                     returned = self._after_reset((states[i],), action, error)
                 if type(returned) is not tuple or len(returned) != 5:
-                    self._five(returned)
+                    refusals.five_of(returned, self.label)
                 obs, reward, ended, _, _ = returned
                 if type(obs) is np.ndarray and obs.shape == shape:
                     observations.append(obs.copy())
                 else:
                     self._flat(obs)  # refuses what does not fit
                     observations.append(copied(obs))
-                rewards.append(reward if type(reward) is float else _number(reward, label))
-                ends.append(ended if type(ended) is bool else _flag(ended, "terminated", label))
+                rewards.append(reward if type(reward) is float else refusals.number_of(reward, label))
+                ends.append(ended if type(ended) is bool else refusals.flag_of(ended, "terminated", label))
                 if get is not None:
                     inside = get(base)
                     inner.append(inside.copy() if type(inside) is np.ndarray else copied(inside))
         finally:
             self.at, self.steps = i, before + i + 1
-        seen = _together(observations)
+        seen = stack_alike(observations)
         return Steps(
             seen,
             self.codec.flatten_batch(seen),
             np.array(rewards, dtype=np.float64),
             np.array(ends, dtype=np.bool_),
-            _numeric_batch(inner) if get is not None else None,
+            numeric_batch(inner) if get is not None else None,
         )
 
     def _outcome_at(self, i: int, state: Any, action: Any) -> Step:
@@ -410,36 +390,6 @@ def uniform_actions(space: gym.Space[Any], count: int) -> list[Any]:
 
 _AHEAD = 256  # actions
 STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested
-_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
-_ON_ITS_OWN = "The environment must work on its own before its symmetry can be checked."
-_NOT_STEPPED = (
-    "Setting a state must also take back what step() left behind, such as a mark that the episode is over; if this "
-    "state or action is not allowed, restrict what state access proposes."
-)
-_IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
-
-
-def _rows(states: Sequence[Any]) -> Sequence[Any]:
-    """Copies of states, which the environment may keep and change; plain arrays are copied in one go."""
-    together = _together(list(states))
-    rows = isinstance(together, np.ndarray) and together.ndim > 1
-    return list(together) if rows else [copied(state) for state in states]
-
-
-def _together(values: list[Any]) -> Any:
-    """Values as one array (a copy) where they are plain arrays of one shape and dtype, else the list."""
-    if set(map(type, values)) != {np.ndarray} or len({value.dtype for value in values}) > 1:
-        return values
-    return np.array(values) if len({value.shape for value in values}) == 1 else values
-
-
-def _numeric_batch(states: list[Any]) -> Vector | None:
-    """`numeric` of every state, stacked; None where some state is not made of numbers."""
-    together = _together(states)
-    if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
-        return together.astype(np.float64).reshape(len(states), -1)
-    vectors = [vector for vector in map(numeric, states) if vector is not None]
-    return np.array(vectors) if vectors and len(vectors) == len(states) else None
 
 
 def stacked(steps: Sequence[Step]) -> Steps:
@@ -455,71 +405,15 @@ def stacked(steps: Sequence[Step]) -> Steps:
     )
 
 
-def numeric(state: Any) -> Vector | None:
-    """A state as a float64 vector, or None where it is not made of numbers alone.
-
-    Example:
-        >>> numeric((1, 2.5)), numeric({"x": 1})
-        (array([1. , 2.5]), None)
-    """
-    if type(state) is np.ndarray and state.dtype == np.float64 and state.ndim == 1:
-        return state.copy()
-    try:
-        array = np.asarray(state)
-    except ValueError:
-        return None
-    if array.dtype.kind not in "iufb":
-        return None
-    return array.astype(np.float64).reshape(-1)
-
-
-def copied(value: Any) -> Any:
-    """A copy of a value that an environment may keep and change."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if value is None or type(value) in _IMMUTABLE:
-        return value
-    if isinstance(value, int | float | bool | str | bytes | np.generic):
-        return value
-    if hasattr(value, "__array__"):  # arrays of other libraries, as functional environments show
-        return np.array(value)
-    return copy.deepcopy(value)
-
-
-def shown(value: Any) -> str:
-    """A value as a short text for messages.
-
-    Example:
-        >>> shown(list(range(100)))[-3:]
-        '...'
-    """
-    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())
-    return text if len(text) <= 160 else f"{text[:157]}..."
-
-
-def _number(reward: Any, label: str) -> float:
-    try:
-        return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
-    except (TypeError, ValueError) as error:
-        raise TargetError(f"expected a number as reward, got {shown(reward)}.", where=label) from error
-
-
-def _flag(value: Any, name: str, label: str) -> bool:
-    try:
-        return bool(value)
-    except (TypeError, ValueError, RuntimeError) as error:  # arrays and tensors of several numbers
-        raise TargetError(f"expected true or false as {name}, got {shown(value)}.", where=label) from error
-
-
-def _clocks(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
+def _time_limits_of(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
     """The wrappers of a stack that count steps (TimeLimit)."""
-    found = []
+    clocks = []
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if "_elapsed_steps" in vars(layer) and "_max_episode_steps" in vars(layer):
-            found.append(layer)
+            clocks.append(layer)
         layer = layer.env
-    return tuple(found)
+    return tuple(clocks)
 
 
 def freeze_statistics(env: Any) -> None:

@@ -1,0 +1,65 @@
+"""Which coordinates of outcomes are compared as distributions, and in which form."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from symcheck.engine.environments.cases.pairs import Comparison
+from symcheck.engine.environments.cases.regression import told_apart
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.subject.coordinates import finite, scalar_coordinate
+
+_WIDEST = 32  # coordinates that are tested; of more (images) some that vary are taken
+
+
+def observed_part(bench: Workbench, comparison: Comparison) -> Comparison:
+    """What is compared: internal states where known, some observed coordinates, angles as cosine and sine."""
+    return indicators(on_columns(comparison, compared_columns(bench, comparison)))
+
+
+def compared_columns(bench: Workbench, comparison: Comparison) -> list[int]:
+    """The coordinates that are compared; of wide observations some that vary in this comparison."""
+    total = comparison.coordinates.dim
+    shown_dim = bench.pairs.stepper.codec.coordinates.dim if comparison.part == "transition" else total
+    columns, inner = list(range(min(shown_dim, total))), list(range(min(shown_dim, total), total))
+    if len(columns) > _WIDEST:
+        pooled = np.concatenate([comparison.expected, comparison.actual])
+        varying = [j for j in columns if np.ptp(finite(pooled[:, j])) > 0]
+        columns = varying[:: max(1, -(-len(varying) // _WIDEST))] or [0]
+    elif (within := bench.pairs.placement.inner) is not None and (
+        bench.pairs.placement.kind == "observation" or within.shown is not None
+    ):
+        inner = []  # the same numbers again, with more digits
+    return [*inner, *columns]
+
+
+def on_columns(comparison: Comparison, columns: Sequence[int]) -> Comparison:
+    """Some coordinates of a comparison, angles as cosine and sine."""
+    old, picked = comparison.coordinates, list(columns)
+    some = dataclasses.replace(
+        old,
+        names=tuple(old.names[j] for j in picked),
+        epsilon=old.epsilon[picked],
+        period=old.period[picked],
+        low=old.low[picked],
+        high=old.high[picked],
+    )
+    coordinates, (expected, actual) = some.unrolled([comparison.expected[:, picked], comparison.actual[:, picked]])
+    return Comparison(comparison.part, coordinates, expected, actual)
+
+
+def indicators(comparison: Comparison) -> Comparison:
+    """A comparison with an indicator for each value of whole-number coordinates that take a few."""
+    half = len(comparison.expected)
+    both = np.concatenate([comparison.expected, comparison.actual])
+    old = comparison.coordinates
+    columns, names = told_apart(both, list(old.names), old.epsilon == 0)
+    if len(names) == old.dim:
+        return comparison
+    more = scalar_coordinate("", epsilon=0.0)
+    for name in names[old.dim :]:
+        old = old.joined(dataclasses.replace(more, names=(name,)))
+    return Comparison(comparison.part, old, columns[:half], columns[half:])

@@ -1,0 +1,82 @@
+"""Does the claim move anything that is tested? If not, both sides of every comparison are the same step.
+
+A pass would then say nothing about the environment, so that `decide` leaves every equation undecided. Only what was
+gathered anyway is looked at: nothing is stepped and no random number is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.environments.cases.pairs import Pairs
+from symcheck.engine.environments.cases.pool import Pool
+from symcheck.engine.environments.subject.placement import Situation, Word
+
+
+def moves_something(pairs: Pairs, pool: Pool, words: Sequence[Word]) -> bool:
+    """Whether some gathered state, or some action of a rollout, differs from its image.
+
+    Args:
+        pairs: with the placement and the symmetry.
+        pool: states, and steps of rollouts.
+        words: the elements that are tested.
+
+    Returns:
+        True at the first difference; only a claim that moves nothing has all of the pool looked at.
+    """
+    bound = pairs.bound
+    for word in words:
+        for visit in pool.visits:  # cheap, and actions move where states may not (identity on observations)
+            if not same_value(visit.action, bound.action(word, visit.action, visit.situation.obs)):
+                return True
+        for situation in pool.situations:
+            if _moves(pairs, word, situation):
+                return True
+    return False
+
+
+def _moves(pairs: Pairs, word: Word, situation: Situation) -> bool:
+    if not same_value(situation.obs, pairs.bound.observation(word, situation.obs)):
+        return True
+    if pairs.placement.kind is None:
+        return False  # a black box has no state apart from what it shows
+    return not same_value(situation.state, pairs.placement.image(word, situation).state)
+
+
+def same_value(value: Any, image: Any) -> bool:
+    """Whether two observations, actions or states are the same; NaN is NaN, and 1 is 1.0.
+
+    Args:
+        value: numbers, texts and arrays, in mappings and sequences nested at will.
+        image: likewise.
+
+    Returns:
+        False where any part differs. What cannot be compared counts as the same: it shows no movement.
+
+    Example:
+        >>> same_value({"x": np.zeros(2)}, {"x": [0.0, -0.0]}), same_value((1, "a"), (1, "b"))
+        (True, False)
+    """
+    if isinstance(value, Mapping) and isinstance(image, Mapping):
+        return value.keys() == image.keys() and all(same_value(value[key], image[key]) for key in value)
+    if isinstance(value, str) or isinstance(image, str):
+        return bool(value == image)
+    if hasattr(value, "tolist") and not isinstance(value, np.ndarray | np.generic):
+        return same_value(value.tolist(), image.tolist() if hasattr(image, "tolist") else image)
+    one, other = _as_numbers(value), _as_numbers(image)
+    if one is not None and other is not None:
+        return one.size == other.size and bool(np.array_equal(one.reshape(-1), other.reshape(-1), equal_nan=True))
+    if isinstance(value, Sequence) and isinstance(image, Sequence):
+        return len(value) == len(image) and all(map(same_value, value, image))
+    return True
+
+
+def _as_numbers(value: Any) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    try:
+        array = np.asarray(value)
+        return array.astype(np.float64) if array.dtype.kind in "iufb" else None
+    except (ValueError, TypeError):  # ragged, or made of other things than numbers
+        return None

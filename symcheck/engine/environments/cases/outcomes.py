@@ -1,0 +1,54 @@
+"""Whether a comparison could have shown anything: numbers to compare, and values that vary.
+
+Every method asks this before it reports a pass; `symcheck.engine.verdict.decide` draws the conclusions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.stepper import shown
+
+
+class Outcomes(NamedTuple):
+    """What stood on both sides of one quantity.
+
+    Attributes:
+        finite: whether something was compared: not every coordinate was NaN, or one and the same infinity, throughout.
+        stuck: where nothing was compared, what stood there instead: "NaN" or "infinite".
+        constant: the value that never varied, as text; None where it varied, or nothing was compared.
+    """
+
+    finite: bool
+    stuck: str
+    constant: str | None
+
+
+def outcomes_of(*sides: Vector) -> Outcomes:
+    """What stood on the sides of one quantity.
+
+    Args:
+        sides: arrays of shape (n, dim); the sides need not have the same n.
+
+    Returns:
+        The answers for all rows of all sides together.
+
+    Example:
+        >>> outcomes_of(np.ones((3, 1)), np.ones((3, 1))).constant
+        '1'
+        >>> outcomes_of(np.full((3, 1), np.nan), np.full((3, 1), np.nan)).finite
+        False
+    """
+    values = np.concatenate(sides)
+    if not values.size:
+        return Outcomes(True, "", None)
+    first = values[0]
+    fixed = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
+    if (fixed & ~np.isfinite(first)).all():
+        return Outcomes(False, "NaN" if np.isnan(first).any() else "infinite", None)
+    if not fixed.all():
+        return Outcomes(True, "", None)
+    return Outcomes(True, "", f"{first[0] + 0.0:g}" if first.size == 1 else shown(first))

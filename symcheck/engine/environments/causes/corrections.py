@@ -1,0 +1,228 @@
+"""Corrections of a symmetry that would make the claim hold: tried on the environment, not guessed.
+
+The violating pairs and some others are stepped again under an altered symmetry, and only an alteration under which all
+equations hold is proposed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.engine.environments.cases.pairs import Case, Pairs
+from symcheck.engine.environments.causes.violations import Violations
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.environments.subject.probing import MOST_PROBED, linear_map
+from symcheck.engine.environments.subject.stepper import numeric
+from symcheck.engine.equations import STEP_PARTS
+from symcheck.statements.statement import Statement, state
+from symcheck.symmetry.bound import BoundSymmetry
+
+_TRIED_ON = 80  # cases on which a correction must hold
+_MOST_PROPOSED = 3
+# Pairs stepped for all corrections of a property together: counted, so that a busy machine tries what an idle one does.
+_MOST_STEPPED = 1500
+_SECONDS = 4.0  # the same, where one step takes milliseconds
+_MOST_ACTIONS_PERMUTED = 4
+_LONGEST_ORDER = 24  # of an action map
+
+
+class AlteredSymmetry:
+    """A bound symmetry with another map for one generator; everything else is the original's.
+
+    Args:
+        bound: the original.
+        letter: the generator whose maps are replaced.
+        observation: the new L, or None to keep it.
+        action: the new K (action, obs) -> action, or None to keep it.
+        state: the new map of internal states, or None to keep it.
+    """
+
+    def __init__(
+        self,
+        bound: BoundSymmetry,
+        letter: int,
+        *,
+        observation: Callable[[Any], Any] | None = None,
+        action: Callable[[Any, Any], Any] | None = None,
+        state: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self._bound = bound
+        self._letter = letter
+        self._new_observation = observation
+        self._new_action = action
+        self._new_state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bound, name)
+
+    def observation(self, word: Word, obs: Any) -> Any:
+        """L of one observation."""
+        if self._new_observation is None or word != (self._letter,):
+            return self._bound.observation(word, obs)
+        return self._new_observation(obs)
+
+    def observation_batch(self, word: Word, observations: Any) -> Any:
+        """L of stacked observations."""
+        return np.stack([np.asarray(self.observation(word, obs)) for obs in observations])
+
+    def action(self, word: Word, action: Any, obs: Any) -> Any:
+        """K of one action."""
+        if self._new_action is None or word != (self._letter,):
+            return self._bound.action(word, action, obs)
+        return self._new_action(action, obs)
+
+    def state(self, word: Word, state: Any) -> Any:
+        """The map of one internal state."""
+        if self._new_state is None or word != (self._letter,):
+            return self._bound.state(word, state)
+        return self._new_state(state)
+
+    def state_batch(self, word: Word, states: Any) -> Any:
+        """The map of stacked internal states."""
+        return np.stack([np.asarray(self.state(word, state)) for state in states])
+
+
+@dataclass
+class _Effort:
+    """What may still be spent: pairs to step, until a time."""
+
+    pairs: int
+    deadline: float
+
+    def spent(self) -> bool:
+        return self.pairs <= 0 or time.monotonic() > self.deadline
+
+
+def corrections(violations: Violations, case: Case) -> list[Statement]:
+    """Alterations of the symmetry under which reward, transition and termination all hold.
+
+    Args:
+        violations: what was measured.
+        case: the counterexample; its generator is the one that is altered.
+
+    Returns:
+        At most three causes.
+    """
+    if len(case.word) != 1:
+        return []
+    cases = violations.measured.cases
+    rows = [row for row in violations.confirmed if cases[row].word == case.word]
+    others = [row for row in range(len(cases)) if cases[row].word == case.word]
+    picked = violations.rng("corrections").permutation(others)
+    tried = [cases[row] for row in dict.fromkeys([*rows[: _TRIED_ON // 2], *picked[: _TRIED_ON // 2]])]
+    proposed: list[Statement] = []
+    effort = _Effort(_MOST_STEPPED, time.monotonic() + _SECONDS)
+    for cause, altered in _alterations(violations.pairs, case):
+        if effort.spent() or len(proposed) >= _MOST_PROPOSED:
+            break
+        if _holds(violations, altered, [case, *tried], effort):
+            proposed.append(cause)
+    return proposed
+
+
+def _holds(violations: Violations, altered: AlteredSymmetry, cases: list[Case], effort: _Effort) -> bool:
+    bound = cast(BoundSymmetry, altered)
+    original = violations.pairs
+    pairs = Pairs(original.stepper, original.placement.under(bound), bound)
+    start, size = 0, 4  # most alterations break on the first few cases
+    while start < len(cases):
+        if effort.spent():
+            return False
+        batch = cases[start : start + size]
+        effort.pairs -= len(batch)
+        try:
+            measured = pairs.measure([pairs.case(one.word, one.situation, one.action) for one in batch])
+            if any(violations.exceeding(pairs.comparison(part, measured)).any() for part in STEP_PARTS):
+                return False
+        except Exception:  # an altered map may leave the space, or break whatever the user wrote
+            return False
+        start, size = start + size, 40
+    return True
+
+
+def _alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, AlteredSymmetry]]:
+    yield from _action_alterations(pairs, case)
+    yield from _sign_alterations(pairs, case)
+
+
+def _action_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, AlteredSymmetry]]:
+    bound, letter, space = pairs.bound, case.word[0], pairs.bound.action_space
+
+    def altered(action: Callable[[Any, Any], Any]) -> AlteredSymmetry:
+        return AlteredSymmetry(bound, letter, action=action)
+
+    yield state("SYM010"), altered(lambda a, obs: a)
+    order = _order_of_action(pairs, case)
+    if order > 2:
+        inverse = case.word * (order - 1)
+        yield state("SYM011"), altered(lambda a, obs: bound.action(inverse, a, obs))
+    if isinstance(space, spaces.Discrete) and space.n <= _MOST_ACTIONS_PERMUTED:
+        for images in list(itertools.permutations(range(int(space.n))))[1:]:  # the identity comes first, and was tried
+            yield state("SYM012", permutation=list(images)), altered(_permuting(np.array(images), int(space.start)))
+    elif isinstance(space, spaces.Box):
+        yield state("SYM013"), altered(lambda a, obs: -np.asarray(bound.action(case.word, a, obs)))
+        size = int(np.prod(space.shape))
+        for j in range(min(size, MOST_PROBED)):
+            sign = np.where(np.arange(size) == j, -1.0, 1.0)
+            yield state("SYM013", coordinate=f"action[{j}]"), altered(_signing(bound, case.word, sign))
+
+
+def _permuting(table: npt.NDArray[np.int64], start: int) -> Callable[[Any, Any], Any]:
+    return lambda a, obs: type(a)(table[int(a) - start] + start)
+
+
+def _signing(bound: BoundSymmetry, word: Word, sign: Vector) -> Callable[[Any, Any], Any]:
+    def act(action: Any, obs: Any) -> Any:
+        array = np.asarray(bound.action(word, action, obs))
+        return (array.reshape(-1) * sign).reshape(array.shape).astype(array.dtype)
+
+    return act
+
+
+def _order_of_action(pairs: Pairs, case: Case) -> int:
+    """How often the generator's action map must be applied to return an action; 0 where that is not soon."""
+    flatten, word = pairs.stepper.action_codec.flatten, case.word[0]
+    for order in range(1, _LONGEST_ORDER + 1):
+        image = pairs.bound.action((word,) * order, case.action, case.situation.obs)
+        if np.allclose(flatten(image), flatten(case.action), equal_nan=True):
+            return order
+    return 0
+
+
+def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, AlteredSymmetry]]:
+    """The other sign on one coordinate of the observation (and, where it has one, of the state)."""
+    bound, word = pairs.bound, case.word
+    linear = linear_map(lambda obs: bound.observation(word, obs), case.situation.obs)
+    if linear is None:
+        return
+    matrix, offset = linear
+    if not ((matrix != 0).sum(axis=1) == 1).all() or len(matrix) > MOST_PROBED:
+        return
+    held = numeric(case.situation.state) if pairs.placement.kind == "map" else None
+    same = held is not None and held.size == len(matrix)  # then the state is mapped as the observation is
+    for j, name in enumerate(pairs.stepper.codec.coordinates.names):
+        changed, shifted = matrix.copy(), offset.copy()
+        changed[j] = -changed[j]
+        shifted[j] = 0.0 if changed[j, j] > 0 else offset[j]  # x -> x needs no offset
+        image = _affine(changed, shifted)
+        altered = AlteredSymmetry(bound, word[0], observation=image, state=image if same else None)
+        yield state("SYM014", sign="+1" if changed[j].sum() > 0 else "-1", coordinate=name), altered
+
+
+def _affine(matrix: Vector, offset: Vector) -> Callable[[Any], Any]:
+    def apply(value: Any) -> Any:
+        array = np.asarray(value)
+        with np.errstate(invalid="ignore"):  # readings may be infinite
+            image = (matrix @ array.reshape(-1).astype(np.float64) + offset).reshape(array.shape)
+            return image.astype(array.dtype)
+
+    return apply

@@ -1,0 +1,109 @@
+"""One pair at a time: whether it violates a property, the simplest one that does, and how a report shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.engine.environments.cases.minimise import minimise, simplest
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
+from symcheck.engine.environments.cases.tolerance import Tolerance
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.placement import Situation
+from symcheck.engine.equations import Part
+from symcheck.engine.results import Counterexample
+
+
+def visible_columns(pairs: Pairs, part: Part) -> slice:
+    """The columns that the agent sees: all but those of next internal states."""
+    return slice(pairs.stepper.codec.coordinates.dim if part == "transition" else None)
+
+
+@dataclass(frozen=True)
+class SinglePairs:
+    """Judges and shows single pairs.
+
+    Attributes:
+        bench: the environment.
+        tolerance: of the run.
+    """
+
+    bench: Workbench
+    tolerance: Tolerance
+
+    def violates(self, part: Part, case: Case, *, carefully: bool = False, visibly: bool = False) -> bool:
+        """Whether one case violates a property beyond its tolerance.
+
+        Args:
+            part: the property.
+            case: the case; both sides are stepped.
+            carefully: also compare with what a nudge does there.
+            visibly: count only what the agent sees.
+
+        Returns:
+            Whether some residual exceeds its tolerance.
+        """
+        pairs = self.bench.pairs
+        comparison = pairs.comparison(part, pairs.measure([case]))
+        rng = self.bench.rng("careful")
+        limits = self.tolerance.nudged(comparison, [case], rng) if carefully else self.tolerance.of(comparison)
+        over = ~(comparison.residual() <= limits)
+        return bool((over[:, visible_columns(pairs, part)] if visibly else over).any())
+
+    def shrink(self, part: Part, cases: list[Case]) -> Case:
+        """The simplest violating case found, starting from violating ones."""
+        pairs = self.bench.pairs
+        visible = [case for case in cases if self.violates(part, case, visibly=True)]
+        visibly = bool(visible)  # what the agent sees is shown before what it does not
+        start = simplest(pairs, visible or cases)
+        small = minimise(pairs, start, lambda case: self.violates(part, case, visibly=visibly))
+        return small if self.violates(part, small, carefully=True) else start
+
+    def show(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
+        """One case as the report shows it, and its measurement."""
+        pairs = self.bench.pairs
+        measured = pairs.measure([case])
+        comparison = pairs.comparison(part, measured)
+        residual = comparison.residual()
+        column = self._worst_column(comparison, residual)
+        dim = pairs.stepper.codec.coordinates.dim
+        half = slice(None) if part != "transition" else slice(0, dim) if column < dim else slice(dim, None)
+        expected, actual = (_as_reported(part, side[0, half]) for side in (comparison.expected, comparison.actual))
+        internal = pairs.placement.kind in ("map", "inverse") or _has_more_digits(case.situation)
+        example = Counterexample(
+            group_element=pairs.bound.label(case.word),
+            observation=case.situation.obs,
+            state=case.situation.state if internal else None,
+            action=case.action,
+            expected=expected,
+            actual=actual,
+            residual=float(residual[0, column]),
+            where=comparison.coordinates.names[column],
+            image_observation=case.image.obs,
+            image_action=case.image_action,
+        )
+        return example, measured
+
+    def _worst_column(self, comparison: Comparison, residual: Vector) -> int:
+        """The coordinate that exceeds its tolerance most; of those that the agent sees where one of them does."""
+        limits = self.tolerance.of(comparison)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.where(residual > 0, residual / np.where(limits > 0, limits, np.finfo(float).tiny), 0.0)[0]
+        visible = visible_columns(self.bench.pairs, comparison.part)
+        if (~(residual <= limits))[:, visible].any():
+            ratio = ratio[visible]
+        return int(np.argmax(ratio))
+
+
+def _has_more_digits(situation: Situation) -> bool:
+    """Whether the state has digits that the observation does not show."""
+    held, obs = situation.state, situation.obs
+    if not (isinstance(held, np.ndarray) and isinstance(obs, np.ndarray)):
+        return False
+    return not np.array_equal(held.astype(np.float64), obs.astype(np.float64), equal_nan=True)
+
+
+def _as_reported(part: Part, value: Vector) -> Vector | float | bool:
+    return bool(value[0]) if part == "termination" else float(value[0]) if part == "reward" else value

@@ -1,0 +1,212 @@
+"""The pairs of a paired run: drawn from the pool, screened in batches, and sought beside thresholds.
+
+Cases are drawn with replacement, so that "no violation in n" bounds the violating fraction of the pool's distribution.
+Where the environment has a batched form that is believed, many more pairs are screened. Cases beside thresholds are
+sought and not drawn: they may refute a claim, and count for no bound.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments.cases.between import Between, between
+from symcheck.engine.environments.cases.edges import threshold_cases, thresholds_may_hide
+from symcheck.engine.environments.cases.outcomes import Outcomes, outcomes_of
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, joined
+from symcheck.engine.environments.cases.pool import draw_actions
+from symcheck.engine.environments.cases.tolerance import Tolerance
+from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.methods.screen import Screen, Screened, Tally, agrees
+from symcheck.engine.equations import Part
+from symcheck.engine.options import DEFAULT_SAMPLES
+from symcheck.envs.models.model import BatchModel
+from symcheck.statements.statement import Statement, state
+
+BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
+Enough = Callable[[Sequence[Measurement], int], bool]
+_MANY = 100_000  # pairs in all where it has one, unless fewer than the default are asked for
+_BATCH = 500
+_SMALL_BATCH = 50  # where there is a time budget to keep
+_STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second looks, starts and counterexamples
+
+
+class PairSample:
+    """Both sides of the pairs of one run, stepped when they are first asked for.
+
+    Args:
+        bench: the environment, the pool and the options.
+        model: the environment's batched form, believed only where it agrees bit for bit with what is stepped here.
+        enough: asked after each batch with (the pairs stepped so far, how many there will be) whether to stop there.
+        given: pairs that were stepped already, to be judged as they are; None to draw them.
+
+    Attributes:
+        stopped: whether `enough` ended the drawing early.
+    """
+
+    def __init__(
+        self,
+        bench: Workbench,
+        *,
+        model: BatchModel | None = None,
+        enough: Enough | None = None,
+        given: Measurement | None = None,
+    ) -> None:
+        self._bench, self._pairs = bench, bench.pairs
+        self._model, self._enough, self._given = model, enough, given
+        self.stopped = False
+
+    @functools.cached_property
+    def drawn(self) -> Measurement:
+        """Pairs drawn from the pool and stepped by the environment itself, one state at a time."""
+        if self._given is not None:
+            return self._given
+        count, rng = self._bench.options.samples, self._bench.rng("cases")
+        if self._model is None:
+            return self._step(self._draw(count, rng))
+        some = self._step(self._draw(min(count, BY_HAND), rng))
+        if self.stopped or agrees(self._model, some):
+            return some
+        self._model = None  # it is none of this environment
+        rest = count - len(some.cases)
+        return joined([some, self._step(self._draw(rest, rng))]) or some if rest > 0 else some
+
+    @functools.cached_property
+    def screened(self) -> Screened | None:
+        """What a batched form of the environment showed on many more pairs; None where there is none to be believed."""
+        few = len(self.drawn.cases)  # decides whether the batched form is believed
+        asked = self._bench.options.samples
+        count = max(asked, _MANY) - few if asked >= DEFAULT_SAMPLES else asked - few
+        if self._model is None or count <= 0 or self._bench.interrupted or self.stopped:
+            return None
+        screen = Screen(self._bench, self._model, self.tolerance, self.drawn)
+        screened = screen.run(count, lambda: self._bench.in_time(_STEPPING))
+        if screened.suspects is not None and not agrees(self._model, screened.suspects):
+            return None  # where it matters the batched form is another environment
+        return screened if screened.checked else None
+
+    @functools.cached_property
+    def measured(self) -> Measurement:
+        """Both sides of every case that the environment stepped: drawn, suspicious to the screen, and at edges."""
+        parts = [self.drawn]
+        if self.screened is not None and self.screened.suspects is not None:
+            parts.append(self.screened.suspects)
+        if not self._not_sought:
+            rng = self._bench.rng("edges")
+            edges = threshold_cases(self._pairs, self.drawn, rng, lambda: self._bench.in_time(_SEARCHING))
+            parts += [self._pairs.measure(edges)] if edges else []
+        return joined(parts) or self.drawn
+
+    @functools.cached_property
+    def tolerance(self) -> Tolerance:
+        """Tolerances, with the run's typical conditioning measured."""
+        tolerance = Tolerance(self._pairs, self._bench.noise)
+        tolerance.learn(("reward", "transition"), self.drawn, self._bench.rng("nudge"))
+        return tolerance
+
+    @functools.cached_property
+    def between(self) -> Between:
+        """What was found at thresholds between visited states, where no box of states is known."""
+        if not self._not_sought or self._bench.interrupted or self._pairs.stepper.batched:
+            return Between()
+        searching = functools.partial(self._bench.in_time, _SEARCHING)
+        if not searching():
+            return Between()
+        return between(self._pairs, self.drawn, self._bench.words, self._bench.rng("between"), searching)
+
+    @functools.cached_property
+    def _not_sought(self) -> str:
+        """Why thresholds were not sought on purpose, a value of `thresholds_not_sought.why`; "" where they were."""
+        if self._given is not None or self.stopped:
+            return "violated"
+        if self._bench.interrupted or not self._bench.in_time(_STEPPING):
+            return "time_up"
+        return "points" if thresholds_may_hide(self._pairs, self.drawn.cases[0].situation.state) else ""
+
+    @property
+    def thresholds(self) -> Statement | None:
+        """The note on thresholds that were not sought in the box of states; None where they were, or nothing ended."""
+        if not self.ends or not self._not_sought:
+            return None
+        if self.between.count:
+            return state("thresholds_sought_between", states=self.between.count)
+        return state("thresholds_not_sought", why=self._not_sought)
+
+    @functools.cached_property
+    def region(self) -> Statement:
+        """Where the pairs were drawn."""
+        return self._bench.pool.region() if self.screened is None else self.screened.region
+
+    @property
+    def independent(self) -> int:
+        """Pairs that were drawn at random and count for a bound on the violating fraction."""
+        return len(self.drawn.cases) if self.screened is None else self.screened.checked
+
+    @property
+    def checked(self) -> int:
+        """Pairs that were stepped, each counted once."""
+        return int((~self._from_screen).sum()) + (0 if self.screened is None else self.screened.checked)
+
+    @functools.cached_property
+    def ends(self) -> int:
+        """Pairs whose left side ends the episode."""
+        stepped = int(self.measured.left.terminated[~self._from_screen].sum())
+        return stepped + (0 if self.screened is None else self.screened.ends)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the claim moves any state, observation or action that was tested."""
+        return (self.screened is not None and self.screened.moved) or self._bench.moved
+
+    def tally(self, part: Part) -> Tally:
+        """What the screen counted of one property; nothing where there was no screen."""
+        return Tally() if self.screened is None else self.screened.tallies.get(part, Tally())
+
+    def outcomes(self, comparison: Comparison) -> Outcomes:
+        """Whether one property's values are numbers, and vary, on all pairs."""
+        tally = self.tally(comparison.part)
+        screened = [tally.low[None], tally.high[None]] if tally.low.shape == comparison.expected.shape[1:] else []
+        return outcomes_of(comparison.expected, comparison.actual, *screened)
+
+    def share(self, comparison: Comparison) -> float:
+        """The fraction of all pairs that exceed their tolerance."""
+        over = np.asarray((~(comparison.residual() <= self.tolerance.of(comparison))).any(axis=1))
+        return (int(over[~self._from_screen].sum()) + self.tally(comparison.part).suspicious) / self.checked
+
+    @functools.cached_property
+    def _from_screen(self) -> npt.NDArray[np.bool_]:
+        """Which rows of `measured` are cases that the screen found suspicious, rather than drawn ones or edges."""
+        rows = np.zeros(len(self.measured.cases), dtype=np.bool_)
+        if self.screened is not None and self.screened.suspects is not None:
+            rows[len(self.drawn.cases) : len(self.drawn.cases) + len(self.screened.suspects.cases)] = True
+        return rows
+
+    def _draw(self, count: int, rng: np.random.Generator) -> list[Case]:
+        situations = self._bench.pool.situations
+        picked = rng.integers(0, len(situations), size=count)
+        letters = rng.integers(0, len(self._bench.words), size=count)
+        actions = draw_actions(self._pairs.stepper.env.action_space, count, rng)
+        words = [self._bench.words[letter] for letter in letters]
+        return self._pairs.cases(words, [situations[i] for i in picked], actions)
+
+    def _step(self, cases: list[Case]) -> Measurement:
+        report = self._bench.progress("stepping both sides")
+        parts: list[Measurement] = []
+        try:
+            size = _SMALL_BATCH if self._bench.clock.is_limited else _BATCH
+            for start in range(0, len(cases), size):
+                if not self._bench.in_time(_STEPPING):
+                    break
+                parts.append(self._pairs.measure(cases[start : start + size]))
+                report(min(start + size, len(cases)), len(cases))
+                if self._enough is not None and self._enough(parts, len(cases)):
+                    self.stopped = True
+                    break
+        except KeyboardInterrupt:
+            if not parts:
+                raise
+            self._bench.clock.interrupt()  # judge what there is, and be quick: causes are not looked for
+        return joined(parts) or self._pairs.measure(cases[:1])

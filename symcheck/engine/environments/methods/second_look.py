@@ -1,0 +1,141 @@
+"""A second look at suspicious pairs, before a violation is reported: does it repeat, and is it more than rounding?
+
+A pair is a violation where both sides repeat, and where they differ by more than a nudge of the state by one unit in
+the last place can do there. Hundreds of suspects are looked at, the worst and random ones alternating; where all of
+them are rounding, the rest is bounded instead of given up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.environments.cases.edges import Tie, one_sided_tie
+from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Pairs
+from symcheck.engine.environments.cases.tolerance import Tolerance
+from symcheck.engine.environments.subject.coordinates import Vector
+from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.statistics import largest_fraction
+
+_AT_ONCE = 24  # suspects that are looked at together; so many confirmed violations are enough for a verdict
+MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it cannot tell
+
+
+@dataclass
+class Suspects:
+    """Suspicious cases after a second look: rows of the comparison.
+
+    Attributes:
+        confirmed: they violate the claim.
+        rounding: they differ by no more than a nudge does there.
+        unrepeatable: they gave another outcome when they were stepped again.
+        unseen: they were not looked at.
+    """
+
+    confirmed: list[int] = field(default_factory=list)
+    rounding: list[int] = field(default_factory=list)
+    unrepeatable: list[int] = field(default_factory=list)
+    unseen: list[int] = field(default_factory=list)
+
+    @property
+    def representative(self) -> bool:
+        """Whether those looked at speak for the unseen: many, and rounding in every one of them."""
+        return len(self.rounding) >= MOST_LOOKED_AT and not self.confirmed and not self.unrepeatable
+
+    def largest_violating_fraction(self, drawn: int, alpha: float) -> float:
+        """The largest fraction of pairs that may violate the claim at level alpha.
+
+        Violations are among the suspects. Their share of all pairs is at most p, and of them at most a fraction q
+        violates, as none of those picked at random did (half of those looked at were): each at level alpha / 2.
+        """
+        if not self.unseen:
+            return largest_fraction(0, drawn, alpha)
+        suspects = len(self.rounding) + len(self.unseen)
+        share = largest_fraction(min(suspects, drawn), drawn, alpha / 2)
+        return share * largest_fraction(0, len(self.rounding) // 2, alpha / 2)
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Sorts suspicious cases.
+
+    Attributes:
+        pairs: steps them again.
+        tolerance: of the run.
+        repeats: how often a violation must repeat on both sides. Where outcomes are random after all, with probability
+            p on both sides alike, a false violation repeats with probability at most 4^-repeats.
+    """
+
+    pairs: Pairs
+    tolerance: Tolerance
+    repeats: int
+
+    def sort(
+        self, measured: Measurement, comparison: Comparison, residual: Vector, limits: Vector, rng: np.random.Generator
+    ) -> Suspects:
+        """Look again at the cases of one property whose residual exceeds its tolerance.
+
+        Args:
+            measured: all cases.
+            comparison: both sides of the property.
+            residual: shape (n, dim).
+            limits: tolerance beside it.
+            rng: picks among the suspects, and draws the nudges.
+        """
+        sorted_out = Suspects()
+        suspects = _worst_and_random(residual, limits, rng)
+        looked_at = 0
+        for start in range(0, min(len(suspects), MOST_LOOKED_AT), _AT_ONCE):
+            if len(sorted_out.confirmed) >= _AT_ONCE:
+                break
+            rows = suspects[start : start + _AT_ONCE]
+            looked_at += len(rows)
+            repeats, exceeds = self._verify(measured, comparison, rows, residual, rng)
+            for row, stable, real in zip(rows, repeats, exceeds, strict=True):
+                kind = sorted_out.confirmed if real else sorted_out.rounding
+                (kind if stable else sorted_out.unrepeatable).append(row)
+        sorted_out.unseen = suspects[looked_at:]
+        return sorted_out
+
+    def _verify(
+        self, measured: Measurement, comparison: Comparison, rows: list[int], residual: Vector, rng: np.random.Generator
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Whether cases repeat, and whether their residual exceeds what a nudge does there."""
+        part, cases = comparison.part, [measured.cases[row] for row in rows]
+        before = Comparison(part, comparison.coordinates, comparison.expected[rows], comparison.actual[rows])
+        local = self.tolerance.nudged(before, cases, rng)
+        drift = np.zeros_like(local)
+        for _ in range(self.repeats):
+            again = self.pairs.comparison(part, self.pairs.measure(cases))
+            for one, two in ((before.expected, again.expected), (before.actual, again.actual)):
+                drift = np.maximum(drift, comparison.coordinates.residual(one, two))
+        stable = (drift <= np.maximum(local, self.tolerance.of(before))).all(axis=1)
+        return np.asarray(stable), np.asarray((~(residual[rows] <= local)).any(axis=1))
+
+    def find_tie(
+        self, measured: Measurement, comparison: Comparison, suspects: Suspects, words: tuple[Word, ...]
+    ) -> Tie | None:
+        """Ends that a nudge can move and that are a fault nevertheless: a threshold closed on one side only."""
+        if comparison.part != "termination" or suspects.confirmed:
+            return None
+        transition = self.pairs.comparison("transition", measured)
+        for word in words:
+            rows = [row for row in suspects.rounding if measured.cases[row].word == word]
+            tie = one_sided_tie(self.pairs, word, transition, comparison, rows)
+            if tie is not None:
+                return tie
+        return None
+
+
+def _worst_and_random(residual: Vector, limits: Vector, rng: np.random.Generator) -> list[int]:
+    """Rows over their tolerance, the worst and random ones alternating: the worst may all sit at jumps."""
+    suspects = np.flatnonzero((~(residual <= limits)).any(axis=1))
+    if not len(suspects):
+        return []
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.nan_to_num(residual[suspects] / limits[suspects], nan=0.0, posinf=np.inf).max(axis=1)
+    worst = suspects[np.argsort(-ratio, kind="stable")].tolist()
+    mixed = suspects[rng.permutation(len(suspects))].tolist()
+    return list(dict.fromkeys(row for pair in zip(worst, mixed, strict=True) for row in pair))

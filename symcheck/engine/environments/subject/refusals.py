@@ -1,0 +1,113 @@
+"""What an environment may refuse or return wrongly, as errors that say what was expected and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.environments.subject.values import shown
+from symcheck.errors import TargetError, described
+
+ON_ITS_OWN = "The environment must work on its own before its symmetry can be checked."
+NOT_STEPPED = (
+    "Setting a state must also take back what step() left behind, such as a mark that the episode is over; if this "
+    "state or action is not allowed, restrict what state access proposes."
+)
+_SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
+
+
+def of_reset(error: BaseException, label: str) -> TargetError:
+    """The environment raised when it was reset."""
+    seeds = isinstance(error, TypeError) and "seed" in str(error)
+    return TargetError(f"reset() raised {described(error)}.", where=label, remedy=_SEEDED if seeds else ON_ITS_OWN)
+
+
+def of_reset_value(returned: Any, label: str) -> TargetError:
+    """Resetting returned no pair of observation and info."""
+    return TargetError(
+        f"expected reset() to return (observation, info), got {type(returned).__name__}.",
+        where=label,
+        remedy="This is Gymnasium's API since 0.26; wrap environments of the older one.",
+    )
+
+
+def of_space(before: Any, now: Any, label: str) -> TargetError:
+    """The observation space is another one than when the environment was built."""
+    return TargetError(
+        f"reset() changed the observation space from {before} to {now}.",
+        where=label,
+        remedy="A symmetry is a claim about one space: make an environment for each.",
+    )
+
+
+def of_state(held: str, error: BaseException, where: str, remedy: str) -> TargetError:
+    """The setter raised; `held` is the state as text."""
+    return TargetError(f"setting the state {held} raised {described(error)}.", where=where, remedy=remedy)
+
+
+def shows_other(wrapped: Any, unwrapped: Any) -> str:
+    """The remedy where a setter gets what wrappers show, and the unwrapped environment shows something else."""
+    return (
+        f"State access has no get, so set is given what the wrapped environment shows ({wrapped}), and "
+        f"the unwrapped one shows {unwrapped}: register get as well, and say how states transform "
+        "(Symmetry(..., state=...))."
+    )
+
+
+def of_action(action: str, error: BaseException, label: str, number: int, remedy: str) -> TargetError:
+    """Step number `number` of the run raised; `action` is the action as text."""
+    text = f"step() number {number} of this run raised {described(error)} (action = {action})."
+    return TargetError(text, where=label, remedy=remedy)
+
+
+def of_observation(source: str, obs: str, space: Any, label: str) -> TargetError:
+    """What `source` ("step()") returned is no value of the space; `obs` is the observation as text."""
+    text = f"{source} returned an observation that does not fit its space: {obs}."
+    return TargetError(text, where=label, remedy=f"The space is {space}.")
+
+
+def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetError:
+    """What `source` returned has another number of coordinates than the space."""
+    text = f"{source} returned an observation of {size} numbers; its space has {dim}."
+    return TargetError(text, where=label, remedy=f"The space is {space}.")
+
+
+def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
+    """What a step returned.
+
+    Raises:
+        TargetError: it is no tuple of five.
+    """
+    if isinstance(returned, tuple) and len(returned) == 5:
+        return returned
+    count = f" of {len(returned)}" if isinstance(returned, tuple) else ""
+    raise TargetError(
+        f"expected step() to return (observation, reward, terminated, truncated, info), got "
+        f"{type(returned).__name__}{count}.",
+        where=label,
+    )
+
+
+def number_of(reward: Any, label: str) -> float:
+    """The reward as a float; arrays of one number are numbers.
+
+    Raises:
+        TargetError: it is no number.
+    """
+    try:
+        return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
+    except (TypeError, ValueError) as error:
+        raise TargetError(f"expected a number as reward, got {shown(reward)}.", where=label) from error
+
+
+def flag_of(value: Any, name: str, label: str) -> bool:
+    """The flag `name` of a step.
+
+    Raises:
+        TargetError: it is neither true nor false.
+    """
+    try:
+        return bool(value)
+    except (TypeError, ValueError, RuntimeError) as error:  # arrays and tensors of several numbers
+        raise TargetError(f"expected true or false as {name}, got {shown(value)}.", where=label) from error

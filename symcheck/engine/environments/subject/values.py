@@ -1,0 +1,78 @@
+"""States, actions and observations as values: copied, so that an environment may keep its own; as vectors; as text."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.environments.subject.coordinates import Vector
+
+IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
+
+
+def copy_rows(states: Sequence[Any]) -> Sequence[Any]:
+    """Copies of states, which the environment may keep and change; plain arrays are copied in one go."""
+    together = stack_alike(list(states))
+    rows = isinstance(together, np.ndarray) and together.ndim > 1
+    return list(together) if rows else [copied(state) for state in states]
+
+
+def stack_alike(values: list[Any]) -> Any:
+    """Values as one array (a copy) where they are plain arrays of one shape and dtype, else the list."""
+    if set(map(type, values)) != {np.ndarray} or len({value.dtype for value in values}) > 1:
+        return values
+    return np.array(values) if len({value.shape for value in values}) == 1 else values
+
+
+def numeric_batch(states: list[Any]) -> Vector | None:
+    """`numeric` of every state, stacked; None where some state is not made of numbers."""
+    together = stack_alike(states)
+    if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
+        return together.astype(np.float64).reshape(len(states), -1)
+    vectors = [vector for vector in map(numeric, states) if vector is not None]
+    return np.array(vectors) if vectors and len(vectors) == len(states) else None
+
+
+def numeric(state: Any) -> Vector | None:
+    """A state as a float64 vector, or None where it is not made of numbers alone.
+
+    Example:
+        >>> numeric((1, 2.5)), numeric({"x": 1})
+        (array([1. , 2.5]), None)
+    """
+    if type(state) is np.ndarray and state.dtype == np.float64 and state.ndim == 1:
+        return state.copy()
+    try:
+        array = np.asarray(state)
+    except ValueError:
+        return None
+    if array.dtype.kind not in "iufb":
+        return None
+    return array.astype(np.float64).reshape(-1)
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value that an environment may keep and change."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if value is None or type(value) in IMMUTABLE:
+        return value
+    if isinstance(value, int | float | bool | str | bytes | np.generic):
+        return value
+    if hasattr(value, "__array__"):  # arrays of other libraries, as functional environments show
+        return np.array(value)
+    return copy.deepcopy(value)
+
+
+def shown(value: Any) -> str:
+    """A value as a short text for messages.
+
+    Example:
+        >>> shown(list(range(100)))[-3:]
+        '...'
+    """
+    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())
+    return text if len(text) <= 160 else f"{text[:157]}..."
