@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import LAYER
 from symcheck.engine.registry import register
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.verdict import Facts, decide
+from symcheck.statements.statement import Statement, state
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext
@@ -24,32 +27,42 @@ def _applies(context: NetContext) -> bool:
     if context.proof.level in ("exact", "rounded"):
         return bool(_weighed(context))
     failure = context.proof.first_failure
-    return context.decision.verdict == "failed" and failure is not None and failure.residual is not None
+    return context.assessment.verdict == "failed" and failure is not None and failure.residual is not None
 
 
-@register(
-    "layer_certificate", kind="net", order=30, claim="rho_out(g) W = W rho_in(g), rho_out(g) b = b", applies=_applies
-)
+@register(LAYER.name, kind="net", order=30, claim=LAYER.claim, meaning=LAYER.meaning, applies=_applies)
 def check_layer_certificate(context: NetContext) -> PropertyResult:
     """The weights of each layer against the permutation of its units; the first that fails is named."""
     proof, records = context.proof, _weighed(context)
     failure = None if proof is None else proof.first_failure
     record = failure or max(records, key=lambda r: r.residual or 0.0)
-    if failure is not None:
-        return _result(
-            context,
-            record,
-            "failed",
-            f"{record.name} ({record.kind}, {record.source}): {_difference(record)}.".lstrip(),
-        )
-    if proof is not None and proof.level == "rounded":
-        verdict = "failed" if context.options.strict else "passed"
-        layer = f" is in {record.name}" if record.name else ""
-        detail = f"Weights rounded: the largest difference{layer}: {_difference(record)}."
-        return _result(context, record, verdict, detail)
-    what = f"{len(records)} layers with weights" if len(records) != 1 else "1 layer with weights"
-    return _result(
-        context, record, "proved", f"{what} carry the action exactly; permutations were found from their rows."
+    rounded = failure is None and proof is not None and proof.level == "rounded"
+    # With --strict a rounded layer counts as a violation.
+    violated = failure is not None or (rounded and context.options.strict)
+    facts = Facts(
+        checked=len(records) * len(context.inputs.motions),
+        violations=max(sum(r.level == "failed" for r in records), int(violated)),
+        exhaustive=not rounded,
+        quantity=LAYER.noun,
+    )
+    verdict, reason = decide(facts)
+    failed = verdict == "failed"
+    return PropertyResult(
+        name=LAYER.name,
+        verdict=verdict,
+        method="certificate",
+        checked=facts.checked,
+        violations=facts.violations,
+        max_residual=record.residual,
+        tolerance=None if not record.relative or record.residual is None else _tolerance(record),
+        unit=LAYER.unit,
+        bound=_bound(context) if verdict == "passed" else None,
+        counterexample=_counterexample(context, record) if failed else None,
+        causes=context.causes if failed else (),
+        notes=(_note(record, len(records), off=failure is not None, rounded=rounded),),
+        location=record.name if failed else None,
+        reason=reason,
+        facts=facts,
     )
 
 
@@ -57,43 +70,38 @@ def _weighed(context: NetContext) -> list[LayerRecord]:
     return [] if context.proof is None else [record for record in context.proof.records if record.residual is not None]
 
 
-def _difference(record: LayerRecord) -> str:
-    return f"residual {record.residual:.2e} ({record.ulps:.3g} float32 ulps), {record.place}"
-
-
-def _result(context: NetContext, record: LayerRecord, verdict: str, detail: str) -> PropertyResult:
-    failed = verdict == "failed"
-    proof = context.proof
-    bound = None
-    if verdict == "passed" and proof is not None and proof.bound is not None:
-        region = f"every input with entries in [-{proof.box:g}, {proof.box:g}]"
-        bound = {"kind": "output_residual", "value": proof.bound, "confidence": 1.0, "region": region}
-    return PropertyResult(
-        name="layer_certificate",
-        verdict=verdict,  # type: ignore[arg-type]
-        method="certificate",
-        checked=len(_weighed(context)) * len(context.inputs.motions),
-        violations=sum(r.level == "failed" for r in _weighed(context)) or int(failed),
-        max_residual=record.residual,
-        tolerance=None if not record.relative or record.residual is None else _tolerance(record),
-        unit="max norm over weights and biases of a layer",
-        bound=bound,
-        counterexample=_counterexample(context, record) if failed else None,
-        causes=context.causes if failed else (),
-        notes=(detail,),
-        location=record.name if failed else None,
+def _note(record: LayerRecord, layers: int, *, off: bool, rounded: bool) -> Statement:
+    if not off and not rounded:
+        return state("layers_carry", count=layers)
+    return state(
+        "layer_difference",
+        layer=record.name,
+        kind=record.kind,
+        source=record.source,
+        residual=record.residual,
+        ulps=record.ulps,
+        place=record.place,
+        rounded=rounded,
     )
+
+
+def _bound(context: NetContext) -> dict[str, object] | None:
+    proof = context.proof
+    if proof is None or proof.bound is None:
+        return None
+    region = state("region_box", box=proof.box)
+    return {"kind": "output_residual", "value": proof.bound, "confidence": 1.0, "region": region}
 
 
 def _counterexample(context: NetContext, record: LayerRecord) -> Counterexample | None:
     """The entry of the layer that is wrong, with the input whose outputs show it."""
-    found = context.counterexample
-    if found is None or record.values is None:
-        return found
+    shown = context.counterexample
+    if shown is None or record.values is None:
+        return shown
     expected, actual = record.values
     where = f"{record.name}: {record.place}" if record.name else record.place
     return replace(
-        found, expected=expected, actual=actual, residual=record.residual or 0.0, where=where, image_observation=None
+        shown, expected=expected, actual=actual, residual=record.residual or 0.0, where=where, image_observation=None
     )
 
 

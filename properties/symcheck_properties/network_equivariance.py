@@ -8,40 +8,53 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from symcheck.engine.equations import NETWORK
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
+from symcheck.engine.verdict import Facts, ReasonCode, decide
+from symcheck.statements.statement import Statement, state
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext
 
-UNIT = "max norm over output entries, relative to the output's scale"
 
-
-@register("network_equivariance", kind="net", order=40, claim="f(L_g x) = K_g f(x)")
+@register(NETWORK.name, kind="net", order=40, claim=NETWORK.claim, meaning=NETWORK.meaning)
 def check_network_equivariance(context: NetContext) -> PropertyResult:
     """The verdict on the outputs, with the residual of the float64 copy and the deployed network's own noise."""
     if context.stochastic:
-        return _stochastic(context)
+        seeded = context.options.noise_seed is not None
+        return _not_comparable(state(ReasonCode.STOCHASTIC.value, seeded=seeded), state("SYM150"))
     if context.remembers:
-        return _with_memory(context)
-    decision, measured = context.decision, context.measured
-    proved = decision.verdict == "proved"
+        return _not_comparable(state(ReasonCode.MEMORY.value, training=context.subject.training), state("SYM153"))
+    assessment, measured = context.assessment, context.measured
+    verdict, reason = decide(assessment.facts)
     return PropertyResult(
-        name="network_equivariance",
-        verdict=decision.verdict,
-        method="certificate" if proved else "sampled",
+        name=NETWORK.name,
+        verdict=verdict,
+        method="certificate" if verdict == "proved" else "sampled",
         checked=measured.pairs,
-        violations=_violations(context),
+        violations=assessment.facts.violations if verdict == "failed" else 0,
         max_residual=measured.relative if measured.nan is None else float("nan"),
-        tolerance=decision.tolerance,
-        unit=UNIT,
+        tolerance=assessment.tolerance,
+        unit=NETWORK.unit,
         bound=_bound(context),
         counterexample=context.counterexample,
         causes=context.causes,
-        notes=(_detail(context),),
-        location=decision.location,
+        notes=_notes(context),
+        location=assessment.location if verdict == "failed" else None,
         per_coordinate=_precisions(context),
+        reason=reason,
+        facts=assessment.facts,
+    )
+
+
+def _not_comparable(doubt: Statement, cause: Statement) -> PropertyResult:
+    """The result where the same input gets two answers."""
+    facts = Facts(checked=1, quantity=NETWORK.noun, doubts=(doubt,))
+    verdict, reason = decide(facts)
+    return PropertyResult(
+        NETWORK.name, verdict, "sampled", checked=1, unit=NETWORK.unit, causes=(cause,), reason=reason, facts=facts
     )
 
 
@@ -50,7 +63,7 @@ def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
     measured, deployed = context.measured, context.measured.deployed
     if measured.nan is not None:
         return ()
-    tolerance = context.decision.tolerance
+    tolerance = context.assessment.tolerance
     rows: list[dict[str, Any]] = [
         {"name": "float64 copy", "max_residual": measured.relative, "tolerance": tolerance, "kind": "precision"},
         {
@@ -67,95 +80,48 @@ def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
-def _violations(context: NetContext) -> int:
-    if context.decision.verdict != "failed":
-        return 0
-    return max(1, context.measured.violations)
-
-
-def _stochastic(context: NetContext) -> PropertyResult:
-    seeded = context.options.noise_seed is not None
-    remedy = (
-        "its noise does not come from torch's generator: freeze it in the network"
-        if seeded
-        else "give --noise-seed N, which seeds torch before every call so that both sides draw the same noise"
-    )
-    return PropertyResult(
-        name="network_equivariance",
-        verdict="undecided",
-        method="sampled",
-        checked=1,
-        unit=UNIT,
-        causes=("the network is stochastic: dropout, noise layers or sampling inside forward",),
-        notes=(f"stochastic: the network answers twice differently on the same input; {remedy}.",),
-    )
-
-
-def _with_memory(context: NetContext) -> PropertyResult:
-    training = "judge it in eval mode, the default, or " if context.subject.training else ""
-    return PropertyResult(
-        name="network_equivariance",
-        verdict="undecided",
-        method="sampled",
-        checked=1,
-        unit=UNIT,
-        causes=("the network keeps something between calls: a recurrent state, statistics, or its first input",),
-        notes=(
-            "memory: the answer to an input depends on the calls before it, so that two answers cannot be compared; "
-            f"{training}let forward take what it keeps as an input (a dictionary or tuple of tensors) and return it.",
-        ),
-    )
-
-
 def _bound(context: NetContext) -> dict[str, Any] | None:
-    decision, proof = context.decision, context.proof
-    if decision.verdict != "passed":
+    """What the evidence of a pass excludes: over all inputs where weights say it, else over inputs like those drawn."""
+    proof, deployed, alpha = context.proof, context.measured.deployed, context.options.alpha
+    if context.assessment.verdict != "passed":
         return None
-    deployed = context.measured.deployed
     if context.is_coarser_deployed and deployed.decisions:
+        family = context.measured.families[0]
         return {
             "kind": "violation_fraction",
-            "value": largest_fraction(deployed.flips, deployed.decisions, context.options.alpha),
-            "confidence": 1.0 - context.options.alpha,
-            "region": f"decisions as deployed ({context.subject.deployed_as}), {context.measured.families[0]}",
+            "value": largest_fraction(deployed.flips, deployed.decisions, alpha),
+            "confidence": 1.0 - alpha,
+            "region": state("region_decisions", deployed=context.subject.deployed_as, family=family),
         }
     if proof is not None and proof.level == "rounded" and proof.bound is not None:
-        return {
-            "kind": "output_residual",
-            "value": proof.bound,
-            "confidence": 1.0,
-            "region": f"every input with entries in [-{proof.box:g}, {proof.box:g}]",
-        }
+        region = state("region_box", box=proof.box)
+        return {"kind": "output_residual", "value": proof.bound, "confidence": 1.0, "region": region}
     return {
         "kind": "violation_fraction",
-        "value": 1.0 - context.options.alpha ** (1.0 / max(1, context.measured.pairs)),
-        "confidence": 1.0 - context.options.alpha,
+        "value": 1.0 - alpha ** (1.0 / max(1, context.measured.pairs)),
+        "confidence": 1.0 - alpha,
         "region": context.region,
     }
 
 
-def _detail(context: NetContext) -> str:
-    decision, measured = context.decision, context.measured
-    sentences = [decision.why[0].upper() + decision.why[1:] + "."]
-    if context.silent_fault:
-        sentences.append(f"{context.silent_fault[0].upper()}{context.silent_fault[1:]}.")
+def _notes(context: NetContext) -> tuple[Statement, ...]:
+    """On what the verdict rests, and how the network was run."""
+    subject, measured, deployed = context.subject, context.measured, context.measured.deployed
+    notes = list(context.assessment.grounds)
+    if context.silent_fault is not None:
+        notes.append(context.silent_fault)
     if measured.nan is None:
-        sentences.append(
-            f"Largest residual {measured.relative:.1e} of the output's scale over {measured.pairs} pairs, on "
-            f"{'the network as deployed' if context.subject.coarse else 'a float64 copy'} ({context.region})."
-        )
-        deployed = measured.deployed
-        flips = f"; {deployed.flips} of {deployed.decisions} argmax decisions flip" if deployed.decisions else ""
-        sentences.append(
-            f"As deployed ({context.subject.deployed_as}): residual {deployed.residual:.1e}, own rounding noise "
-            f"{deployed.noise:.1e}{flips}."
-        )
-    if context.subject.runtime_problem:
-        sentences.append(f"{context.subject.runtime_problem}.")
+        sizes = {"residual": measured.relative, "pairs": measured.pairs, "coarse": subject.coarse}
+        notes.append(state("largest_residual", **sizes, region=context.region))
+        flips = {"flips": deployed.flips, "decisions": deployed.decisions}
+        noise = {"residual": deployed.residual, "noise": deployed.noise, **flips}
+        notes.append(state("deployed_precision", deployed=subject.deployed_as, **noise))
+    if measured.time_up:
+        notes.append(state("stopped_early", pairs=measured.pairs))
+    if subject.runtime_problem is not None:
+        notes.append(subject.runtime_problem)
     if context.options.outputs is None:
-        roles = ", ".join(f"{claim.path} as {claim.role}" for claim in context.outputs)
-        sentences.append(f"By their sizes, outputs move so: {roles}.")
-    if context.subject.one_by_one:
-        why = "only one fits" if context.batch_residual is None else "samples of a batch influence each other"
-        sentences.append(f"Inputs were run one by one: {why}.")
-    return " ".join(sentences)
+        notes.append(state("roles_by_size", roles={claim.path: claim.role for claim in context.outputs}))
+    if subject.one_by_one:
+        notes.append(state("one_by_one", mixed=context.batch_residual is not None))
+    return tuple(notes)

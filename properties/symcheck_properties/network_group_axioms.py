@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.verdict import Facts, decide
+from symcheck.statements.statement import state
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext
@@ -16,88 +23,124 @@ AGREEMENT = 1e-9
 INPUTS = 64
 
 
-@register("group_axioms", kind="net", order=10, claim="L_g L_h = L_gh and K_g K_h = K_gh")
+@register(GROUP_AXIOMS.name, kind="net", order=10, claim=GROUP_AXIOMS.claim, meaning=GROUP_AXIOMS.meaning)
 def check_network_group_axioms(context: NetContext) -> PropertyResult:
     """Data were checked when the symmetry was built; callables are checked on samples, relation by relation."""
-    if context.inputs.is_data and not any(callable(m) for claim in context.outputs for m in claim.motions):
-        relators = context.symmetry.group.relators
-        return PropertyResult(
-            name="group_axioms",
-            verdict="proved",
-            method="relations",
-            checked=max(1, len(relators)),
-            notes=(f"The images of the generators obey every relation of {context.symmetry.group.name}.",),
-        )
-    return _on_samples(context)
+    if not context.inputs.is_data or any(callable(m) for claim in context.outputs for m in claim.motions):
+        return _on_samples(context)
+    group = context.symmetry.group
+    facts = Facts(checked=max(1, len(group.relators)), exhaustive=True, quantity=GROUP_AXIOMS.noun)
+    verdict, reason = decide(facts)
+    return PropertyResult(
+        name=GROUP_AXIOMS.name,
+        verdict=verdict,
+        method="relations",
+        checked=facts.checked,
+        notes=(state("relations_hold", group=group.name),),
+        reason=reason,
+        facts=facts,
+    )
 
 
-def _on_samples(context: NetContext) -> PropertyResult:
-    import numpy as np
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """What one relation of the group does to inputs or to one output; shapes (INPUTS, ...).
 
-    rng = np.random.default_rng((context.options.seed, 6))
-    x = rng.normal(size=(INPUTS, *context.subject.shape))
+    Attributes:
+        relation: the word that should act as the identity, in generator names.
+        where: "input", or the output's path.
+        before: the values.
+        after: their images under the word.
+    """
+
+    relation: str
+    where: str
+    before: npt.NDArray[np.float64]
+    after: npt.NDArray[np.float64]
+
+    @property
+    def gap(self) -> npt.NDArray[np.float64]:
+        """The largest difference of each sample."""
+        return np.asarray(np.abs(self.before - self.after).reshape(INPUTS, -1).max(axis=1))
+
+    @property
+    def holds(self) -> bool:
+        """Whether every sample came back; NaN did not."""
+        return bool((self.gap <= AGREEMENT * (1.0 + np.abs(self.before).max())).all())
+
+
+def _comparisons(context: NetContext, x: npt.NDArray[np.float64]) -> Iterator[list[_Comparison]]:
+    """For every relation, inputs and outputs before and after it acted."""
     outputs = context.subject.run(x, exact=True)
-    checked = 0
     for relator in context.symmetry.group.relators:
         moved, images = x, dict(outputs)
+        # A word acts from the right: its last letter first. K gets the input as it is at that point.
         for letter in reversed(relator):
             for claim in context.outputs:
                 images[claim.path] = claim.apply(letter, images[claim.path], moved)
             moved = context.inputs.apply(letter, moved)
-        checked += INPUTS
+        word = " ".join(context.elements[letter] for letter in relator)
         sides = [("input", x, moved), *((path, outputs[path], images[path]) for path in outputs)]
-        for what, before, after in sides:
-            gap = np.abs(np.asarray(before) - np.asarray(after)).reshape(INPUTS, -1).max(axis=1)
-            if not (gap <= AGREEMENT * (1.0 + np.abs(before).max())).all():
-                return _broken(context, relator, what, x, before, after, gap, checked)
+        yield [_Comparison(word, where, np.asarray(before), np.asarray(after)) for where, before, after in sides]
+
+
+def _on_samples(context: NetContext) -> PropertyResult:
+    rng = np.random.default_rng((context.options.seed, 6))
+    x = rng.normal(size=(INPUTS, *context.subject.shape))
+    checked = 0
+    for comparisons in _comparisons(context, x):
+        checked += INPUTS
+        broken = next((item for item in comparisons if not item.holds), None)
+        if broken is not None:
+            return _report_broken(context, broken, x, checked)
+    group, alpha = context.symmetry.group, context.options.alpha
+    facts = Facts(checked=checked, quantity=GROUP_AXIOMS.noun)
+    verdict, reason = decide(facts)
     return PropertyResult(
-        name="group_axioms",
-        verdict="passed",
+        name=GROUP_AXIOMS.name,
+        verdict=verdict,
         method="samples",
         checked=checked,
         bound={
             "kind": "violation_fraction",
-            "value": 1.0 - context.options.alpha ** (1.0 / max(1, checked)),
-            "confidence": 1.0 - context.options.alpha,
-            "region": f"normal inputs of shape {context.subject.shape}",
+            "value": 1.0 - alpha ** (1.0 / max(1, checked)),
+            "confidence": 1.0 - alpha,
+            "region": state("region_normal", shape=list(context.subject.shape)),
         },
-        notes=(f"Every relation of {context.symmetry.group.name} held on {INPUTS} inputs.",),
+        notes=(state("relations_sampled", group=group.name, samples=INPUTS),),
+        reason=reason,
+        facts=facts,
     )
 
 
-def _broken(
-    context: NetContext,
-    relator: Sequence[int],
-    what: str,
-    x: object,
-    before: object,
-    after: object,
-    gap: object,
-    checked: int,
+def _report_broken(
+    context: NetContext, broken: _Comparison, x: npt.NDArray[np.float64], checked: int
 ) -> PropertyResult:
-    import numpy as np
-
-    place = int(np.argmax(np.asarray(gap)))
-    word = " ".join(context.element(letter) for letter in relator)
+    place, gap, group = int(np.argmax(broken.gap)), broken.gap, context.symmetry.group.name
+    facts = Facts(checked=checked, violations=1, quantity=GROUP_AXIOMS.noun)
+    verdict, reason = decide(facts)
+    said = {"relation": broken.relation, "group": group, "where": broken.where}
     return PropertyResult(
-        name="group_axioms",
-        verdict="failed",
+        name=GROUP_AXIOMS.name,
+        verdict=verdict,
         method="samples",
         checked=checked,
         violations=1,
-        max_residual=float(np.asarray(gap)[place]),
+        max_residual=float(gap[place]),
         unit="max norm",
         counterexample=Counterexample(
-            group_element=word,
-            observation=np.asarray(x)[place].tolist(),
+            group_element=broken.relation,
+            observation=x[place].tolist(),
             state=None,
             action=None,
-            expected=np.asarray(before)[place].tolist(),
-            actual=np.asarray(after)[place].tolist(),
-            residual=float(np.asarray(gap)[place]),
-            where=what,
+            expected=broken.before[place].tolist(),
+            actual=broken.after[place].tolist(),
+            residual=float(gap[place]),
+            where=broken.where,
         ),
-        causes=(f"the {what} map is not of the order that {context.symmetry.group.name} asks for",),
-        notes=(f"The relation {word} = identity of {context.symmetry.group.name} does not hold on the {what}.",),
-        location=what,
+        causes=(state("SYM139", **said),),
+        notes=(state("relation_broken", **said),),
+        location=broken.where,
+        reason=reason,
+        facts=facts,
     )

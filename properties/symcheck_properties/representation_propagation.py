@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from symcheck.engine.equations import PROPAGATION
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
+from symcheck.engine.verdict import Facts, decide
+from symcheck.statements.statement import state
 
 if TYPE_CHECKING:
     from symcheck.engine.networks.context import NetContext
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 def _geometric_failure(context: NetContext) -> LayerRecord | None:
     """The operation at fault where the first failure is not about weights, and some output shows it."""
     failure = None if context.proof is None else context.proof.first_failure
-    if failure is None or failure.residual is not None or context.decision.verdict != "failed":
+    if failure is None or failure.residual is not None or context.assessment.verdict != "failed":
         return None
     return failure
 
@@ -31,28 +34,35 @@ def _applies(context: NetContext) -> bool:
 
 
 @register(
-    "representation_propagation", kind="net", order=20, claim="each operation carries the action on", applies=_applies
+    PROPAGATION.name,
+    kind="net",
+    order=20,
+    claim=PROPAGATION.claim,
+    meaning=PROPAGATION.meaning,
+    applies=_applies,
 )
 def check_representation_propagation(context: NetContext) -> PropertyResult:
     """Every operation was followed, or the first one that cannot carry the action is named."""
-    records = () if context.proof is None else context.proof.records
+    operations = max(1, 0 if context.proof is None else len(context.proof.records))
     failure = _geometric_failure(context)
     if failure is None:
-        return PropertyResult(
-            name="representation_propagation",
-            verdict="proved",
-            method="certificate",
-            checked=max(1, len(records)) * len(context.inputs.motions),
-            notes=(f"The action was followed through every operation for inputs of shape {context.subject.shape}.",),
-        )
+        facts = Facts(operations * len(context.inputs.motions), exhaustive=True, quantity=PROPAGATION.noun)
+        note = state("operations_followed", shape=list(context.subject.shape))
+    else:
+        facts = Facts(operations, violations=1, exhaustive=True, quantity=PROPAGATION.noun)
+        place = {"layer": failure.name, "kind": failure.kind, "source": failure.source}
+        note = state("operation_at_fault", **place, cause=failure.cause)
+    verdict, reason = decide(facts)
     return PropertyResult(
-        name="representation_propagation",
-        verdict="failed",
+        name=PROPAGATION.name,
+        verdict=verdict,
         method="certificate",
-        checked=max(1, len(records)),
-        violations=1,
-        counterexample=context.counterexample,
-        causes=context.causes,
-        notes=(f"{failure.name} ({failure.kind}, {failure.source}): {failure.cause}.",),
-        location=failure.name,
+        checked=facts.checked,
+        violations=facts.violations,
+        counterexample=None if failure is None else context.counterexample,
+        causes=() if failure is None else context.causes,
+        notes=(note,),
+        location=None if failure is None else failure.name,
+        reason=reason,
+        facts=facts,
     )

@@ -153,6 +153,7 @@ def _layer_notes(layer: dict[str, Any]) -> tuple[str, ...]:
     ulps = layer.get("ulps")
     size = f"{ulps:.3g} float32 ulps" if isinstance(ulps, int | float) and ulps > 0 else ""
     place = str(layer.get("place") or "") if size else ""
-    notes = (str(layer.get("cause") or ""), ", ".join(part for part in (place, size) if part))
+    cause = layer.get("cause")
+    notes = ("" if cause is None else str(cause), ", ".join(part for part in (place, size) if part))
     source = str(layer.get("source") or "")
     return tuple(note for note in (*notes, f"from {source}" if ":" in source else "") if note)

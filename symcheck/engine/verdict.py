@@ -41,6 +41,15 @@ class ReasonCode(StrEnum):
     START_ASYMMETRIC = "start_asymmetric"
     START_UNKNOWN = "start_unknown"
     THRESHOLD_IN_DOUBT = "threshold_in_doubt"
+    STOCHASTIC = "stochastic"
+    MEMORY = "memory"
+    MIXED_BATCHES = "mixed_batches"
+    NOT_JUDGED = "not_judged"
+    CONSTANT_OUTPUT = "constant_output"
+    COARSE_RESIDUAL = "coarse_residual"
+    DEPLOYED_NOISE = "deployed_noise"
+    DECISIONS_FLIP = "decisions_flip"
+    NO_OUTPUT_SHOWS = "no_output_shows"
 
 
 @dataclass(frozen=True)

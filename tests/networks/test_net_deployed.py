@@ -108,6 +108,8 @@ def test_what_is_deployed_is_run_by_the_runtime_and_not_by_the_translation(tmp_p
     net.runtime = lambda inputs: (torch.zeros(len(inputs[0]), 2),)
     result = whole(run_net(net, mirror()))
     assert result.verdict == "undecided"
+    assert result.reason is not None
+    assert (result.reason.code, result.reason.fields["noise"]) == ("deployed_noise", 1.0)
     assert "differs from its float64 copy by 1.0e+00" in result.detail
 
 
@@ -152,7 +154,7 @@ def test_a_rounded_file_keeps_its_structure_and_is_not_called_proved_where_the_r
     assert "the structure holds" in result.detail.lower()
     assert result.per_coordinate[1]["noise"] > 1e-3
     assert result.bound is not None
-    assert "ONNX Runtime" in result.bound["region"]
+    assert "ONNX Runtime" in str(result.bound["region"])
 
 
 def test_weights_whose_codes_are_cut_off_lose_the_structure(tmp_path: Path) -> None:
@@ -165,6 +167,9 @@ def test_a_runtime_whose_decisions_flip_is_not_vouched_for_by_its_structure(tmp_
     file = write_mlp(tmp_path / "net.onnx", mirror_mlp(), codes=symmetric_codes, activations=(1.0, 100))
     result = whole(run_net(load_onnx(file), mirror()))
     assert result.verdict == "undecided"
+    assert result.reason is not None
+    assert result.reason.code == "deployed_noise"
+    assert result.reason.fields["noise"] > 0.1
     assert "argmax decisions flip" in result.detail
 
 

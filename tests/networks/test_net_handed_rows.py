@@ -105,8 +105,10 @@ def test_a_c4_network_is_proved_and_its_cousin_with_even_filters_names_sizes_tha
     result = run(GridNet(6), turn(), input_shape=(1, 21, 21))
     failed = named(result, "representation_propagation")
     assert failed.location == "conv1"
-    assert "stride 2 does not commute with rot90 at this size" in failed.causes[0]
-    assert "20, 22" in failed.causes[0]
+    cause = failed.causes[0]
+    assert (cause.code, cause.fields["layer"], cause.fields["sizes"]) == ("SYM101", "conv1", [20, 22])
+    assert "stride 2 does not commute with rot90 at this size" in str(cause)
+    assert "20, 22" in str(cause)
 
 
 @pytest.mark.parametrize(("side", "verdict"), [(37, "failed"), (35, "proved")])
@@ -187,6 +189,8 @@ def test_a_noisy_network_is_undecided_and_told_about_the_noise_seed() -> None:
     result = run(noisy())
     assert result.verdict == "undecided"
     found = named(result, "network_equivariance")
+    assert found.reason is not None
+    assert found.reason.code == "stochastic"
     assert "stochastic" in found.detail
     assert "--noise-seed" in found.detail
 
@@ -201,7 +205,10 @@ def test_an_all_zero_network_is_undecided() -> None:
         nn.init.zeros_(parameter)
     result = run(net)
     assert result.verdict == "undecided"
-    assert "no spread" in named(result, "network_equivariance").detail
+    found = named(result, "network_equivariance")
+    assert found.reason is not None
+    assert (found.reason.code, found.reason.fields["outputs"]) == ("constant_output", ["output"])
+    assert "no spread" in found.detail.lower()
 
 
 def test_a_constant_output_that_the_action_moves_has_failed() -> None:

@@ -248,7 +248,7 @@ def test_a_network_that_is_one_layer_leaves_no_gap_where_its_name_would_stand() 
     assert certificate.verdict == "failed"
     assert certificate.location == ""
     assert certificate.counterexample is not None
-    words = (certificate.detail, *certificate.causes, certificate.counterexample.where)
+    words = (certificate.detail, *map(str, certificate.causes), certificate.counterexample.where)
     assert not any(text.startswith((":", " ")) or " :" in text for text in words)
 
 
@@ -257,7 +257,9 @@ def test_bounds_of_each_action_must_be_opposite_where_the_action_changes_its_sig
     assert verified(kind, False).verdict == "proved"
     result = verified(kind, True)
     assert result.verdict == "failed"
-    assert "between bounds that the action does not carry along" in result.method_reason
+    why = result.method_reason.fields["why"]
+    assert (why.code, why.fields["constant"]) == ("SYM114", "bounds")
+    assert "between bounds that the action does not carry along" in str(result.method_reason)
 
 
 def test_rescaled_units_that_leave_rounding_in_the_outputs_are_not_called_wrong_weights() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symcheck.engine.networks.matching import judge, match_rows, ulp32
+from symcheck.engine.networks.matching import ULPS, judge, match_rows, ulp32
 from symcheck.engine.networks.values import Keyed, SignedPermutation, lookup, regroup
 
 
@@ -138,11 +138,14 @@ def test_larger_differences_of_that_pattern_fail_and_the_pattern_is_named() -> N
     wider = left + 8.0 * (right - left)
     judgement = judge(left, wider)
     assert judgement.level == "failed"
-    assert "summed from a basis in float32" in judgement.pattern
+    assert judgement.pattern is not None
+    assert judgement.pattern.code == "SYM134"
+    assert judgement.pattern.fields["ulps"] > judgement.pattern.fields["limit"] == ULPS
+    assert "summed from a basis in float32" in str(judgement.pattern)
     wrong = left.copy()
     wrong[2, 2] += 1e-5
-    assert judge(left, wrong).pattern == ""
-    assert judge(left, left + 1e-3).pattern == ""
+    assert judge(left, wrong).pattern is None
+    assert judge(left, left + 1e-3).pattern is None
 
 
 def test_unrelated_rows_are_not_found() -> None:

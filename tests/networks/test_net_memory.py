@@ -93,9 +93,11 @@ def test_a_network_whose_answer_depends_on_the_calls_before_is_undecided_and_its
     for options in ({}, {"noise_seed": 0}):
         found = judged(kind(), **options)
         assert found.verdict == "undecided"
-        assert found.detail.startswith("memory")
+        assert found.reason is not None
+        assert found.reason.code == "memory"
         assert "noise" not in found.detail
-        assert "keeps something between calls" in found.causes[0]
+        assert found.causes[0].code == "SYM153"
+        assert "keeps something between calls" in str(found.causes[0])
 
 
 def test_weights_that_change_with_every_call_in_train_mode_are_a_memory_and_eval_mode_is_named() -> None:
@@ -110,7 +112,8 @@ def test_weights_that_change_with_every_call_in_train_mode_are_a_memory_and_eval
 def test_what_a_network_draws_is_noise_and_no_memory() -> None:
     found = judged(mirror_mlp(16, between=lambda n: nn.Dropout(0.5)), mode="train")
     assert found.verdict == "undecided"
-    assert found.detail.startswith("stochastic")
+    assert found.reason is not None
+    assert found.reason.code == "stochastic"
     assert "--noise-seed" in found.detail
 
 
@@ -149,12 +152,16 @@ class WithTheMean(Around):
 def test_a_network_that_is_equivariant_one_input_at_a_time_only_is_undecided(kind: type[nn.Module]) -> None:
     found = judged(kind())
     assert found.verdict == "undecided"
-    assert "samples of a batch influence each other" in found.detail
+    assert found.reason is not None
+    assert found.reason.code == "mixed_batches"
+    assert found.reason.fields["residual"] > 1e-5
+    assert "samples of a batch influence each other" in found.detail.lower()
 
 
 def test_a_network_that_mixes_its_batch_symmetrically_is_passed_and_not_proved() -> None:
     found = judged(WithTheMean())
     assert found.verdict == "passed"
+    assert "batch_moves" in [note.code for note in found.notes]
     assert "a batch of three moves as claimed" in found.detail
 
 
@@ -171,4 +178,5 @@ class ChangedUnseen(Around):
 def test_what_is_changed_in_place_unseen_ends_the_proof() -> None:
     result = run_net(ChangedUnseen(), mirror(), options=NetOptions(samples=100))
     assert result.verdict == "passed"
-    assert "changed in place where it cannot be followed" in result.method_reason
+    assert result.method_reason.fields["why"].code == "SYM157"
+    assert "changed in place where it cannot be followed" in str(result.method_reason)

@@ -147,6 +147,9 @@ def test_an_output_of_whole_numbers_is_never_proved_in_passing() -> None:
     assert result.verdict == found.verdict == "undecided"
     assert found.method == "sampled"
     assert found.bound is None
+    assert found.reason is not None
+    assert found.reason.code == "not_judged"
+    assert found.reason.fields["outputs"] == {"output['action']": "int64"}
     assert "output['action'] (int64)" in found.detail
 
 

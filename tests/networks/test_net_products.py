@@ -226,7 +226,9 @@ def test_a_mask_made_of_the_input_is_left_to_samples() -> None:
 
     result = run_net(SeesTheNear(), ring(), options=NetOptions(samples=200))
     assert result.verdict == "passed"
-    assert "gt is not understood" in result.method_reason
+    why = result.method_reason.fields["why"]
+    assert (why.code, why.fields["operation"]) == ("SYM154", "gt")
+    assert "gt is not understood" in str(result.method_reason)
 
 
 @pytest.mark.parametrize("mask", ["none", "causal", "seen", "added"])

@@ -34,7 +34,9 @@ def test_an_interrupt_keeps_what_was_finished_and_leaves_the_rest_undecided() ->
     assert result.verdict == "undecided"
     assert verdicts["group_axioms"] == "proved"
     assert verdicts["layer_certificate"] == verdicts["network_equivariance"] == "undecided"
-    assert all("interrupted" in p.detail for p in result.properties if p.verdict == "undecided")
+    reasons = [p.reason for p in result.properties if p.verdict == "undecided"]
+    assert [reason.code for reason in reasons if reason is not None] == ["interrupted"] * 2
+    assert result.method_reason.code == "method_interrupted"
 
 
 def test_the_chain_of_layers_says_how_each_of_them_is_moved() -> None:
@@ -48,8 +50,11 @@ def test_the_chain_of_layers_says_how_each_of_them_is_moved() -> None:
 def test_what_was_not_followed_is_named_with_its_line() -> None:
     net = Lambda(lambda x, n: torch.cumsum(n(x), -1).flip(-1), mirror_mlp())
     result = run_net(net, mirror())
-    assert "cumsum" in result.method_reason
-    assert "test_net_runs.py:" in result.method_reason
+    fields = result.method_reason.fields
+    assert result.method_reason.code == "method_not_followed"
+    assert fields["why"].fields["operation"] == "cumsum"
+    assert "test_net_runs.py:" in fields["source"]
+    assert "cumsum is not understood" in str(result.method_reason)
 
 
 def test_a_wrong_weight_of_a_dead_unit_passes_and_is_mentioned() -> None:
@@ -61,7 +66,10 @@ def test_a_wrong_weight_of_a_dead_unit_passes_and_is_mentioned() -> None:
     result = run_net(net, mirror())
     found = result.properties[-1]
     assert result.verdict == "passed"
-    assert "layer 0: unit" in found.causes[0]
+    cause = found.causes[0]
+    assert (cause.code, cause.fields["layer"]) == ("SYM138", "0")
+    assert cause.fields["units"]
+    assert "layer 0: unit" in str(cause)
     assert "none of" in found.detail
     assert [layer["verdict"] for layer in result.layers] == ["undecided", "proved", "proved"]
 
@@ -123,7 +131,8 @@ class SingleOnly(nn.Module):
 def test_a_network_without_a_float64_copy_is_judged_as_deployed() -> None:
     result = run_net(SingleOnly(), mirror())
     assert result.verdict == "passed"
-    assert "no float64 copy" in result.method_reason
+    assert result.method_reason.code == "method_coarse"
+    assert "no float64 copy" in str(result.method_reason)
     torch.manual_seed(0)
     bad = SingleOnly()
     bad.inner = nn.Linear(4, 2)

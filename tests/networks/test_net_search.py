@@ -69,14 +69,15 @@ class Narrow(nn.Module):
 
 def test_a_fault_in_a_corner_is_found() -> None:
     context = NetContext(Narrow(), mirror(), NetOptions(samples=200), lambda event: None)
-    assert context.decision.verdict == "failed"
+    assert context.assessment.verdict == "failed"
 
 
 def test_the_families_of_a_run_are_named_in_its_region() -> None:
     context = NetContext(mirror_mlp(), mirror(), NetOptions(samples=100), lambda event: None)
     assert context.measured.relative < 1e-12
     for word in ("scale 1", "edges", "fixed points"):
-        assert word in context.region
+        assert word in str(context.region)
+    assert context.region.fields["shape"] == [4]
 
 
 def test_observations_come_first_when_there_are_some() -> None:
@@ -89,5 +90,8 @@ def test_inputs_that_are_all_fixed_leave_the_claim_undecided() -> None:
     net = Lambda(lambda x: torch.stack([x.sum(-1), x.sum(-1)], -1))
     still = Symmetry("still", catalog.cyclic(2), observation=[[1, 1, 1, 1]], action=[[1, 0]])
     context = NetContext(net, still, NetOptions(samples=100), lambda event: None)
-    assert context.decision.verdict == "undecided"
-    assert "fixed point" in context.decision.why
+    verdict, reason = context.assessment.decision
+    assert verdict == "undecided"
+    assert reason is not None
+    assert reason.code == "nothing_moves"
+    assert "fixed point" in str(reason)

@@ -188,7 +188,8 @@ def test_a_mask_that_moves_along_is_not_accused_and_one_that_does_not_is_shown_w
     result = verified(masked(0.6), mirror())
     failed = outputs(result)
     assert failed.verdict == "failed"
-    assert "infinite on one side only" in failed.causes[0]
+    assert (failed.causes[0].code, failed.causes[0].fields["infinite"]) == ("SYM152", True)
+    assert "infinite on one side only" in str(failed.causes[0])
     assert failed.counterexample is not None
     expected, actual = np.array(failed.counterexample.expected), np.array(failed.counterexample.actual)
     assert (np.isinf(expected) != np.isinf(actual)).any()
@@ -236,15 +237,18 @@ def test_what_is_changed_in_place_by_the_network_itself_is_a_place_with_a_name()
     failed = outputs(verified(Lambda(forward, mirror_mlp(16, layers=1)), mirror()))
     assert failed.verdict == "failed"
     assert failed.location
-    assert "in place" in " ".join(failed.causes)
+    ends = [cause.fields["why"] for cause in failed.causes if cause.code == "SYM151"]
+    assert [(why.code, why.fields["operation"]) for why in ends] == [("SYM157", "clamp_")]
+    assert "in place" in " ".join(map(str, failed.causes))
 
 
 def test_a_seed_for_dropout_in_train_mode_is_named_as_the_cause_and_eval_mode_as_the_remedy() -> None:
     net = mirror_mlp(16, between=lambda n: nn.Dropout(0.5))
     failed = outputs(verified(net, mirror(), mode="train", noise_seed=1))
     assert failed.verdict == "failed"
-    assert failed.causes[0].startswith("dropout in train mode (1, 4)")
-    assert "eval mode" in failed.causes[0]
+    assert (failed.causes[0].code, failed.causes[0].fields["layers"]) == ("SYM170", ["1", "4"])
+    assert str(failed.causes[0]).startswith("dropout in train mode (1, 4)")
+    assert "eval mode" in str(failed.causes[0])
     assert verified(net, mirror()).verdict == "proved"
     without = mirror_mlp(16, between=lambda n: nn.Dropout(0.0))
     assert verified(without, mirror(), mode="train", noise_seed=1).verdict == "passed"

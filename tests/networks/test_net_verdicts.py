@@ -10,7 +10,8 @@ import pytest
 from symcheck.engine.networks.measuring import Measured, Spread, Worst
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.values import LayerRecord, Opaque
-from symcheck.engine.networks.verdicts import decide
+from symcheck.engine.networks.verdicts import assess
+from symcheck.statements.statement import state
 
 
 def measured(relative: float, **changes: Any) -> Measured:
@@ -24,7 +25,7 @@ def measured(relative: float, **changes: Any) -> Measured:
 
 def proof(level: str | None) -> Proof:
     record = LayerRecord("hidden", "Linear", level if level in ("rounded", "failed") else "exact", 1e-8, 3.0, 1e-7)  # type: ignore[arg-type]
-    reason = None if level else Opaque("cumsum is not understood", "tail (net.py:3)")
+    reason = None if level else Opaque(state("SYM154", operation="cumsum"), "tail", "net.py:3")
     return Proof(level, [record], reason)  # type: ignore[arg-type]
 
 
@@ -50,7 +51,7 @@ def proof(level: str | None) -> Proof:
 def test_weights_decide_where_they_were_matched_and_outputs_elsewhere(
     level: str | None, relative: float, strict: bool, verdict: str
 ) -> None:
-    decision = decide(proof(level), measured(relative), strict=strict)
+    decision = assess(proof(level), measured(relative), strict=strict)
     assert decision.verdict == verdict
     if verdict == "failed":
         assert decision.location == {None: "tail", "exact": "output"}.get(level, "hidden")
@@ -59,42 +60,42 @@ def test_weights_decide_where_they_were_matched_and_outputs_elsewhere(
 def test_units_that_could_not_be_matched_leave_the_judgement_to_outputs() -> None:
     unmatched = proof("failed")
     unmatched.records[0].certain = False
-    assert decide(unmatched, measured(1e-7), strict=False).verdict == "passed"
-    assert decide(unmatched, measured(1e-7), strict=True).verdict == "failed"
-    assert decide(unmatched, measured(1e-4), strict=False).verdict == "failed"
+    assert assess(unmatched, measured(1e-7), strict=False).verdict == "passed"
+    assert assess(unmatched, measured(1e-7), strict=True).verdict == "failed"
+    assert assess(unmatched, measured(1e-4), strict=False).verdict == "failed"
 
 
 def test_without_any_proof_the_output_is_the_location() -> None:
-    decision = decide(None, measured(0.5), strict=False)
+    decision = assess(None, measured(0.5), strict=False)
     assert decision.verdict == "failed"
     assert decision.location == "output"
 
 
 def test_nan_fails_whatever_the_weights_say() -> None:
     found = measured(0.0, nan=np.zeros(2), nan_path="output")
-    assert decide(proof("exact"), found, strict=False).verdict == "failed"
+    assert assess(proof("exact"), found, strict=False).verdict == "failed"
 
 
 def test_a_constant_output_is_undecided_unless_it_is_excused_and_another_is_not() -> None:
     found = measured(0.0)
     found.spreads["output"] = Spread(np.ones(2), np.ones(2))
-    assert decide(proof("exact"), found, strict=False).verdict == "undecided"
-    assert decide(proof("exact"), found, strict=False, excused=["output"]).verdict == "undecided"
+    assert assess(proof("exact"), found, strict=False).verdict == "undecided"
+    assert assess(proof("exact"), found, strict=False, excused=["output"]).verdict == "undecided"
     found.spreads["other"] = Spread(np.zeros(2), np.ones(2))
-    assert decide(proof("exact"), found, strict=False, excused=["output"]).verdict == "proved"
+    assert assess(proof("exact"), found, strict=False, excused=["output"]).verdict == "proved"
 
 
 def test_inputs_that_never_move_prove_nothing() -> None:
-    assert decide(None, measured(0.0, moved=False), strict=False).verdict == "undecided"
+    assert assess(None, measured(0.0, moved=False), strict=False).verdict == "undecided"
 
 
 def test_noise_that_hides_everything_is_undecided() -> None:
     found = measured(1e-15)
     found.deployed.noise = 0.5
-    assert decide(proof("exact"), found, strict=False).verdict == "undecided"
+    assert assess(proof("exact"), found, strict=False).verdict == "undecided"
 
 
 def test_a_coarse_residual_may_be_quantisation() -> None:
-    assert decide(None, measured(1e-3), strict=False, coarse=True).verdict == "undecided"
-    assert decide(None, measured(0.5), strict=False, coarse=True).verdict == "failed"
-    assert decide(None, measured(1e-7), strict=False, coarse=True).verdict == "passed"
+    assert assess(None, measured(1e-3), strict=False, coarse=True).verdict == "undecided"
+    assert assess(None, measured(0.5), strict=False, coarse=True).verdict == "failed"
+    assert assess(None, measured(1e-7), strict=False, coarse=True).verdict == "passed"

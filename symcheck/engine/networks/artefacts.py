@@ -14,6 +14,8 @@ from typing import Any, cast
 import torch
 from torch import nn
 
+from symcheck.statements.statement import Statement
+
 LEAST_CODE = -127
 """The smallest 8-bit code that has a counterpart: -128, to which a weight of -max rounds where max rounds to 127,
 counts as -127. Otherwise the largest weights of a signed pair would differ although they were rounded alike."""
@@ -47,10 +49,10 @@ def artefact_of(net: nn.Module) -> str:
     return "int8" if any(_is_quantised(module) for module in net.modules()) else ""
 
 
-def runtime_problem(net: nn.Module) -> str:
-    """Why the translation of an ONNX file had to run in place of the file; "" where it had not."""
-    found = (getattr(module, "runtime_problem", "") for module in net.modules())
-    return next((problem for problem in found if problem), "")
+def runtime_problem(net: nn.Module) -> Statement | None:
+    """Why the translation of an ONNX file had to run in place of the file; None where it had not."""
+    problems = (getattr(module, "runtime_problem", None) for module in net.modules())
+    return next((problem for problem in problems if isinstance(problem, Statement)), None)
 
 
 def without_runtime(net: nn.Module) -> nn.Module:

@@ -13,110 +13,159 @@ from torch import nn
 
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.networks.adapters import adapted
-from symcheck.engine.networks.ascent import activated, ascended
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
-from symcheck.engine.networks.counterexamples import counterexample_of
-from symcheck.engine.networks.diagnosis import causes
+from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
+from symcheck.engine.networks.diagnosis import diagnose, paired_dropout
+from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.location import first_nonfinite_module
-from symcheck.engine.networks.measuring import Measured, difference, measure, output_scale
-from symcheck.engine.networks.options import DEFAULT_SAMPLES, NetOptions
+from symcheck.engine.networks.measuring import Measured
+from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
-from symcheck.engine.networks.proof import Proof, prove, units_at_fault
-from symcheck.engine.networks.sampling import Family, families
-from symcheck.engine.networks.search import revealing_inputs
+from symcheck.engine.networks.proof import Proof, prove
+from symcheck.engine.networks.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
 from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray, SignedPermutation
-from symcheck.engine.networks.verdicts import EXACT, ROUNDED, Decision, decide, is_wrong_weight, of_mixed_batches
+from symcheck.engine.networks.verdicts import ROUNDED, Assessment, assess, assess_mixed_batches, is_wrong_weight
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
+from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.symmetry import Symmetry
 
-SMALL_INPUT = 64
-"""Entries of an input up to which the default number of samples is drawn in full."""
-PROVED_INPUT = 320
-"""What a proof makes of smaller inputs: 2,000 pairs are enough to hold it against what the network does."""
-LEAST_SAMPLES = 256
-PRODUCTS = 10_000_000_000
-"""Multiplications, of one precision, that the default number of samples may cost: seconds on one core."""
-FEWEST_SAMPLES = 48
 BOX = 1.0
 """Bounds on residuals are stated for inputs with entries in [-1, 1]."""
-MIXED = 1e-9
-"""Relative difference of two float64 evaluations of one input, in a batch and alone, or first and later, up to which
-they are one answer: far above rounding, far below what another sample or call would do."""
 
 
 class NetContext:
     """One network under one symmetry.
+
+    Nothing runs when it is made: every part is a property that is computed once, from the parts that it needs.
 
     Args:
         net: the network; never changed.
         symmetry: the claim.
         options: how much to test, and how the network is deployed.
         emit: receives progress.
-
-    Attributes:
-        stochastic: whether the network answers twice differently because it draws something.
-        remembers: whether its answer depends on the calls before.
-        batch_residual: where samples of a batch influence each other, how far a batch is from moving as claimed, over
-            the output's scale; None where they do not.
-
-    Raises:
-        SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.
+        certificate: permutations to check instead of searching, by the place of the layer in the chain.
     """
 
-    def __init__(self, net: nn.Module, symmetry: Symmetry, options: NetOptions, emit: Emit) -> None:
+    def __init__(
+        self,
+        net: nn.Module,
+        symmetry: Symmetry,
+        options: NetOptions,
+        emit: Emit,
+        certificate: Mapping[int, Sequence[SignedPermutation]] | None = None,
+    ) -> None:
         self.symmetry = symmetry
         self.options = options
+        self._given = net
         self._emit = emit
+        self._certificate = certificate or {}
         self._started = time.monotonic()
-        self.searched = 0
-        self.certificate: Mapping[int, Sequence[SignedPermutation]] = {}
-        net = adapted(net)
-        outputs = options.outputs if options.outputs is not None else getattr(net, "roles", None)
-        given = options.input_shape
-        leaves = shapes_of(example_shapes(net, symmetry) if given is None else given)
+
+    def check_fit(self) -> None:
+        """Run the network a few times: does it run, does the symmetry fit it, does it answer alike?
+
+        Raises:
+            SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.
+        """
+        _ = self.outputs, self.observations, self.batch_residual
+
+    @cached_property
+    def _adapted(self) -> nn.Module:
+        return adapted(self._given)
+
+    @cached_property
+    def _claimed_input(self) -> tuple[nn.Module, InputClaim]:
+        """The network as a function of one tensor, and how that tensor moves."""
+        net, given = self._adapted, self.options.input_shape
+        leaves = shapes_of(example_shapes(net, self.symmetry) if given is None else given)
         if leaves is None:
-            shape = input_shape(net, symmetry, given)
-            self.inputs: InputClaim = input_claim(symmetry, shape)
-        else:
-            self.inputs = flat_claim(symmetry, leaves)
-            shape, net = self.inputs.shape, FlatInput(net, leaves)
-        self.subject = Subject(
+            return net, input_claim(self.symmetry, input_shape(net, self.symmetry, given))
+        return FlatInput(net, leaves), flat_claim(self.symmetry, leaves)
+
+    @property
+    def inputs(self) -> InputClaim:
+        """How inputs move."""
+        return self._claimed_input[1]
+
+    @cached_property
+    def _batched_subject(self) -> Subject:
+        """The network on batches, before it is known whether samples of a batch influence each other."""
+        net, inputs = self._claimed_input
+        options = self.options
+        return Subject(
             net,
-            shape,
+            inputs.shape,
             mode=options.mode,
             dtype=options.dtype,
             device=options.device,
             noise_seed=options.noise_seed,
         )
-        self.outputs: tuple[OutputClaim, ...] = output_claims(symmetry, self._output_shapes(net), outputs)
-        self.observations = _stacked(options.observations, shape)
-        differs = self._answers_twice_differently()
-        self.remembers = self._has_memory(differs)
-        self.stochastic = differs and not self.remembers
-        self.batch_residual: float | None = None
-        if self.repeatable and options.mode == "eval" and not self.subject.one_by_one:
-            self.batch_residual = self._residual_of_mixed_batch()
-            self.subject.one_by_one = self.batch_residual is not None
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The network to run; one input at a time where a batch would be another function."""
+        return self._batched_subject if self.batch_residual is None else self._batched_subject.taking_one_by_one()
+
+    @cached_property
+    def outputs(self) -> tuple[OutputClaim, ...]:
+        """How outputs should move."""
+        roles = self.options.outputs
+        if roles is None:
+            roles = getattr(self._adapted, "roles", None)
+        subject = self._batched_subject  # outside: what it refuses has nothing to do with sizes
+        try:
+            shapes = subject.shapes()
+        except TargetError as error:
+            raise mismatch(self._claimed_input[0], self.inputs.shape) or error from error
+        return output_claims(self.symmetry, shapes, roles)
+
+    @cached_property
+    def observations(self) -> FloatArray | None:
+        """Inputs to test beside the generated ones, stacked; None where none were given."""
+        return _stacked(self.options.observations, self.inputs.shape)
+
+    @cached_property
+    def _repeatability(self) -> Repeatability:
+        _ = self.outputs  # a network that does not fit is refused before it is asked twice
+        return check_repeatability(self._batched_subject, self.options.seed)
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the network answers twice differently because it draws something."""
+        return self._repeatability.stochastic
+
+    @property
+    def remembers(self) -> bool:
+        """Whether its answer depends on the calls before."""
+        return self._repeatability.remembers
 
     @property
     def repeatable(self) -> bool:
         """Whether the same input gets the same answer, so that two answers can be compared."""
         return not self.stochastic and not self.remembers
 
-    def _output_shapes(self, net: nn.Module) -> dict[str, tuple[int, ...]]:
-        try:
-            return self.subject.shapes()
-        except TargetError as error:
-            raise mismatch(net, self.subject.shape) or error from error
+    @cached_property
+    def batch_residual(self) -> float | None:
+        """How far a batch is from moving as claimed, where its samples influence each other; None where they do not."""
+        if not self.repeatable or self.options.mode != "eval" or self._batched_subject.one_by_one:
+            return None
+        return residual_of_mixed_batch(self._batched_subject, self.inputs, self.outputs, self.options.seed)
 
-    def element(self, generator: int) -> str:
-        """A readable name of a generator: the symmetry's own where there is only one."""
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """A readable name of each generator: the symmetry's own where there is only one."""
         group = self.symmetry.group
-        return self.symmetry.name if len(group.generators) == 1 else str(group.generator_names[generator])
+        alone = len(group.generators) == 1
+        return (self.symmetry.name,) if alone else tuple(str(name) for name in group.generator_names)
+
+    @property
+    def claimed(self) -> ClaimedNetwork:
+        """The network with what is claimed of it."""
+        return ClaimedNetwork(self.subject, self.inputs, self.outputs, self.elements)
 
     @cached_property
     def proof(self) -> Proof | None:
@@ -133,75 +182,41 @@ class NetContext:
             usual,
             box=BOX,
             names=self.subject.name,
-            given=self.certificate,
+            given=self._certificate,
         )
 
     @cached_property
     def measured(self) -> Measured:
         """What the samples show."""
-        rng = np.random.default_rng((self.options.seed, 2))
-        generators = len(self.inputs.motions)
-        wanted = max(1, self._samples() // generators)
-        groups = families(self.inputs, wanted, rng, self.observations)
-        total = sum(len(group.inputs) for group in groups) * generators
-        deadline = None if self.options.max_time is None else self._started + self.options.max_time
-
-        def tick(pairs: int) -> None:
-            self._emit(Progress(pairs, max(pairs, total)))
-
-        found = measure(self.subject, self.inputs, self.outputs, groups, deadline=deadline, tick=tick)
-        if self._worth_climbing(found):
-            uphill = ascended(self.subject, self.inputs, self.outputs, _starts(found, groups))
-            measure(self.subject, self.inputs, self.outputs, uphill, deadline=deadline, tick=tick, into=found)
-        if self._fault_is_silent(found):
-            for units in units_at_fault(self.proof):
-                awake = activated(self.subject, self.inputs, units, rng)
-                measure(self.subject, self.inputs, self.outputs, awake, deadline=deadline, tick=tick, into=found)
-        if self._fault_is_silent(found) and (deadline is None or time.monotonic() < deadline):
-            shown, self.searched = revealing_inputs(self.subject, self.inputs, self.outputs, rng, EXACT)
-            measure(self.subject, self.inputs, self.outputs, shown, tick=tick, into=found)
-        return found
-
-    def _fault_is_silent(self, found: Measured) -> bool:
-        """Whether a weight is wrong although no output shows it so far."""
-        failure = None if self.proof is None else self.proof.first_failure
-        return failure is not None and is_wrong_weight(failure) and found.nan is None and found.relative <= EXACT
-
-    def _samples(self) -> int:
-        """As asked; else 10,000 pairs, fewer for large inputs and networks, whose passes cost more."""
-        if self.options.samples is not None:
-            return self.options.samples
-        size = int(np.prod(self.subject.shape))
-        if self.proof is not None and self.proof.level == "exact":
-            size = max(size, PROVED_INPUT)
-        affordable = PRODUCTS // max(1, self.subject.products())
-        least = max(FEWEST_SAMPLES, min(LEAST_SAMPLES, affordable))
-        return max(least, min(DEFAULT_SAMPLES, DEFAULT_SAMPLES * SMALL_INPUT // size, affordable))
-
-    def _worth_climbing(self, found: Measured) -> bool:
-        proved = self.proof is not None and self.proof.level == "exact"
-        return not proved and found.nan is None and found.relative <= 1e-5  # beyond it, it has failed already
+        seconds = self.options.max_time
+        return gather_evidence(
+            self.subject,
+            self.inputs,
+            self.outputs,
+            self.proof,
+            self.options,
+            self.observations,
+            deadline=None if seconds is None else self._started + seconds,
+            progress=lambda done, total: self._emit(Progress(done, total)),
+        )
 
     @cached_property
-    def decision(self) -> Decision:
-        """The verdict on the network as a whole."""
-        decision = decide(
+    def assessment(self) -> Assessment:
+        """What proof and samples say of the network as a whole."""
+        assessment = assess(
             self.proof,
             self.measured,
             strict=self.options.strict,
-            excused=self._excused(),
+            excused=[claim.path for claim in self.outputs if claim.role == "action_scale"],
             coarse=self.subject.coarse,
             artefact=self.subject.artefact,
             not_judged=self.subject.not_judged,
         )
-        if decision.verdict == "failed" and decision.location is None:
-            x = self.measured.nan
-            location = None if x is None else first_nonfinite_module(self.subject, x)
-            decision = replace(decision, location=location or self.measured.nan_path)
-        return decision if self.batch_residual is None else of_mixed_batches(decision, self.batch_residual)
-
-    def _excused(self) -> list[str]:
-        return [claim.path for claim in self.outputs if claim.role == "action_scale"]
+        nan = self.measured.nan
+        if nan is not None:
+            location = first_nonfinite_module(self.subject, nan) or self.measured.nan_path
+            assessment = replace(assessment, location=location)
+        return assessment if self.batch_residual is None else assess_mixed_batches(assessment, self.batch_residual)
 
     @property
     def is_coarser_deployed(self) -> bool:
@@ -211,101 +226,54 @@ class NetContext:
     @cached_property
     def counterexample(self) -> Counterexample | None:
         """The failing input, shrunk; None where nothing failed."""
-        return None if self.decision.verdict != "failed" else counterexample_of(self)
+        if self.assessment.verdict != "failed":
+            return None
+        return shrink_worst(self.claimed, self.measured, self.assessment.tolerance)
 
     @cached_property
-    def causes(self) -> tuple[str, ...]:
-        """Likely causes of a failure."""
+    def causes(self) -> tuple[Statement, ...]:
+        """Likely causes of a failure; of a fault in the weights that no output shows, the fault."""
         worst = self.measured.worst
-        if self.silent_fault:
+        if self.silent_fault is not None:
             return (self.silent_fault,)
-        if self.decision.verdict != "failed" or worst is None:
+        if self.assessment.verdict != "failed" or worst is None:
             return ()
         if self.measured.nan is not None:
-            return ("the network divides by zero, or takes a root or logarithm outside its domain, on this input",)
+            return (state("SYM152", output=self.measured.nan_path),)
         rng = np.random.default_rng((self.options.seed, 3))
-        one_sided = bool(np.isinf(worst.residual))
-        found = causes(
-            self.subject, self.inputs, self.outputs, self.proof, worst.path, worst.generator, rng, one_sided=one_sided
+        dropout: tuple[Statement, ...] = ()
+        if self.subject.training and self.options.noise_seed is not None:
+            dropout = paired_dropout(self.subject)
+        found = diagnose(
+            self.subject,
+            self.inputs,
+            self.outputs,
+            self.proof,
+            worst.path,
+            worst.generator,
+            rng,
+            one_sided=bool(np.isinf(worst.residual)),
         )
-        return (*self._paired_dropout(), *found)
+        return (*dropout, *found)
 
-    def _paired_dropout(self) -> tuple[str, ...]:
-        """That the draws of a seed drop units by their place, which the action changes."""
-        if not self.subject.training or self.options.noise_seed is None:
-            return ()
-        modules = self.subject.modules(exact=True).items()
-        names = [name for name, one in modules if isinstance(one, nn.modules.dropout._DropoutNd) and one.p > 0]
-        if not names:
-            return ()
-        return (
-            f"dropout in train mode ({', '.join(names[:3])}): the same seed drops the same places on both sides, while "
-            "the action exchanges the units there; judge the network in eval mode, the default",
-        )
-
-    @property
-    def silent_fault(self) -> str:
-        """What the weights of a layer lack although no output shows it, in one sentence; "" where nothing is."""
+    @cached_property
+    def silent_fault(self) -> Statement | None:
+        """What the weights of a layer lack although no output shows it; None where nothing is."""
         failure = None if self.proof is None else self.proof.first_failure
-        if failure is None or not is_wrong_weight(failure) or self.decision.verdict == "failed":
-            return ""
-        what = f"{failure.place} differs by {failure.ulps:.3g} float32 ulps from what the symmetry asks"
-        if (
-            not failure.residual
-        ):  # its weights are right: what was made of its output afterwards is not followed far enough
-            what = failure.cause
-        tried = self.measured.pairs + self.searched
-        layer = f"layer {failure.name}" if failure.name else "the layer"
-        return f"{layer}: {what}, but none of {tried:,} inputs tried shows it (its units may be silent)"
+        if failure is None or not is_wrong_weight(failure) or self.assessment.verdict == "failed":
+            return None
+        fields: dict[str, Any] = {"layer": failure.name} if failure.name else {}
+        fields |= {"place": failure.place, "ulps": failure.ulps, "units": list(failure.units)}
+        fields |= {"inputs": list(failure.inputs), "tried": self.measured.pairs + self.measured.searched}
+        # Weights that are right: what was made of the layer's output afterwards is not followed far enough.
+        if not failure.residual and failure.cause is not None:
+            fields["why"] = failure.cause
+        return state("SYM138", **fields)
 
     @property
-    def region(self) -> str:
-        """Which inputs were tested, in words."""
-        return f"inputs of shape {self.subject.shape}: {', '.join(self.measured.families)}"
-
-    def _answers_twice_differently(self) -> bool:
-        x = np.random.default_rng((self.options.seed, 4)).normal(size=(4, *self.subject.shape))
-        first, second = self.subject.run(x, exact=False), self.subject.run(x, exact=False)
-        return any(not np.array_equal(first[path], second[path], equal_nan=True) for path in first)
-
-    def _has_memory(self, differs: bool) -> bool:
-        """Whether what was asked before changes the answer: a copy's first one is another, and is not drawn."""
-        x = np.random.default_rng((self.options.seed, 6)).normal(size=(4, *self.subject.shape))
-        first = self.subject.run_afresh(x)
-        if not any(_differ(first, self.subject.run(x, exact=True)) for _ in range(2)):
-            return False
-        return not differs or not _differ(first, self.subject.run_afresh(x))
-
-    def _residual_of_mixed_batch(self) -> float | None:
-        """How far a batch is from moving as claimed, where its samples influence each other; None where they do not."""
-        x = np.random.default_rng((self.options.seed, 5)).normal(size=(3, *self.subject.shape))
-        whole, single = self.subject.run(x, exact=True), self.subject.run(x[:1], exact=True)
-        if not _differ(single, {path: rows[:1] for path, rows in whole.items()}):
-            return None
-        worst = 0.0
-        for generator in range(len(self.inputs.motions)):
-            moved = self.subject.run(self.inputs.apply(generator, x), exact=True)
-            for claim in self.outputs:
-                wanted = claim.apply(generator, whole[claim.path], x)
-                gap = difference(wanted, moved[claim.path]).max(initial=0.0)
-                worst = max(worst, float(gap / output_scale(wanted, moved[claim.path])))
-        return worst
-
-
-def _differ(usual: dict[str, FloatArray], found: dict[str, FloatArray]) -> bool:
-    """Whether some answer is another one, by more than rounding; answers that are NaN all over tell nothing."""
-    for path, one in usual.items():
-        gap = difference(found[path], one)
-        gap[np.isnan(found[path]) & np.isnan(one)] = 0.0
-        if np.isfinite(one).any() and bool((gap > MIXED * output_scale(one)).any()):
-            return True
-    return False
-
-
-def _starts(found: Measured, groups: list[Family]) -> FloatArray:
-    """Where to start climbing: the worst input, then the first of the first family."""
-    first = groups[0].inputs[:15]
-    return first if found.worst is None else np.concatenate([found.worst.x[None], first])
+    def region(self) -> Statement:
+        """Which inputs were tested."""
+        return state("region_inputs", shape=list(self.subject.shape), families=list(self.measured.families))
 
 
 def _stacked(observations: Any, shape: tuple[int, ...]) -> FloatArray | None:

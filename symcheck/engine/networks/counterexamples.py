@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.networks.claims import OutputClaim
-from symcheck.engine.networks.measuring import difference
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.measuring import Measured, difference
 from symcheck.engine.networks.shrinking import shrink
+from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import FloatArray
 from symcheck.engine.results import Counterexample
-
-if TYPE_CHECKING:
-    from symcheck.engine.networks.context import NetContext
 
 KEEP = 0.01
 """A smaller input must show at least this fraction of the residual, over scale, that the first one showed: what is left
 is then the same fault and no rounding."""
 
 
-def counterexample_of(context: NetContext) -> Counterexample | None:
-    """The worst input of a failed run, shrunk."""
-    measured = context.measured
+@dataclass(frozen=True, eq=False)
+class ClaimedNetwork:
+    """A network with what is claimed of it.
+
+    Attributes:
+        subject: the network.
+        inputs: how inputs move.
+        outputs: how outputs should move.
+        elements: a readable name of each generator.
+    """
+
+    subject: Subject
+    inputs: InputClaim
+    outputs: tuple[OutputClaim, ...]
+    elements: tuple[str, ...]
+
+    def output(self, path: str) -> OutputClaim:
+        """The claim on the output of that path."""
+        return next(claim for claim in self.outputs if claim.path == path)
+
+
+def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) -> Counterexample | None:
+    """The worst input of a failed run, shrunk.
+
+    Args:
+        claimed: the network with the claims.
+        measured: what the samples showed.
+        tolerance: what relative residuals were compared with.
+
+    Returns:
+        The counterexample; None where no input was tested.
+    """
     if measured.nan is not None:
         generator = measured.nan_generator
-        x = shrink(measured.nan, lambda batch: _is_nan(context, batch, generator))
-        return described(context, x, generator, measured.nan_path)
+        x = shrink(measured.nan, lambda batch: _is_nan(claimed, batch, generator))
+        return describe_input(claimed, x, generator, measured.nan_path)
     worst = measured.worst
     if worst is None:
         return None
-    claim = next(one for one in context.outputs if one.path == worst.path)
-    threshold = max(context.decision.tolerance, KEEP * worst.relative)
+    claim = claimed.output(worst.path)
+    threshold = max(tolerance, KEEP * worst.relative)
 
     def fails(batch: FloatArray) -> npt.NDArray[np.bool_]:
-        y, z = sides(context, claim, worst.generator, batch)
+        y, z = both_sides(claimed, claim, worst.generator, batch)
         gap = difference(y, z).max(axis=1, initial=0.0)
         if np.isinf(threshold):  # infinite on one side only
             return np.asarray(np.isinf(gap))
@@ -45,44 +72,44 @@ def counterexample_of(context: NetContext) -> Counterexample | None:
         return np.asarray(gap > threshold * np.maximum(scale, KEEP * worst.scale))
 
     x = shrink(worst.x, fails) if bool(fails(worst.x[None])[0]) else worst.x
-    return described(context, x, worst.generator, worst.path)
+    return describe_input(claimed, x, worst.generator, worst.path)
 
 
-def sides(
-    context: NetContext, claim: OutputClaim, generator: int, x: FloatArray, *, exact: bool = True
+def both_sides(
+    claimed: ClaimedNetwork, claim: OutputClaim, generator: int, x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """K f(x) and f(Lx) for stacked inputs, each of shape (n, size)."""
-    before = context.subject.run(x, exact=exact)[claim.path]
-    after = context.subject.run(context.inputs.apply(generator, x), exact=exact)[claim.path]
+    """K f(x) and f(Lx) in float64 for stacked inputs, each of shape (n, size)."""
+    before = claimed.subject.run(x, exact=True)[claim.path]
+    after = claimed.subject.run(claimed.inputs.apply(generator, x), exact=True)[claim.path]
     return claim.apply(generator, before, x), after
 
 
-def _is_nan(context: NetContext, batch: FloatArray, generator: int) -> npt.NDArray[np.bool_]:
-    moved = context.inputs.apply(generator, batch)
+def _is_nan(claimed: ClaimedNetwork, batch: FloatArray, generator: int) -> npt.NDArray[np.bool_]:
+    moved = claimed.inputs.apply(generator, batch)
     bad = np.zeros(len(batch), dtype=bool)
     for exact in (True, False):
         for inputs in (batch, moved):
-            for values in context.subject.run(inputs, exact=exact).values():
+            for values in claimed.subject.run(inputs, exact=exact).values():
                 bad |= np.isnan(values).any(axis=1)
     return bad
 
 
-def described(context: NetContext, x: FloatArray, generator: int, path: str) -> Counterexample:
+def describe_input(claimed: ClaimedNetwork, x: FloatArray, generator: int, path: str) -> Counterexample:
     """One input with both sides of the claim on one output, computed in float64.
 
     Args:
-        context: the run.
+        claimed: the network with the claims.
         x: the input, shape (*shape,).
         generator: which one.
         path: which output.
     """
-    claim = next(one for one in context.outputs if one.path == path)
-    expected, actual = (side[0] for side in sides(context, claim, generator, x[None]))
+    claim = claimed.output(path)
+    expected, actual = (side[0] for side in both_sides(claimed, claim, generator, x[None]))
     nan = np.isnan(expected) | np.isnan(actual)
     gap = difference(expected, actual)
     place, residual = (int(np.argmax(nan)), float("nan")) if nan.any() else (int(np.argmax(gap)), float(gap.max()))
     return Counterexample(
-        group_element=context.element(generator),
+        group_element=claimed.elements[generator],
         observation=x.tolist(),
         state=None,
         action=None,
@@ -90,5 +117,5 @@ def described(context: NetContext, x: FloatArray, generator: int, path: str) -> 
         actual=actual.tolist(),
         residual=residual,
         where=f"{path}[{place}]" if claim.size > 1 else path,
-        image_observation=context.inputs.apply(generator, x[None])[0].tolist(),
+        image_observation=claimed.inputs.apply(generator, x[None])[0].tolist(),
     )

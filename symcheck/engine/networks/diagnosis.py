@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from torch import nn
 
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermutation
+from symcheck.engine.networks.values import AffineMap, FloatArray, Opaque, SignedPermutation
+from symcheck.statements.statement import Statement, state
 
 HOLDS = 1e-5
 """Residual over output scale at which an alternative counts as holding: the published level for outputs."""
 INPUTS = 16
 LARGEST_SIGN_SEARCH = 64
-ONE_SIDED = (
-    "an output is infinite on one side only: a mask of actions that does not move along with the action, or an overflow"
-)
 
 
-def causes(
+def diagnose(
     subject: Subject,
     inputs: InputClaim,
     outputs: Sequence[OutputClaim],
@@ -31,7 +30,7 @@ def causes(
     rng: np.random.Generator,
     *,
     one_sided: bool = False,
-) -> tuple[str, ...]:
+) -> tuple[Statement, ...]:
     """Likely causes, most likely first.
 
     Args:
@@ -45,31 +44,52 @@ def causes(
         one_sided: whether an output was infinite on one side of the claim only.
 
     Returns:
-        Sentences; alternatives that hold on all inputs tried come before what the first failing layer says.
+        Alternatives that hold on all inputs tried come before what the first failing layer says.
     """
-    claim = next(one for one in outputs if one.path == path)
-    found = [ONE_SIDED] if one_sided else []
+    claim = next(item for item in outputs if item.path == path)
+    causes = [state("SYM152", infinite=True, output=path)] if one_sided else []
     x = rng.normal(size=(INPUTS, *inputs.shape)) if len(inputs.shape) == 1 else rng.random((INPUTS, *inputs.shape))
     y = subject.run(x, exact=True)[path]
     z = subject.run(inputs.apply(generator, x), exact=True)[path]
-    found += _outputs_that_hold(claim, generator, x, y, z)
-    found += list(_signs_that_hold(subject, inputs, claim, generator, x, y))
+    causes += _outputs_that_hold(claim, generator, x, y, z)
+    causes += list(_signs_that_hold(subject, inputs, claim, generator, x, y))
     failure = None if proof is None else proof.first_failure
     if failure is not None:
-        layer = f"{failure.name}: " if failure.name else ""
-        found += [f"{layer}{what}" for what in (failure.cause, failure.pattern) if what]
+        causes += [of_layer(failure.name, cause) for cause in (failure.cause, failure.pattern) if cause is not None]
     if proof is not None and proof.reason is not None and proof.reason.record is None:
-        found.append(f"not followed beyond {proof.reason.where}: {proof.reason.reason}")
-    return tuple(dict.fromkeys(found))
+        causes.append(not_followed(proof.reason))
+    return tuple(causes)
 
 
-def _holds(wanted: FloatArray, found: FloatArray) -> bool:
-    return bool(difference(wanted, found).max(initial=0.0) <= HOLDS * output_scale(wanted, found))
+def of_layer(name: str, cause: Statement) -> Statement:
+    """The cause with the layer's name in the field `layer`; as it is where the layer has none."""
+    return Statement(cause.code, {"layer": name, **cause.fields}) if name else cause
+
+
+def not_followed(end: Opaque) -> Statement:
+    """That following ended at a place, and why.
+
+    Example:
+        >>> not_followed(Opaque(state("SYM154", operation="cumsum"), "tail", "net.py:3")).text
+        'not followed beyond tail (net.py:3): cumsum is not understood'
+    """
+    return state("SYM151", where=end.where, module=end.module, source=end.source, why=end.reason)
+
+
+def paired_dropout(subject: Subject) -> tuple[Statement, ...]:
+    """That the draws of a seed drop units by their place, which the action exchanges; for networks in train mode."""
+    modules = subject.modules(exact=True).items()
+    names = [name for name, module in modules if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0]
+    return (state("SYM170", layers=names[:3]),) if names else ()
+
+
+def _holds(wanted: FloatArray, actual: FloatArray) -> bool:
+    return bool(difference(wanted, actual).max(initial=0.0) <= HOLDS * output_scale(wanted, actual))
 
 
 def _outputs_that_hold(
     claim: OutputClaim, generator: int, x: FloatArray, y: FloatArray, z: FloatArray
-) -> Iterator[str]:
+) -> Iterator[Statement]:
     motion = claim.motions[generator]
     wanted = claim.apply(generator, y, x)
     if _holds(wanted, z):
@@ -78,22 +98,18 @@ def _outputs_that_hold(
     if inverse is not None:
         back = OutputClaim(claim.path, claim.role, claim.size, (inverse,)).apply(0, y, x)
         if _holds(back, z):
-            what = (
-                f"; the inverse permutation {inverse.index.tolist()} is the one that holds" if _plain(inverse) else ""
-            )
-            yield (
-                f"equivariant to the inverse action: f(L x) = K^-1 f(x) holds{what} (a missing inverse, or actions "
-                "listed in the other direction)"
-            )
+            # signs are no rearrangement: only a plain permutation can be named as the one that holds
+            shown = {"permutation": inverse.index.tolist()} if _has_no_signs(inverse) else {}
+            yield state("SYM135", output=claim.path, **shown)
             return
     if _holds(y, z) and claim.role != "invariant":
-        yield "the output does not move at all: f(L x) = f(x) holds; its action map would be the identity"
+        yield state("SYM132", output=claim.path)
         return
     permutation = _permutation_that_holds(y, z)
     if permutation is not None and claim.size > 1:
-        yield f"action order: the permutation {permutation} holds instead of the declared {_declared(motion)}"
+        yield state("SYM136", output=claim.path, permutation=permutation, declared=_declared(motion))
     elif claim.size > 1 and _holds(-wanted, z):
-        yield "the sign of every output component is reversed: f(L x) = -K f(x) holds"
+        yield state("SYM137", output=claim.path)
 
 
 def _inverse(motion: object) -> SignedPermutation | None:
@@ -105,13 +121,15 @@ def _inverse(motion: object) -> SignedPermutation | None:
     return None if same else SignedPermutation(inverse, sign)
 
 
-def _plain(motion: SignedPermutation) -> bool:
+def _has_no_signs(motion: SignedPermutation) -> bool:
     return bool((motion.sign > 0).all())
 
 
-def _declared(motion: object) -> str:
+def _declared(motion: object) -> list[int] | str:
+    """The declared permutation, one-based where it has signs; else the form in which it was given."""
     if isinstance(motion, SignedPermutation):
-        return str((motion.index if _plain(motion) else (motion.index + 1) * motion.sign).tolist())
+        images: list[int] = (motion.index if _has_no_signs(motion) else (motion.index + 1) * motion.sign).tolist()
+        return images
     return "matrix" if isinstance(motion, AffineMap) else "callable"
 
 
@@ -129,7 +147,7 @@ def _permutation_that_holds(y: FloatArray, z: FloatArray) -> list[int] | None:
 
 def _signs_that_hold(
     subject: Subject, inputs: InputClaim, claim: OutputClaim, generator: int, x: FloatArray, y: FloatArray
-) -> Iterator[str]:
+) -> Iterator[Statement]:
     """One observation component whose other sign would make the claim hold."""
     motion = inputs.motions[generator]
     size = int(np.prod(inputs.shape))
@@ -141,5 +159,6 @@ def _signs_that_hold(
         sign[place] = -sign[place]
         other = InputClaim(inputs.shape, (SignedPermutation(motion.index, sign),))
         if _holds(wanted, subject.run(other.apply(0, x), exact=True)[claim.path]):
-            yield f"the claim holds with sign {'+1' if sign[place] > 0 else '-1'} on input component {place}"
+            shown = "+1" if sign[place] > 0 else "-1"
+            yield state("SYM014", sign=shown, coordinate=f"observation[{place}]", index=place)
             return

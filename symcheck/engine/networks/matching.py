@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.engine.networks.values import FloatArray, IntArray, Judgement, Level, SignedPermutation
+from symcheck.statements.statement import Statement, state
 
 ULPS = 4.0
 """Float32 units in the last place that count as rounding, whatever the dtype: the published level for weights."""
@@ -157,7 +158,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     difference = np.abs(left - right)
     larger = np.maximum(np.abs(left), np.abs(right))
     beyond = ~(difference <= noise)  # NaN is beyond
-    pattern = ""
+    pattern: Statement | None = None
     worst = np.unravel_index(int(np.argmax(np.where(np.isnan(difference), np.inf, difference))), difference.shape)
     residual, largest = float(difference[worst]), float(larger.max())
     ulps = difference / ulp32(larger)
@@ -168,7 +169,7 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
         level = "rounded"
     elif np.isfinite(residual) and np.isfinite(largest) and largest > 0:
         spread = _spread(difference, ulps, beyond, larger)
-        level, pattern = ("rounded", "") if spread.is_rounding else ("failed", spread.pattern)
+        level, pattern = ("rounded", None) if spread.is_rounding else ("failed", spread.pattern)
     else:
         level = "failed"
     place = (int(worst[0]), int(worst[1]) if len(worst) > 1 else 0)
@@ -199,16 +200,11 @@ class _Spread:
         return self.units <= ULPS and self.share > SPREAD and not self.isolated
 
     @property
-    def pattern(self) -> str:
-        """What rounded sums look like although they are not within that level, in words; "" for anything else."""
+    def pattern(self) -> Statement | None:
+        """What rounded sums look like although they are not within that level; None for anything else."""
         if self.isolated or self.units > SUMMED or not self.share > SPREAD:
-            return ""
-        return (
-            f"differences are spread over the layer, at most {self.units:.2g} float32 ulps of its largest weight, and "
-            f"none stands apart: so do weights that were summed from a basis in float32, but beyond {ULPS:g} ulps they "
-            "are not told from changed ones; sum them in float64 and cast once, or, where forward sums them anew, let "
-            "outputs decide (--mode train)"
-        )
+            return None
+        return state("SYM134", ulps=self.units, limit=ULPS)
 
 
 def _spread(

@@ -94,6 +94,8 @@ class Measured:
         scales: per output, its scale in the first family.
         moved: whether any input differed from its image.
         families: names of the families tested.
+        searched: inputs tried beside the pairs, in search of one that shows a fault of the weights.
+        time_up: whether the time budget ended before every input was tested.
     """
 
     pairs: int = 0
@@ -108,6 +110,8 @@ class Measured:
     deployed: Deployed = field(default_factory=Deployed)
     moved: bool = False
     families: list[str] = field(default_factory=list)
+    searched: int = 0
+    time_up: bool = False
 
     @property
     def constant_outputs(self) -> list[str]:
@@ -143,6 +147,7 @@ def measure(
     for family in groups:
         for block in _blocks(family, subject):
             if deadline is not None and result.pairs and time.monotonic() > deadline:
+                result.time_up = True
                 return result
             _measure_block(result, subject, inputs, outputs, block)
             tick(result.pairs)

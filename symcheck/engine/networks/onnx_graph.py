@@ -19,6 +19,7 @@ from symcheck.engine.networks.onnx_quantised import QUANTISED, folded
 from symcheck.engine.networks.onnx_runtime import OnnxRuntime, opened
 from symcheck.engine.networks.onnx_shapes import HOST, on_host
 from symcheck.errors import MissingExtraError, TargetError, described
+from symcheck.statements.statement import Statement
 
 Operation = Callable[..., Any]
 
@@ -69,7 +70,9 @@ class OnnxModule(nn.Module):
         runtime_problem: why there is no runtime, where one was looked for.
     """
 
-    def __init__(self, graph: Any, runtime: OnnxRuntime | None = None, runtime_problem: str = "") -> None:
+    def __init__(
+        self, graph: Any, runtime: OnnxRuntime | None = None, runtime_problem: Statement | None = None
+    ) -> None:
         super().__init__()
         self.runtime, self.runtime_problem = runtime, runtime_problem
         from onnx import numpy_helper

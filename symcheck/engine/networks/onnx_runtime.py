@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from symcheck.statements.statement import Statement, state
+
 DTYPES = {
     "tensor(float)": torch.float32,
     "tensor(double)": torch.float64,
@@ -82,19 +84,19 @@ def _padded(inputs: Sequence[torch.Tensor], start: int, rows: int) -> list[torch
     return [torch.cat([part, part[-1:].expand(rows - len(part), *part.shape[1:])]) for part in parts]
 
 
-def opened(path: Path) -> tuple[OnnxRuntime | None, str]:
+def opened(path: Path) -> tuple[OnnxRuntime | None, Statement | None]:
     """The runtime on a file, or why there is none.
 
     Args:
         path: the ONNX file.
 
     Returns:
-        The runtime and ""; or None and one sentence, where the translation has to stand for it.
+        The runtime and None; or None and the reason why the translation has to stand for it.
     """
     try:
-        return OnnxRuntime(path), ""
+        return OnnxRuntime(path), None
     except ImportError:
-        return None, "ONNX Runtime is not installed, so the translated graph ran in its place"
+        return None, state("runtime_missing")
     except Exception as error:  # its own exceptions have no common base
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        return None, f"ONNX Runtime cannot run the file ({first}), so the translated graph ran in its place"
+        return None, state("runtime_refused", message=first)

@@ -40,6 +40,7 @@ from symcheck.engine.networks.values import (
     Tracked,
     Value,
 )
+from symcheck.statements.statement import Statement, state
 
 AGREEMENT = 1e-9
 """How far a traced value may be from what a second run shows, over its size: far above float64 rounding in deep
@@ -123,15 +124,14 @@ def prove(
         with torch.enable_grad(), float64_default(), module_names(net, tracer.stack, names), tracer:
             result = net(x)
     except Exception as error:  # its own code, or torch's, does not run on one traced input
-        raised = f"tracing raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        return Proof(None, tracer.records, Opaque(raised, (tracer.stack or ["forward"])[-1] or "forward"), box=box)
+        return Proof(None, tracer.records, Opaque(_raised("tracing", error), tracer.module), box=box)
     tensors = named_outputs(result)
     values = [tracer.value(tensors[claim.path]) for claim in outputs]
-    proof = _judged(tracer, values, [tensors[claim.path] for claim in outputs], outputs, box)
+    proof = _judge_outputs(tracer, values, [tensors[claim.path] for claim in outputs], outputs, box)
     if proof.level is None:
         return proof
     if any(not _same(as_array(tensors[path]).reshape(-1), found.reshape(-1)) for path, found in usual.items()):
-        return Proof(None, proof.records, Opaque("the network answers otherwise when it is traced", "forward"), box=box)
+        return Proof(None, proof.records, Opaque(state("SYM161")), box=box)
     if proof.level in ("exact", "rounded"):
         reason = _contradiction(net, tracer, inputs, example)
         if reason is not None:
@@ -150,7 +150,7 @@ def _input_value(inputs: InputClaim, box: float) -> Value:
     return Dense(shape, maps)
 
 
-def _judged(
+def _judge_outputs(
     tracer: Tracer, values: list[Value | None], tensors: list[torch.Tensor], outputs: Sequence[OutputClaim], box: float
 ) -> Proof:
     reason = tracer.escaped
@@ -175,24 +175,24 @@ def _judge_output(
     if isinstance(value, Opaque):
         return value, None
     if any(callable(motion) for motion in claim.motions):
-        return Opaque("the action map is a callable, which only samples can test", claim.path), None
+        return Opaque(state("SYM162"), output=claim.path), None
     if value is None:
         return _judge_constant(tracer, tensor, claim)
     if isinstance(value, Dense):
-        return Opaque("the network returns its input", claim.path), None
+        return Opaque(state("SYM163"), output=claim.path), None
     pending = value if isinstance(value, Pending) else value.origin
     if pending is not None:
         return None, _judge_affine(pending, claim)
     if isinstance(value, Tracked):
         return _judge_classes(tracer, value, claim)
-    return Opaque("an output without structure", claim.path), None
+    return Opaque(state("SYM164"), output=claim.path), None
 
 
 def _judge_constant(tracer: Tracer, tensor: torch.Tensor, claim: OutputClaim) -> tuple[Opaque | None, float | None]:
     y = tensor.detach().double().cpu().numpy().reshape(1, -1)
     if all(np.array_equal(claim.apply(g, y, y), y) for g in range(len(claim.motions))):
         return None, 0.0
-    tracer.records.append(LayerRecord(claim.path, "output", "failed", cause="a constant output that the action moves"))
+    tracer.records.append(LayerRecord(claim.path, "output", "failed", cause=state("SYM133")))
     return None, None
 
 
@@ -219,23 +219,24 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
         name_inputs(record, pending, worst)
         row, column = worst.place
         record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
-        record.cause = ""
+        record.cause = None
         if worst.level == "failed":
-            hint = _untied(pending, len(claim.motions))
-            record.cause = f"{claim.path} does not move as its {claim.role} claim says{hint}"
+            entries = {"units": list(record.units), "inputs": list(record.inputs)}
+            untied = _untied(pending, len(claim.motions))
+            record.cause = state("SYM131", output=claim.path, role=claim.role, **entries, **untied)
         record.representation = record.representation or f"{claim.role} representation"
     record.bound = drift if interval is not None else None
     pending.record.settle(record)
     return record.bound
 
 
-def _untied(pending: Pending, generators: int) -> str:
-    """That a head reads flattened images, where its weights are not tied along orbits in any order of its outputs."""
+def _untied(pending: Pending, generators: int) -> dict[str, list[int]]:
+    """The flattened images that a head reads, as a field, where no order of its outputs ties its weights."""
     rows = own_rows(pending)
     moved = [moved_rows(pending, generator)[0] for generator in range(generators)]
     matches = [match_rows(one, rows) for one in moved]
     tied = all(match is not None and match.close.all() for match in matches)
-    return "" if tied else flattened_before(pending)
+    return {} if tied else flattened_before(pending)
 
 
 def _moved_by_claim(motion: Motion, rows: FloatArray) -> tuple[FloatArray, float]:
@@ -255,7 +256,7 @@ def _judge_classes(tracer: Tracer, value: Tracked, claim: OutputClaim) -> tuple[
     """An output that no linear layer made: its classes must move as the claim says, exactly."""
     for image, motion in zip(value.images, claim.motions, strict=True):
         if not isinstance(motion, SignedPermutation):
-            return Opaque("an output behind a pointwise function whose action is no permutation", claim.path), None
+            return Opaque(state("SYM165"), output=claim.path), None
         same = np.array_equal(image.index[value.cls], value.cls[motion.index])
         if not same or not np.array_equal(image.sign[value.cls], motion.sign):
             record = next((r for r in reversed(tracer.records)), None)
@@ -263,7 +264,7 @@ def _judge_classes(tracer: Tracer, value: Tracked, claim: OutputClaim) -> tuple[
                 record = LayerRecord(claim.path, "output")
                 tracer.records.append(record)
             record.level = "failed"
-            record.cause = f"{claim.path} moves by a permutation other than its {claim.role} claim says"
+            record.cause = state("SYM131", output=claim.path, role=claim.role, permuted=True)
             return None, None
     return None, None if value.interval is None else float(value.interval.drift.max(initial=0.0))
 
@@ -278,9 +279,7 @@ def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: 
             with torch.enable_grad(), float64_default(), recorder:
                 net(x)
         except Exception as error:  # its own code, on an input that it was not traced on
-            return Opaque(
-                f"a second run raised {type(error).__name__}: {' '.join(str(error).split())[:200]}", "forward"
-            )
+            return Opaque(_raised("a second run", error))
         for call in sorted(wanted):
             logged, numbers = tracer.log[call], recorder.numbers.get(call)
             if (
@@ -288,8 +287,12 @@ def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: 
                 or not isinstance(logged.value, Tracked)
                 or not _agrees(logged.value, generator, logged.numbers, numbers)
             ):
-                return Opaque("the run at L x does not bear out what the weights say", f"call {call}")
+                return Opaque(state("SYM166", call=call))
     return None
+
+
+def _raised(run: str, error: Exception) -> Statement:
+    return state("SYM160", run=run, error=type(error).__name__, message=" ".join(str(error).split())[:200])
 
 
 def _agrees(value: Tracked, generator: int, before: FloatArray, after: FloatArray) -> bool:

@@ -116,6 +116,7 @@ def pytest_source(
         )
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
+        context.check_fit()
     found = failed.counterexample
     if found is None:
         raise SymcheckError("nothing failed with an input: there is no test to write.", where="--pytest")

@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from symcheck.engine.equations import GROUP_AXIOMS, LAYER, NETWORK
 from symcheck.engine.events import ignore
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.counterexamples import KEEP, described
+from symcheck.engine.networks.counterexamples import KEEP, describe_input
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
-from symcheck.engine.networks.values import Level, SignedPermutation
+from symcheck.engine.networks.values import SignedPermutation
 from symcheck.engine.networks.verdicts import EXACT, ROUNDED
-from symcheck.engine.registry import registered
+from symcheck.engine.registry import describe, registered
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Verdict
+from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import SymcheckError
+from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
 
 _WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -53,9 +55,10 @@ def replay(
     net = resolve_network(net)
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
-        if property_name in ("group_axioms", "layer_certificate"):
-            check = next(item.check for item in registered("net") if item.name == property_name)
-            return check(context)
+        context.check_fit()
+        entry = next((item for item in registered("net") if item.name == property_name), None)
+        if entry is not None and property_name in (GROUP_AXIOMS.name, LAYER.name):
+            return describe(entry.check(context), entry)
         x = np.asarray(_numbers(counterexample.get("observation")), dtype=np.float64)
         if x.shape != context.subject.shape:
             raise SymcheckError(
@@ -63,7 +66,8 @@ def replay(
                 where="counterexample.observation",
                 remedy="Replay the report with the network and symmetry that it was made with.",
             )
-        return _evaluated(context, property_name, counterexample, x)
+        result = _evaluate_again(context, property_name, counterexample, x)
+        return result if entry is None else describe(result, entry)
 
 
 def check_certificate(
@@ -89,11 +93,12 @@ def check_certificate(
     """
     net = resolve_network(net)
     with random_state_kept():
-        context = NetContext(net, symmetry, options or NetOptions(), ignore)
-        context.certificate = {
+        given = {
             place: [SignedPermutation.from_signed_images(images) for images in layer.get("images", ())]
             for place, layer in enumerate(layers)
         }
+        context = NetContext(net, symmetry, options or NetOptions(), ignore, given)
+        context.check_fit()
         proof = context.proof
         names = [] if proof is None else [record.name for record in proof.records]
         if names != [layer.get("name") for layer in layers]:
@@ -104,30 +109,42 @@ def check_certificate(
             )
         if proof is None or proof.level is None:
             raise SymcheckError("the network cannot be followed to its end: there is no certificate.", where="layers")
-        return _certified(proof)
+        return _check_permutations(proof)
 
 
-def _certified(proof: Proof) -> PropertyResult:
+def _check_permutations(proof: Proof) -> PropertyResult:
     """What the weights say of given permutations, with no samples taken."""
     failure = proof.first_failure
-    verdicts: dict[Level | None, Verdict] = {"exact": "proved", "rounded": "passed"}
+    violations = sum(record.level == "failed" for record in proof.records)
+    facts = Facts(
+        # A network without layers claims nothing of weights: its certificate is the chain itself.
+        checked=max(1, len(proof.records)),
+        violations=violations,
+        exhaustive=proof.level == "exact",
+        quantity=LAYER.noun,
+    )
+    verdict, reason = decide(facts)
     return PropertyResult(
-        name="layer_certificate",
-        verdict="failed" if failure is not None else verdicts[proof.level],
+        name=LAYER.name,
+        verdict=verdict,
         method="certificate",
         checked=len(proof.records),
-        violations=sum(record.level == "failed" for record in proof.records),
+        violations=violations,
         max_residual=max((record.residual or 0.0 for record in proof.records), default=0.0),
-        unit="max norm over weights and biases of a layer",
-        notes=("The permutations of the report were checked against the weights; none was searched for.",),
+        unit=LAYER.unit,
+        notes=(state("certificate_checked"),),
         location=None if failure is None else failure.name,
+        reason=reason,
+        equation=LAYER.claim,
+        meaning=LAYER.meaning,
+        facts=facts,
     )
 
 
-def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any], x: Any) -> PropertyResult:
+def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str, Any], x: Any) -> PropertyResult:
     generator = generator_named(context, str(counterexample.get("group_element")))
     path = path_of(context, str(counterexample.get("where")))
-    again = described(context, x, generator, path)
+    again = describe_input(context.claimed, x, generator, path)
     expected, actual = np.asarray(again.expected), np.asarray(again.actual)
     scale = max(output_scale(expected, actual), KEEP * _usual_scale(context, path))
     relative = float(difference(expected, actual).max(initial=0.0)) / scale
@@ -138,9 +155,11 @@ def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any]
     location = None
     if broken:
         location = record.name if record is not None else path
+    facts = Facts(checked=1, violations=int(broken), quantity=NETWORK.noun)
+    verdict, reason = decide(facts)
     return PropertyResult(
         name=name,
-        verdict="failed" if broken else "passed",
+        verdict=verdict,
         method="sampled",
         checked=1,
         violations=int(broken),
@@ -148,8 +167,10 @@ def _evaluated(context: NetContext, name: str, counterexample: Mapping[str, Any]
         tolerance=tolerance,
         unit="max norm over output entries, relative to the output's size on this input",
         counterexample=again if broken else None,
-        notes=(f"Evaluated again on one input under {again.group_element}.",),
+        notes=(state("evaluated_again", element=again.group_element),),
         location=location,
+        reason=reason,
+        facts=facts,
     )
 
 
@@ -165,7 +186,7 @@ def generator_named(context: NetContext, element: str) -> int:
     Raises:
         SymcheckError: there is none.
     """
-    names = [context.element(i) for i in range(len(context.inputs.motions))]
+    names = list(context.elements)
     if element not in names:
         raise SymcheckError(f"expected one of the generators {names}, got {element!r}.", where="group_element")
     return names.index(element)
@@ -177,11 +198,11 @@ def path_of(context: NetContext, where: str) -> str:
     Raises:
         SymcheckError: it lies in none.
     """
-    found = [claim.path for claim in context.outputs if where.startswith(claim.path)]
-    if not found:
+    paths = [claim.path for claim in context.outputs if where.startswith(claim.path)]
+    if not paths:
         known = [claim.path for claim in context.outputs]
         raise SymcheckError(f"expected a place in one of the outputs {known}, got {where!r}.", where="where")
-    return max(found, key=len)
+    return max(paths, key=len)
 
 
 def _numbers(value: Any) -> Any:

@@ -14,6 +14,7 @@ from symcheck.engine.networks.rules_movement import regrouped
 from symcheck.engine.networks.rules_pointwise import extreme, scaled, tracked, unsigned
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import IntArray, Interval, Keyed, LayerRecord, Opaque, Tracked, Value
+from symcheck.statements.statement import state
 
 LINEAR = ("mean", "sum", "nanmean", "nansum")
 
@@ -33,7 +34,7 @@ def _axes(dim: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted(d % rank for d in dims)) if dims else tuple(range(rank))
 
 
-def block_keys(value: Tracked, blocks: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
+def block_keys(call: Call, value: Tracked, blocks: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
     """A number for each block's content, and per generator the number and the common sign of its image.
 
     Raises:
@@ -48,7 +49,7 @@ def block_keys(value: Tracked, blocks: IntArray) -> tuple[IntArray, list[tuple[I
         moved = np.sort(image.index[content], axis=1)
         found = [place.get(row.tobytes(), -1) for row in moved]
         if min(found, default=0) < 0:
-            raise NotUnderstoodError("entries are combined in blocks that the action does not carry into each other")
+            raise NotUnderstoodError(state("SYM112", operation=call.name))
         signs = image.sign[content]
         common = np.where((signs == signs[:, :1]).all(axis=1), signs[:, 0], 0)
         images.append((np.array(found, dtype=np.int64), common))
@@ -65,13 +66,13 @@ def reduced(call: Call, value: Tracked, blocks: IntArray, shape: tuple[int, ...]
     """One entry per block. Mode "linear": a common sign passes; "even": signs vanish; "plain": no signs."""
     if mode == "plain":
         value = unsigned(call, value)
-    numbers, images = block_keys(value, blocks)
+    numbers, images = block_keys(call, value, blocks)
     rows = []
     for moved, common in images:
         if mode == "linear" and (common == 0).any():
-            raise NotUnderstoodError(f"{call.name} over entries that the action negates differently")
+            raise NotUnderstoodError(state("SYM115", operation=call.name))
         rows.append(([moved], common if mode == "linear" else np.ones_like(common)))
-    result = regrouped(shape, Keyed([numbers], rows), f"{call.name} over blocks that do not fit together")
+    result = regrouped(shape, Keyed([numbers], rows), state("SYM112", operation=call.name))
     if value.interval is not None and call.name in LIPSCHITZ:
         size = value.interval.size[value.cls[blocks]].max(axis=1)
         drift = value.interval.drift[value.cls[blocks]].max(axis=1)
@@ -102,7 +103,7 @@ def reduction(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
     result = reduced(call, value, blocks, tuple(first.shape), mode=mode)
     if isinstance(call.result, torch.Tensor):
         return result
-    return [result] + [Opaque(f"indices of {call.name}", call.source)] * (len(call.result) - 1)
+    return [result] + [_indices(call)] * (len(call.result) - 1)
 
 
 @rule("sort", "msort", "topk")
@@ -112,10 +113,10 @@ def ranked(call: Call, x: Any, *args: Any, **kwargs: Any) -> list[Value]:
     if call.name == "topk":
         args = args[1:]
         if not kwargs.get("sorted", args[2] if len(args) > 2 else True):
-            raise NotUnderstoodError("topk in no order is not understood")
+            raise NotUnderstoodError(state("SYM154", operation=call.name, argument="sorted=False"))
     usual = 0 if call.name == "msort" else -1
     axis = kwargs.get("dim", args[0] if args and not isinstance(args[0], bool) else usual) % len(value.shape)
-    numbers, images = block_keys(value, blocks_of_axes(value.shape, (axis,)))
+    numbers, images = block_keys(call, value, blocks_of_axes(value.shape, (axis,)))
     rest = tuple(n for i, n in enumerate(value.shape) if i != axis)
 
     def laid(of_block: IntArray) -> IntArray:
@@ -123,11 +124,13 @@ def ranked(call: Call, x: Any, *args: Any, **kwargs: Any) -> list[Value]:
 
     rank = np.indices(call.shape)[axis].reshape(-1)
     rows = [([laid(moved), rank], np.ones_like(rank)) for moved, _ in images]
-    what = f"{call.name} over blocks that do not fit together"
-    result: Value = regrouped(call.shape, Keyed([laid(numbers), rank], rows), what)
-    return (
-        [result] if isinstance(call.result, torch.Tensor) else [result, Opaque(f"indices of {call.name}", call.source)]
-    )
+    why = state("SYM112", operation=call.name)
+    result: Value = regrouped(call.shape, Keyed([laid(numbers), rank], rows), why)
+    return [result] if isinstance(call.result, torch.Tensor) else [result, _indices(call)]
+
+
+def _indices(call: Call) -> Opaque:
+    return Opaque(state("SYM159", operation=call.name, indices=True), call.module, call.source)
 
 
 @rule("softmax", "log_softmax", "softmin", "normalize", "_softmax")
@@ -139,24 +142,24 @@ def softmax(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
         return _against_blocks(call, value, blocks_of_axes(value.shape, _axes(dim, len(value.shape))), signs=True)
     dim = kwargs.get("dim", args[0] if args else None)
     if dim is None:
-        raise NotUnderstoodError(f"{call.name} without a dimension is not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="dim=None"))
     value = unsigned(call, value)
     return _against_blocks(call, value, blocks_of_axes(value.shape, _axes(dim, len(value.shape))), signs=False)
 
 
 def _against_blocks(call: Call, value: Tracked, blocks: IntArray, *, signs: bool, uniform: bool = False) -> Tracked:
-    numbers, images = block_keys(value, blocks)
+    numbers, images = block_keys(call, value, blocks)
     of_entry = np.empty(len(value.cls), dtype=np.int64)
     which = np.repeat(np.arange(len(blocks)), blocks.shape[1])
     of_entry[blocks.reshape(-1)] = which
     rows = []
     for image, (moved, common) in zip(value.images, images, strict=True):
         if uniform and (common == 0).any():
-            raise NotUnderstoodError(f"{call.name} over entries that the action negates differently")
+            raise NotUnderstoodError(state("SYM112", operation=call.name, signs=True))
         sign = image.sign[value.cls] if signs else np.ones(len(value.cls), dtype=np.int64)
         rows.append(([image.index[value.cls], moved[of_entry]], sign))
     keyed = Keyed([value.cls, numbers[of_entry]], rows)
-    return regrouped(value.shape, keyed, f"{call.name} over blocks that do not fit together")
+    return regrouped(value.shape, keyed, state("SYM112", operation=call.name))
 
 
 def _normalised(call: Call, value: Tracked, blocks: IntArray, weight: Any, bias: Any, shape: Any, kind: str) -> Value:
@@ -164,8 +167,7 @@ def _normalised(call: Call, value: Tracked, blocks: IntArray, weight: Any, bias:
     try:
         result = _against_blocks(call, value, blocks, signs=True, uniform=kind != "rms_norm")
     except NotUnderstoodError as error:
-        cause = f"{kind} over {error.reason}"
-        record = call.record(LayerRecord(call.owner(weight, bias), kind, "failed", cause=cause, matched=False))
+        record = call.record(LayerRecord(call.owner(weight, bias), kind, "failed", cause=error.reason, matched=False))
         raise NotUnderstoodError(error.reason, record) from error
     if weight is None and bias is None:
         return result
@@ -236,7 +238,7 @@ def batch_norm(
 ) -> Value:
     """In eval mode a scale and shift per channel, from constant statistics."""
     if training or running_mean is None or running_var is None:
-        raise NotUnderstoodError("batch normalisation by the batch's own statistics mixes samples")
+        raise NotUnderstoodError(state("SYM117"))
     value = tracked(call, x)
     scale = 1.0 / np.sqrt(call.constant(running_var) + eps)
     scale = scale if weight is None else scale * call.constant(weight)

@@ -24,6 +24,7 @@ from symcheck.engine.networks.values import (
     distinct_rows,
     first_places,
 )
+from symcheck.statements.statement import state
 
 LARGEST = 40_000_000
 """Entries of a weight matrix written out over all leading axes, beyond which a layer is not followed."""
@@ -77,7 +78,7 @@ def applied(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: s
 
 def _written_out(W: FloatArray, b: FloatArray, lead: int) -> tuple[FloatArray, FloatArray]:
     if lead * lead * W.size > LARGEST:
-        raise NotUnderstoodError("a linear layer over leading axes too large to write out")
+        raise NotUnderstoodError(state("SYM169", operation="linear"))
     return np.asarray(np.kron(np.eye(lead), W), dtype=np.float64), np.tile(b, lead)
 
 
@@ -131,11 +132,11 @@ def matched(call: Call, pending: Pending) -> Value:
         first = first_places(cls, len(unique))
         match = given_match(call, pending.record, generator, len(unique)) or match_rows(moved[first], unique)
         if match is None or not match.found:
-            _fill(pending, _judged(moved[first], unique, match, noise), first, matched=False)
+            _fill(pending, _judge_match(moved[first], unique, match, noise), first, matched=False)
             return pending
         images.append(match.permutation)
         certain = certain and bool(match.close.all())
-        judgements.append(_judged(moved[first], unique, match, noise))
+        judgements.append(_judge_match(moved[first], unique, match, noise))
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
     result.interval, bound = _bounds(pending, unique, first_places(cls, len(unique)), images)
@@ -152,7 +153,7 @@ def given_match(call: Call, record: LayerRecord, generator: int, size: int) -> M
     return Match(given[generator], np.ones(size, dtype=bool))
 
 
-def _judged(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
+def _judge_match(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
     if match is None:
         size = float(np.abs(rows).max(initial=0.0))
         return Judgement("failed", size, float("inf"), 1.0, (0, 0), (0.0, size), (), ())
@@ -170,22 +171,18 @@ def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: b
     what = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
     record.place = f"unit {units[row]}, {what}"
     if not matched:
-        record.cause = "its units are not permuted by the symmetry: no order of rows of [W L, b] gives [W, b]"
-        record.cause += flattened_before(pending)
+        entries = {"units": list(record.units), "inputs": list(record.inputs)}
+        record.cause = state("SYM130", **entries, **flattened_before(pending))
     pending.own = record
     if not pending.record.settled:
         pending.record.adopt(record)
 
 
-def flattened_before(pending: Pending) -> str:
-    """That the layer reads images flattened while the action still moves them, as the end of a sentence; else ""."""
+def flattened_before(pending: Pending) -> dict[str, list[int]]:
+    """The shape of the images that the layer reads flattened while the action still moves them, as a field; or none."""
     if not isinstance(pending.parent, Tracked) or not pending.parent.flattened:
-        return ""
-    shape = "x".join(map(str, pending.parent.flattened))
-    return (
-        f"; images ({shape}) are flattened right before it, while the action still moves positions and "
-        "the group axis: pool them first, or tie its weights along orbits"
-    )
+        return {}
+    return {"flattened": [int(n) for n in pending.parent.flattened]}
 
 
 def name_inputs(record: LayerRecord, pending: Pending, judgement: Judgement) -> None:

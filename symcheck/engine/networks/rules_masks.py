@@ -9,6 +9,7 @@ import torch
 from symcheck.engine.networks.rules_movement import moved_entries
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, as_array, rule
 from symcheck.engine.networks.values import Value
+from symcheck.statements.statement import state
 
 
 @rule("masked_fill", "masked_fill_")
@@ -21,7 +22,7 @@ def masked_fill(call: Call, x: Any, mask: Any, number: Any) -> Value | list[Valu
 def where(call: Call, x: Any, *others: Any) -> Value | list[Value]:
     """`torch.where(mask, a, b)`, or `a.where(mask, b)`: one of two by a mask."""
     if len(others) != 2:
-        raise NotUnderstoodError("places where something is true are not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="a condition alone"))
     is_function = isinstance(x, torch.Tensor) and x.dtype == torch.bool
     mask, a, b = (x, *others) if is_function else (others[0], x, others[1])
     return _chosen(call, mask, a, b)
@@ -42,7 +43,7 @@ def _constant(call: Call, tensor: torch.Tensor) -> torch.Tensor:
 
 def _chosen(call: Call, mask: Any, a: Any, b: Any) -> Value | list[Value]:
     if call.value(mask) is not None:
-        raise NotUnderstoodError(f"{call.name} by a mask that depends on the input")
+        raise NotUnderstoodError(state("SYM155", operation=call.name, depends="a mask"))
     chosen = torch.from_numpy(as_array(mask).astype(bool))
     sides = [
         side if isinstance(side, torch.Tensor) else _constant(call, torch.full((1,), float(side))) for side in (a, b)

@@ -29,6 +29,7 @@ from symcheck.engine.networks.values import (
     Value,
     regroup,
 )
+from symcheck.statements.statement import Statement, state
 
 IDENTITIES = ("contiguous", "clone", "detach", "data", "cpu", "cuda", "detach_", "alias", "positive", "requires_grad_")
 
@@ -49,7 +50,7 @@ def no_dropout(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
 def reshaped(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
     """Operations that keep the order of entries in memory."""
     if any(isinstance(item, torch.dtype) for item in args):
-        raise NotUnderstoodError("bits of numbers are read as other numbers")
+        raise NotUnderstoodError(state("SYM168"))
     value = call.value(x)
     if value is None or isinstance(value, Opaque):
         return value
@@ -104,7 +105,7 @@ def _class_table(parts: Any) -> tuple[IntArray, dict[int, int]]:
             if value.origin is not None:
                 value.origin.use()
         else:
-            raise NotUnderstoodError("joins values of which one has no permutation of its own")
+            raise NotUnderstoodError(state("SYM121"))
         if key not in offsets:
             offsets[key] = count
             count += size
@@ -177,7 +178,7 @@ def _moved_dense(value: Dense, source: IntArray, shape: tuple[int, ...]) -> Valu
     outside = np.setdiff1d(np.arange(len(value.maps[0].offset)), source)
     for one in value.maps:
         if one.matrix[np.ix_(source, outside)].any() or len(np.unique(source)) != len(source):
-            raise NotUnderstoodError("takes entries of the input that the action mixes with others")
+            raise NotUnderstoodError(state("SYM123"))
     maps = tuple(type(m)(m.matrix[np.ix_(source, source)], m.offset[source]) for m in value.maps)
     interval = value.interval and Interval(value.interval.size[source], value.interval.drift[source])
     return Dense(shape, maps, interval)
@@ -199,7 +200,7 @@ def compressed(
     for image in images:
         index = place[image.index[used]]
         if (index < 0).any():
-            raise NotUnderstoodError("takes entries that the action exchanges with entries left out")
+            raise NotUnderstoodError(state("SYM120"))
         kept.append(SignedPermutation(index, image.sign[used]))
     bounds = None if interval is None else Interval(interval.size[used], interval.drift[used])
     return Tracked(shape, place[cls], tuple(kept), interval=bounds)
@@ -209,7 +210,7 @@ def moved_classes(call: Call, tensor: Any, shape: tuple[int, ...]) -> IntArray:
     """The classes of a tracked tensor broadcast to a shape, flattened."""
     value = call.value(tensor)
     if not isinstance(value, Tracked):
-        raise NotUnderstoodError(f"{call.name} on a value that has no permutation of its own")
+        raise NotUnderstoodError(state("SYM124", operation=call.name))
     return np.ascontiguousarray(np.broadcast_to(value.cls.reshape(value.shape), shape)).reshape(-1)
 
 
@@ -218,7 +219,7 @@ def broadcast_constant(call: Call, constant: Any, shape: tuple[int, ...]) -> Flo
     return np.ascontiguousarray(np.broadcast_to(call.constant(constant), shape)).reshape(-1)
 
 
-def regrouped(shape: tuple[int, ...], keyed: Keyed, what: str) -> Tracked:
+def regrouped(shape: tuple[int, ...], keyed: Keyed, why: Statement) -> Tracked:
     """A tracked value by its keys.
 
     Raises:
@@ -226,7 +227,7 @@ def regrouped(shape: tuple[int, ...], keyed: Keyed, what: str) -> Tracked:
     """
     groups = regroup(keyed)
     if groups is None:
-        raise NotUnderstoodError(what)
+        raise NotUnderstoodError(why)
     return Tracked(shape, *groups)
 
 
@@ -241,9 +242,9 @@ def _register_movers() -> None:
     def mover(name: str, function: Any) -> None:
         def apply(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
             if any(call.value(a) is not None for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)):
-                raise NotUnderstoodError(f"{name} at places that depend on the input")
+                raise NotUnderstoodError(state("SYM155", operation=name, depends="indices"))
             moved = moved_entries(call, lambda marks, *a, **k: function(marks[0], *a, **k), [x], *args, **kwargs)
-            return still_spatial(call, x, moved, "a shift of the image") if name == "roll" else moved
+            return still_spatial(call, x, moved, "SYM105") if name == "roll" else moved
 
         rule(name)(apply)
 
@@ -293,18 +294,19 @@ def joined(call: Call, tensors: Any, *args: Any, **kwargs: Any) -> Any:
 def padded(call: Call, x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Padding: reflect, replicate and circular repeat entries, constant adds a class of its own."""
     if mode != "constant":
-        return still_spatial(
-            call, x, moved_entries(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x]), f"padding {pad}"
-        )
+        moved = moved_entries(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x])
+        return still_spatial(call, x, moved, "SYM102", amounts=[int(n) for n in pad])
     filler = torch.full((1,), float(value or 0.0), dtype=torch.float64)
     call.tracer.learn(filler, None)
     last = float(x.numel())
     moved = moved_entries(call, lambda marks: F.pad(marks[0], pad, value=last), [x, filler])
-    return still_spatial(call, x, moved, f"padding {pad}")
+    return still_spatial(call, x, moved, "SYM102", amounts=[int(n) for n in pad])
 
 
-def still_spatial(call: Call, x: Any, moved: Any, what: str) -> Any:
+def still_spatial(call: Call, x: Any, moved: Any, code: str, **fields: Any) -> Any:
     """The moved value, refused where the action was a symmetry of the square before and is none after.
+
+    The cause has the code and fields that are given, and the name of the square.
 
     Raises:
         NotUnderstoodError: with the record of this operation.
@@ -315,7 +317,7 @@ def still_spatial(call: Call, x: Any, moved: Any, what: str) -> Any:
     for generator in range(len(moved.images)):
         squares = splits(before, generator)
         if squares and not splits(moved, generator):
-            cause = f"{what} never commutes with {squares[0].square.name}"
+            cause = state(code, **fields, square=squares[0].square.name)
             record = call.record(LayerRecord(call.owner(), call.name, "failed", cause=cause, matched=False))
             raise NotUnderstoodError(cause, record)
     return moved

@@ -33,6 +33,7 @@ from symcheck.engine.networks.values import (
     first_places,
     regroup,
 )
+from symcheck.statements.statement import state
 
 ODD = (
     "tanh tanh_ softsign tanhshrink hardshrink softshrink sin asinh atan arctan erf sinh sign sgn neg negative neg_ "
@@ -72,10 +73,8 @@ def tracked(call: Call, x: Any) -> Tracked:
         value.use()
         value.record.level = "failed"
         value.record.matched = False
-        raise NotUnderstoodError(
-            f"no permutation of the outputs of {value.record.name} carries the symmetry", value.record
-        )
-    raise NotUnderstoodError(f"{call.name} right on an input that the action mixes linearly")
+        raise NotUnderstoodError(value.record.cause or state("SYM130"), value.record)
+    raise NotUnderstoodError(state("SYM125", operation=call.name))
 
 
 def kept(value: Tracked, call: Call) -> Tracked:
@@ -159,9 +158,7 @@ def _clamped_by_entry(call: Call, x: Any, low: Any, high: Any) -> Value:
         least = np.where(sign > 0, bounds[0], -bounds[1])
         most = np.where(sign > 0, bounds[1], -bounds[0])
         images.append(([image.index[cls], least, most], sign))
-    return regrouped(
-        call.shape, Keyed([cls, *bounds], images), f"{call.name} between bounds that the action does not carry along"
-    )
+    return regrouped(call.shape, Keyed([cls, *bounds], images), state("SYM114", operation=call.name, constant="bounds"))
 
 
 def unsigned(call: Call, value: Tracked) -> Tracked:
@@ -171,16 +168,9 @@ def unsigned(call: Call, value: Tracked) -> Tracked:
         NotUnderstoodError: some generator negates entries.
     """
     if any((image.sign < 0).any() for image in value.images):
-        record = call.record(
-            LayerRecord(
-                call.owner(),
-                call.name,
-                "failed",
-                cause=f"{call.name} is not odd, and the action negates entries before it",
-                matched=False,
-            )
-        )
-        raise NotUnderstoodError(f"{call.name} after entries that the action negates", record)
+        cause = state("SYM113", operation=call.name)
+        record = call.record(LayerRecord(call.owner(), call.name, "failed", cause=cause, matched=False))
+        raise NotUnderstoodError(cause, record)
     return value
 
 
@@ -234,7 +224,7 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
         return Tracked(shape, *groups)
     apart = _separated(value)
     if apart is None or not _nearly_carried(apart, scale):
-        raise NotUnderstoodError(f"{kind} {name} treats equal entries differently")
+        raise NotUnderstoodError(state("SYM116", kind=kind, layer=name))
     return scaled(call, apart, scale, shift, name, kind)
 
 
@@ -314,13 +304,9 @@ def _record_scale(
     record.take(worst)
     record.place = f"{what} of class {worst.place[0]}"
     if worst.level == "failed" and kind in ("batch_norm", "instance_norm"):
-        record.cause = (
-            f"plain {kind} over group channels: its {what} differs between channels that the action exchanges; "
-            "share statistics and affine parameters along the group axis"
-        )
+        record.cause = state("SYM110", kind=kind, constant=what, units=list(record.units))
     elif worst.level == "failed":
-        embedding = " (a positional embedding or a mean image does this)" if kind == "constant" else ""
-        record.cause = f"the {what} differs between entries that the action exchanges{embedding}"
+        record.cause = state("SYM111", kind=kind, constant=what, units=list(record.units))
     call.record(record)
 
 
@@ -340,10 +326,10 @@ def _combined(call: Call, x: Any, y: Any, sign: Callable[[IntArray, IntArray], I
     for pa, sa, pb, sb in images:
         joint = sign(sa, sb)
         if joint is None:
-            raise NotUnderstoodError(f"{call.name} of entries that the action negates differently")
+            raise NotUnderstoodError(state("SYM115", operation=call.name))
         rows.append(([pa, pb], joint))
     keyed.images = rows
-    result = regrouped(call.shape, keyed, f"the two sides of {call.name} are moved in ways that do not fit together")
+    result = regrouped(call.shape, keyed, state("SYM122", operation=call.name))
     ia, ib = tracked(call, x).interval, tracked(call, y).interval
     if ia is not None and ib is not None and call.name in ("add", "sub", "add_", "sub_", "__iadd__"):
         first = np.full(result.classes, -1, dtype=np.int64)
@@ -365,7 +351,7 @@ def added(call: Call, x: Any, y: Any, *, alpha: Any = 1, **kwargs: Any) -> Value
         x, y = y, x
     difference = "sub" in call.name
     if alpha != 1:
-        raise NotUnderstoodError("sums with alpha are not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="alpha"))
     if call.value(x) is not None and call.value(y) is not None:
         pending = _added_pending(call, x, y, -1.0 if difference else 1.0)
         return pending or _combined(call, x, y, lambda a, b: a if (a == b).all() else None)
@@ -386,7 +372,7 @@ def _with_infinities(call: Call, x: Any, shift: FloatArray) -> Value:
         signs = np.where(lost, 1, image.sign[cls])
         images.append(([np.where(lost, -1, image.index[cls]), shift * signs], signs))
     keyed = Keyed([np.where(lost, -1, cls), shift], images)
-    return regrouped(call.shape, keyed, f"{call.name} with a mask that the action does not carry along")
+    return regrouped(call.shape, keyed, state("SYM114", operation=call.name, constant="mask"))
 
 
 def _added_pending(call: Call, x: Any, y: Any, sign: float) -> Pending | None:
@@ -418,7 +404,7 @@ def _as_pending(value: Any) -> Pending | None:
 def multiplied(call: Call, x: Any, y: Any, **kwargs: Any) -> Value:
     """Products and quotients of values, or of a value and a constant."""
     if kwargs.get("rounding_mode") is not None:
-        raise NotUnderstoodError("rounded division is not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="rounding_mode"))
     if call.name == "__rtruediv__":
         x, y = y, x
     if call.value(x) is not None and call.value(y) is not None:
@@ -433,14 +419,14 @@ def multiplied(call: Call, x: Any, y: Any, **kwargs: Any) -> Value:
         with np.errstate(divide="ignore", invalid="ignore"):
             scale = 1.0 / scale
         if not np.isfinite(scale).all():
-            raise NotUnderstoodError("division by zero")
+            raise NotUnderstoodError(state("SYM167"))
     return _scaled_broadcast(call, value, scale, np.zeros_like(scale), constant)
 
 
 def _scaled_broadcast(call: Call, x: Any, scale: FloatArray, shift: FloatArray, constant: Any) -> Value:
     value = call.value(x)
     if isinstance(value, Opaque) or value is None:
-        raise NotUnderstoodError(f"{call.name} is not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name))
     if isinstance(value, Pending) and value.shape == call.shape:
         noise = value.noise * float(np.abs(scale).max(initial=0.0)) + 4e-16 * float(np.abs(shift).max(initial=0.0))
         weight, bias = value.weight * scale[:, None], value.bias * scale + shift
@@ -474,14 +460,14 @@ def extreme(call: Call, x: Any, y: Any) -> Value:
     source = tracked(call, value)
     cls = moved_classes(call, value, call.shape)
     keyed = Keyed([cls, numbers], [([p.index[cls], numbers], p.sign[cls]) for p in source.images])
-    return regrouped(call.shape, keyed, f"{call.name} with a constant that the action does not carry along")
+    return regrouped(call.shape, keyed, state("SYM114", operation=call.name, constant="constant"))
 
 
 @rule("pow", "__pow__", "pow_")
 def power(call: Call, x: Any, exponent: Any) -> Value:
     """Whole powers are odd or even; others take no signs."""
     if isinstance(exponent, torch.Tensor):
-        raise NotUnderstoodError("powers with tensor exponents are not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="a tensor as exponent"))
     if float(exponent) == int(exponent):
         return odd(call, x) if int(exponent) % 2 else even(call, x)
     return kept(unsigned(call, tracked(call, x)), call)
@@ -490,7 +476,7 @@ def power(call: Call, x: Any, exponent: Any) -> Value:
 def scaled_input(call: Call, value: Dense, scale: FloatArray, shift: FloatArray) -> Value:
     """Scale * x + shift of a dense input: a linear layer with a diagonal matrix, waiting for the next."""
     if value.shape != call.shape or (scale == 0).any():
-        raise NotUnderstoodError("a scaled input that the action mixes linearly")
+        raise NotUnderstoodError(state("SYM125", operation=call.name))
     maps = []
     for one in value.maps:
         matrix = one.matrix * scale[:, None] / scale[None, :]

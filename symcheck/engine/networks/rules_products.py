@@ -15,6 +15,7 @@ from symcheck.engine.networks.rules_linear import LARGEST, applied, on_last_axis
 from symcheck.engine.networks.rules_pointwise import tracked
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import FloatArray, IntArray, SignedPermutation, Tracked, Value
+from symcheck.statements.statement import state
 
 MOST_PAIRS = 10_000_000
 """Products of two entries beyond which a product of two values is not followed: some 600 MB of class numbers."""
@@ -30,7 +31,7 @@ def matmul(call: Call, x: Any, y: Any) -> Value:
 def shifted_matmul(call: Call, shift: Any, x: Any, y: Any, **kwargs: Any) -> Value:
     """Products with a constant shift."""
     if kwargs:
-        raise NotUnderstoodError(f"{call.name} with factors is not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument=", ".join(kwargs)))
     return _product(call, x, y, shift)
 
 
@@ -40,10 +41,10 @@ def _product(call: Call, x: Any, y: Any, shift: Any) -> Value:
         W = np.ascontiguousarray(call.constant(y).T)
         return on_last_axis(call, x, W, np.array(np.broadcast_to(shifts, len(W))), call.owner(y, shift), call.name)
     if min(x.dim(), y.dim()) < 2:
-        raise NotUnderstoodError(f"{call.name} with a vector is not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="a vector"))
     if call.value(x) is not None and call.value(y) is not None:
         if shifts.any():
-            raise NotUnderstoodError(f"{call.name} of two values with a shift is not understood")
+            raise NotUnderstoodError(state("SYM154", operation=call.name, argument="two values and a shift"))
         return _of_two_values(call, tracked(call, x), tracked(call, y))
     return _written_out(call, x, y, shifts)
 
@@ -58,7 +59,7 @@ def _pairs(left: Any, right: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 def _of_two_values(call: Call, x: Tracked, y: Tracked) -> Tracked:
     if int(np.prod(call.shape)) * x.shape[-1] > MOST_PAIRS:
-        raise NotUnderstoodError(f"{call.name} of two values too large to follow")
+        raise NotUnderstoodError(state("SYM169", operation=call.name))
     left, right = _pairs(x.cls.reshape(x.shape), y.cls.reshape(y.shape), call.shape)
     images = [
         (a.index[left] * y.classes + b.index[right], a.sign[left] * b.sign[right])
@@ -86,11 +87,11 @@ def collected(call: Call, collections: IntArray, images: list[tuple[IntArray, In
     found = []
     for moved, signs in images:
         if not (signs == signs[:, :1]).all():
-            raise NotUnderstoodError(f"{call.name} over entries that the action negates differently")
+            raise NotUnderstoodError(state("SYM115", operation=call.name))
         rows = np.ascontiguousarray(np.sort(moved[first], axis=1))
         index = np.array([place.get(row.tobytes(), -1) for row in rows], dtype=np.int64)
         if min(index, default=0) < 0 or len(np.unique(index)) != len(index):
-            raise NotUnderstoodError(f"{call.name} over collections that the action does not carry into each other")
+            raise NotUnderstoodError(state("SYM112", operation=call.name))
         found.append(SignedPermutation(index, signs[first, 0].astype(np.int64)))
     return Tracked(call.shape, cls.reshape(-1).astype(np.int64), tuple(found))
 
@@ -101,7 +102,7 @@ def _written_out(call: Call, x: Any, y: Any, shifts: FloatArray) -> Value:
     value, constant = (x, y) if on_the_left else (y, x)
     entries, terms = int(np.prod(call.shape)), int(x.shape[-1])
     if entries * max(int(value.numel()), terms) > LARGEST:
-        raise NotUnderstoodError(f"{call.name} with an array of matrices too large to write out")
+        raise NotUnderstoodError(state("SYM169", operation=call.name))
     places = np.arange(int(value.numel())).reshape(tuple(value.shape))
     numbers = call.constant(constant)
     if on_the_left:

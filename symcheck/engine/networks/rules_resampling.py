@@ -20,6 +20,7 @@ from symcheck.engine.networks.rules_spatial import assembled, channel_interval, 
 from symcheck.engine.networks.squares import Square, channel_classes, splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import LayerRecord, Tracked, Value
+from symcheck.statements.statement import state
 
 DRAWS = 4
 ROUNDING = 1e-10
@@ -49,30 +50,26 @@ def resampled(call: Call, x: Any, function: Resampling, *, signs: bool = True) -
     for generator in range(call.tracer.generators):
         options = splits(value, generator)
         if not options:
-            raise NotUnderstoodError(f"{call.name} after an action that is no symmetry of the square")
+            raise NotUnderstoodError(state("SYM106", operation=call.name))
         fitting = [split for split in options if _commutes(function, value.shape[2:], split.square)]
         if not fitting:
-            raise _refused(call, function, value, options[0].square)
+            raise _refusal(call, function, value, options[0].square)
         chosen.append(fitting[0])
     channel, _, _ = channel_classes(value)
     return assembled(call.shape, channel, [split.channels for split in chosen], chosen)
 
 
-def _refused(call: Call, function: Resampling, value: Tracked, square: Square) -> NotUnderstoodError:
+def _refusal(call: Call, function: Resampling, value: Tracked, square: Square) -> NotUnderstoodError:
     sizes = value.shape[2:]
-    cause = f"{call.name} from {_by(sizes)} to {_by(call.shape[2:])} does not commute with {square.name}"
     good = [
         n
         for n in range(max(1, sizes[-1] - NEIGHBOURS), sizes[-1] + NEIGHBOURS + 1)
         if _fits(function, sizes, n, square)
     ]
-    cause += f"; sizes that would: {', '.join(map(str, good))}" if good else "; no size nearby would"
+    before, after = list(sizes), list(call.shape[2:])
+    cause = state("SYM104", operation=call.name, before=before, after=after, square=square.name, sizes=good)
     record = call.record(LayerRecord(call.owner(), call.name, "failed", cause=cause, matched=False))
     return NotUnderstoodError(cause, record)
-
-
-def _by(sizes: tuple[int, ...]) -> str:
-    return "x".join(map(str, sizes))
 
 
 def _fits(function: Resampling, sizes: tuple[int, ...], n: int, square: Square) -> bool:
@@ -107,8 +104,8 @@ def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mo
     moved = moved_entries(
         call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x]
     )
-    sizes = f"{tuple(x.shape[2:])} to {tuple(call.shape[2:])}"
-    return still_spatial(call, x, moved, f"nearest upsampling from {sizes}, which repeats entries unevenly,")
+    sizes = {"before": list(x.shape[2:]), "after": list(call.shape[2:])}
+    return still_spatial(call, x, moved, "SYM104", operation="nearest upsampling", uneven=True, **sizes)
 
 
 @rule("aten.upsample_nearest2d", "aten.upsample_nearest1d")
@@ -148,7 +145,7 @@ def transposed_convolution(
 ) -> Value:
     """The adjoint of a convolution: flips commute unless the output is padded on one side."""
     if groups != 1:
-        raise NotUnderstoodError("transposed convolutions in groups are not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="groups"))
     value = tracked(call, x)
     name = call.owner(weight, bias)
     kind = "ConvTranspose2d" if call.name.endswith("2d") else "ConvTranspose1d"
@@ -160,16 +157,15 @@ def transposed_convolution(
     for generator in range(call.tracer.generators):
         options = splits(value, generator)
         if not options:
-            raise NotUnderstoodError(f"{kind} after an action that is no symmetry of the square")
+            raise NotUnderstoodError(state("SYM106", operation=kind))
         fitting = [s for s in options if not _one_sided(s.square, pair_of(output_padding, flat), settings, W.shape[2:])]
         if not fitting:
-            operation = options[0].square.name
-            cause = f"output padding on one side (or unequal settings) never commutes with {operation}"
+            cause = state("SYM102", output=True, square=options[0].square.name)
             raise NotUnderstoodError(cause, call.record(LayerRecord(name, kind, "failed", cause=cause, matched=False)))
         chosen.append(fitting[0])
     _, first, _ = channel_classes(value)
     if len(first) != W.shape[1]:
-        raise NotUnderstoodError(f"{kind} of duplicate channels is not understood")
+        raise NotUnderstoodError(state("SYM154", operation=kind, argument="duplicate channels"))
     b = np.zeros(len(W)) if bias is None else call.constant(bias)
     return match_filters(call, W, b, chosen, LayerRecord(name, kind), channel_interval(value))
 

@@ -29,6 +29,7 @@ from symcheck.engine.networks.values import (
     distinct_rows,
     first_places,
 )
+from symcheck.statements.statement import Statement, state
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,22 @@ class Axis:
         """Whether a flip of the input is a flip of the output."""
         return self.rest == 0 and self.pad_low == self.pad_high
 
-    def problem(self, operation: str) -> str:
+    def problem(self, square: str) -> Statement:
         """Why it does not flip, and at which sizes it would."""
         if self.pad_low != self.pad_high:
-            return f"padding {self.pad_low} before and {self.pad_high} after never commutes with {operation}"
+            return state("SYM102", before=self.pad_low, after=self.pad_high, square=square)
         reach = self.size + self.pad_low + self.pad_high - self.dilation * (self.kernel - 1) - 1
         window = self.dilation * (self.kernel - 1) + 1
         smaller, larger = self.size - self.rest, self.size - self.rest + self.stride
-        return (
-            f"stride {self.stride} does not commute with {operation} at this size: "
-            f"({self.size} + {self.pad_low + self.pad_high} - {window}) = {reach} is not "
-            f"divisible by {self.stride}; sizes that would: {smaller}, {larger} (every {self.stride})"
+        return state(
+            "SYM101",
+            stride=self.stride,
+            square=square,
+            size=self.size,
+            padding=self.pad_low + self.pad_high,
+            window=window,
+            reach=reach,
+            sizes=[smaller, larger],
         )
 
 
@@ -71,19 +77,17 @@ def _spatial_split(call: Call, value: Tracked, axes: tuple[Axis, Axis], name: st
     for generator in range(call.tracer.generators):
         options = splits(value, generator)
         if not options:
-            raise NotUnderstoodError(
-                f"{kind} after an action that is no symmetry of the square with the channels permuted"
-            )
-        fitting = [split for split in options if not _problem(split.square, axes)]
+            raise NotUnderstoodError(state("SYM106", operation=kind))
+        fitting = [split for split in options if _problem(split.square, axes) is None]
         if not fitting:
-            cause = _problem(options[0].square, axes)
+            cause = _problem(options[0].square, axes) or state("SYM106", operation=kind)
             record = call.record(LayerRecord(name, kind, "failed", cause=cause, matched=False))
             raise NotUnderstoodError(cause, record)
         chosen.append(fitting[0])
     return chosen
 
 
-def _problem(square: Square, axes: tuple[Axis, Axis]) -> str:
+def _problem(square: Square, axes: tuple[Axis, Axis]) -> Statement | None:
     rows, columns = axes
     if square.transpose and (rows.kernel, rows.stride, rows.dilation, rows.pad_low, rows.pad_high, rows.size) != (
         columns.kernel,
@@ -93,12 +97,12 @@ def _problem(square: Square, axes: tuple[Axis, Axis]) -> str:
         columns.pad_high,
         columns.size,
     ):
-        return f"windows that differ along height and width do not commute with {square.name}"
+        return state("SYM103", square=square.name)
     if square.flip_rows and not rows.flips:
         return rows.problem(square.name)
     if square.flip_columns and not columns.flips:
         return columns.problem(square.name)
-    return ""
+    return None
 
 
 def assembled(
@@ -208,7 +212,7 @@ def exported_convolution(
 ) -> Value:
     """A convolution as converted graphs write it."""
     if transposed:
-        raise NotUnderstoodError("transposed convolutions of converted graphs are not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="transposed=True"))
     return conv(call, x, weight, bias, stride, padding, dilation, groups)
 
 
@@ -269,7 +273,7 @@ def match_filters(
         moved = np.concatenate([moved_filters(W, split).reshape(len(W), -1), b[:, None]], axis=1)[first] + 0.0
         match = given_match(call, record, len(images), len(unique)) or match_rows(moved, unique)
         if match is None:
-            raise NotUnderstoodError("too many filters to match", record)
+            raise NotUnderstoodError(state("SYM169", operation=record.kind), record)
         image = match.permutation
         expected = image.sign[:, None] * unique
         judgements.append(judge(moved[image.index], expected))
@@ -286,8 +290,8 @@ def match_filters(
     record.level = worst.level if record.matched else "failed"
     record.place = f"filter {first[worst.place[0]]}, entry {worst.place[1]}"
     if not record.matched:
-        record.cause = "its filters are not permuted by the symmetry"
-        raise NotUnderstoodError(f"no permutation of the filters of {record.name} carries the symmetry", record)
+        record.cause = state("SYM130", filters=True, units=list(record.units), inputs=list(record.inputs))
+        raise NotUnderstoodError(record.cause, record)
     bounds = None if interval is None else _filter_bounds(unique, W.shape, images, gaps, interval)
     record.bound = None if bounds is None else float(bounds.drift.max(initial=0.0))
     result = assembled(call.shape, channel, images, chosen, bounds)
@@ -335,7 +339,7 @@ def pool(
     """Pooling windows: channel by channel, geometry decides."""
     value = tracked(call, x)
     if kwargs.get("return_indices"):
-        raise NotUnderstoodError("indices of max pooling are not understood")
+        raise NotUnderstoodError(state("SYM154", operation=call.name, argument="return_indices=True"))
     kind = call.name
     if "avg" not in kind:
         value = unsigned(call, value)
@@ -361,12 +365,10 @@ def adaptive(call: Call, x: Any, output_size: Any, *args: Any, **kwargs: Any) ->
     if all(call.shape[axis] == 1 for axis in spatial):
         mode = "linear" if "avg" in call.name else "plain"
         return reduced(call, value, blocks_of_axes(value.shape, spatial), call.shape, mode=mode)
-    if (
-        len(spatial) == 2
-        and call.shape[2] != call.shape[3]
-        and any(split.square.transpose for g in range(call.tracer.generators) for split in splits(value, g)[:1])
-    ):
-        raise NotUnderstoodError("adaptive pooling of a square to a rectangle")
+    squares = [split.square for g in range(call.tracer.generators) for split in splits(value, g)[:1]]
+    turned = next((square.name for square in squares if square.transpose), "")
+    if len(spatial) == 2 and call.shape[2] != call.shape[3] and turned:
+        raise NotUnderstoodError(state("SYM103", operation=call.name, shape=list(call.shape[2:]), square=turned))
     size = value.shape[-1]
     plain = Axis(size, 1, 1, 1, 0, 0)
     chosen = _spatial_split(call, value, (plain, plain), call.owner(), call.name)

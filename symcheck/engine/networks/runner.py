@@ -15,9 +15,12 @@ from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
-from symcheck.engine.registry import Property, registered
+from symcheck.engine.networks.verdicts import layer_facts
+from symcheck.engine.registry import Property, describe, registered
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import TargetError
+from symcheck.statements.statement import Statement, state
 from symcheck.symmetry import text
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -57,6 +60,7 @@ def run_net(
     net = resolve_network(net)
     with random_state_kept():
         context = NetContext(net, symmetry, options, emit)
+        context.check_fit()
         properties = registered("net")
         if not properties:
             raise TargetError("no property of networks is registered: nothing would be tested.", where="verify-net")
@@ -87,62 +91,63 @@ def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) ->
     interrupted = False
     for item in properties:
         if interrupted:
-            results.append(_unchecked(item.name))
+            results.append(_unchecked(item))
             continue
         try:
             if not item.applies(context):
                 continue
             emit(PropertyStarted(item.name))
-            results.append(item.check(context))
+            results.append(describe(item.check(context), item))
             emit(PropertyFinished(results[-1]))
         except KeyboardInterrupt:
             interrupted = True
-            results.append(_unchecked(item.name))
+            results.append(_unchecked(item))
     return results, interrupted
 
 
-def _unchecked(name: str) -> PropertyResult:
-    return PropertyResult(name, "undecided", "sampled", checked=0, notes=("interrupted before it was checked",))
+def _unchecked(item: Property) -> PropertyResult:
+    facts = Facts(checked=0, interrupted=True)
+    verdict, reason = decide(facts)
+    return describe(PropertyResult(item.name, verdict, "sampled", checked=0, reason=reason, facts=facts), item)
 
 
 def _claim(context: NetContext) -> dict[str, list[str]]:
-    return text.claim(context.symmetry, lambda word: context.element(word[0]))
+    return text.claim(context.symmetry, lambda word: context.elements[word[0]])
 
 
-def _method_reason(context: NetContext, interrupted: bool) -> str:
+def _method_reason(context: NetContext, interrupted: bool) -> Statement:
     if interrupted:
-        return "interrupted"
+        return state("method_interrupted")
     if context.stochastic:
-        return "the network answers twice differently: nothing can be compared without its noise seed"
+        return state("method_stochastic")
     if context.remembers:
-        return "the network's answer depends on the calls before: nothing can be compared"
+        return state("method_memory")
     proof = context.proof
     if context.subject.coarse:
-        return "samples at the deployed precision: no float64 copy of the network runs"
+        return state("method_coarse")
     if context.subject.training:
-        return "samples: in train mode, weights alone do not say what the network computes"
+        return state("method_training")
     if proof is None:
-        return "the action is a callable: no proof from weights, samples only"
-    if proof.reason is not None and proof.reason.record is None:
-        return f"samples: the action could not be followed through {proof.reason.where}: {proof.reason.reason}"
+        return state("method_callable")
+    end = proof.reason
+    if end is not None and end.record is None:
+        return state("method_not_followed", where=end.where, module=end.module, source=end.source, why=end.reason)
     if proof.level not in ("exact", "rounded"):
-        return "samples: a layer does not carry the action"
-    alone = ", one input at a time" if context.batch_residual is not None else ""
-    return f"certificate: the action was followed through every layer, and samples agree{alone}"
+        return state("method_layer_fails")
+    return state("method_certificate", one_by_one=context.batch_residual is not None)
 
 
 def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...]:
     if interrupted or not context.repeatable or context.proof is None:
         return ()
-    at_fault = "failed" if context.decision.verdict == "failed" else "undecided"  # wrong, but no output shows it
-    words = {"exact": "proved", "rounded": "passed", "failed": at_fault}
+    shown = context.assessment.verdict == "failed"
     return tuple(
         {
             "name": record.name,
             "type": record.kind,
             "representation": record.representation,
             "residual": record.residual,
-            "verdict": words[record.level],
+            "verdict": decide(layer_facts(record, shown=shown)).verdict,
             "ulps": record.ulps,
             "place": record.place,
             "source": record.source,

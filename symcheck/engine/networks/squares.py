@@ -9,6 +9,7 @@ import numpy as np
 
 from symcheck.engine.networks.tracing import NotUnderstoodError
 from symcheck.engine.networks.values import IntArray, SignedPermutation, Tracked, distinct_rows, first_places
+from symcheck.statements.statement import state
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Split:
 def channel_classes(value: Tracked) -> tuple[IntArray, IntArray, IntArray]:
     """(class of each channel, first channel of each class, cls as (channels, H, W)); equal channels are one class."""
     if len(value.shape) not in (3, 4):
-        raise NotUnderstoodError("spatial operations without a batch axis")
+        raise NotUnderstoodError(state("SYM107"))
     height = value.shape[2] if len(value.shape) == 4 else 1
     grid = value.cls.reshape(value.shape[1], height, value.shape[-1])
     rows, channel = distinct_rows(grid.reshape(len(grid), -1).astype(np.float64))

@@ -6,6 +6,7 @@ and Python's random generators is put back at the end.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, ProductCounter, copied, float64_default, in_float64
 from symcheck.engine.networks.values import FloatArray
 from symcheck.errors import OptionError, TargetError
+from symcheck.statements.statement import state
 
 WRAPPED = "structured_input."
 """What the wrappers of `structured` and `adapters` put before the names of the modules that they wrap."""
@@ -47,7 +49,7 @@ class Subject:
             statistics need at least two.
         artefact: what runs it as deployed, where that is no floating-point torch; else "".
         runtime_problem: why an ONNX file is run by its translation, or a compiled network without its compiler, where
-            it is; else "".
+            it is; else None.
         coarse: whether no float64 copy runs, so that the deployed network is judged at its own precision.
         not_judged: path and dtype of the outputs of the last pass that are no real numbers.
 
@@ -101,8 +103,8 @@ class Subject:
             self._called(x, False)
         except Exception as error:  # no C++ compiler, or code that cannot be compiled
             self._compiled = False
-            text = (str(error).strip().splitlines() or [""])[0][:120]
-            self.runtime_problem = f"Run without torch.compile, which raised {type(error).__name__}: {text}".rstrip(".")
+            text = (str(error).strip().splitlines() or [""])[0][:120].rstrip(".")
+            self.runtime_problem = state("compile_refused", error=type(error).__name__, message=text)
 
     @property
     def deployed_as(self) -> str:
@@ -188,6 +190,12 @@ class Subject:
             return self.run(inputs, exact=True)
         finally:
             self.exact = used
+
+    def taking_one_by_one(self) -> Subject:
+        """The same network, with the same copies, that is run on one input at a time."""
+        alone = copy.copy(self)
+        alone.one_by_one = True
+        return alone
 
     def products(self) -> int:
         """Multiplications in the linear layers and convolutions that one input passes through."""

@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from symcheck.engine.networks.compositions import COMPOSITIONS
 from symcheck.engine.networks.precision import DROPOUTS, RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
 from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, SignedPermutation, Value
+from symcheck.statements.statement import Statement, state
 
 _METADATA_NAMES = (
     "__format__ __hash__ __len__ __repr__ _version device dim dtype element_size get_device grad grad_fn "
@@ -54,10 +55,10 @@ PARAMETRISED = ".parametrizations."
 class NotUnderstoodError(Exception):
     """A rule cannot follow this call; carries the reason and, where something failed, its record."""
 
-    def __init__(self, reason: str, record: LayerRecord | None = None) -> None:
+    def __init__(self, reason: Statement, record: LayerRecord | None = None) -> None:
         self.reason = reason
         self.record = record
-        super().__init__(reason)
+        super().__init__(reason.code)
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Call:
             NotUnderstoodError: it depends on the input.
         """
         if self.value(tensor) is not None:
-            raise NotUnderstoodError(f"{self.name} with weights that depend on the input")
+            raise NotUnderstoodError(state("SYM155", operation=self.name, depends="weights"))
         return as_array(tensor)
 
     def owner(self, *parameters: Any) -> str:
@@ -169,6 +170,11 @@ class Tracer(Float64Mode):
         self.is_leaf = next(net.children(), None) is None and parameters <= {"weight", "bias"}
         self.own = {} if self.is_leaf else _own_tensors(net, names)
 
+    @property
+    def module(self) -> str:
+        """The module that runs now; "" where the network's own forward does."""
+        return self.stack[-1] if self.stack else ""
+
     def learn(self, tensor: torch.Tensor, value: Value | None) -> None:
         """Say what is known of a tensor; None: a constant."""
         self._known[id(tensor)] = _Known(tensor, value, tensor._version)
@@ -179,11 +185,10 @@ class Tracer(Float64Mode):
         Compiled code and a few methods change tensors where nothing is seen but that torch counts the change.
         """
         known = self._known.get(id(tensor))
-        where = (self.stack[-1] if self.stack else "") or "forward"
         if known is None:
-            return Opaque("a tensor of unknown origin", where)
+            return Opaque(state("SYM156"), self.module)
         if known.version != tensor._version and not isinstance(known.value, Opaque):
-            return Opaque("a tensor was changed in place where it cannot be followed", where)
+            return Opaque(state("SYM157"), self.module)
         return known.value
 
     def __torch_function__(
@@ -231,30 +236,30 @@ class Tracer(Float64Mode):
 
     def _follow(self, name: str, args: Any, kwargs: Any, values: list[Value | None], result: Any) -> Any:
         source = caller()
-        module = self.stack[-1] if self.stack else ""
-        where = f"{module or 'forward'} ({source})"
+        module = self.module
         if name in RANDOM or (name in DROPOUTS and _is_training(args, kwargs)):
-            return Opaque(f"{name} draws random numbers", where)
+            return Opaque(state("SYM158", operation=name), module, source)
         if all(value is None for value in values):
             return None
         opaque = next((value for value in values if isinstance(value, Opaque)), None)
         tensors = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
         if not tensors and self.escaped is None and (result is not None or name.endswith("=")):
-            self.escaped = opaque or Opaque(f"{name} moves numbers where they cannot be followed", where)
+            self.escaped = opaque or Opaque(state("SYM156", operation=name), module, source)
         if opaque is not None:
             return opaque
         call = Call(name, result, self, source, module)
         try:
             if name not in RULES:
-                raise NotUnderstoodError(f"{name} is not understood")
+                raise NotUnderstoodError(state("SYM154", operation=name))
             value = RULES[name](call, *args, **kwargs)
             if len(tensors) > 1 and not isinstance(value, list):
-                return [value] + [Opaque(f"further results of {name}", where)] * (len(tensors) - 1)
+                further = Opaque(state("SYM159", operation=name), module, source)
+                return [value] + [further] * (len(tensors) - 1)
             return value
         except NotUnderstoodError as error:
-            return Opaque(error.reason, where, error.record)
+            return Opaque(error.reason, module, source, record=error.record)
         except TypeError as error:
-            return Opaque(f"{name} is not understood with these arguments ({error})", where)
+            return Opaque(state("SYM154", operation=name, error=str(error)), module, source)
 
     def _learn_results(self, result: Any, known: Any) -> None:
         tensors = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
@@ -283,9 +288,8 @@ class Tracer(Float64Mode):
             for known in list(self._known.values()):
                 other, value = known.tensor, known.value
                 if other is not result and other.untyped_storage().data_ptr() == storage:
-                    where = (self.stack[-1] if self.stack else "") or "forward"
-                    reason = f"{name} changes in place a tensor that is used elsewhere"
-                    self.learn(other, value if isinstance(value, Opaque) else Opaque(reason, where))
+                    changed_in_place = Opaque(state("SYM157", operation=name), self.module)
+                    self.learn(other, value if isinstance(value, Opaque) else changed_in_place)
 
 
 def _own_tensors(net: nn.Module, names: Callable[[str], str]) -> dict[int, str]:

@@ -23,6 +23,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.statements.statement import Statement
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Level: TypeAlias = Literal["exact", "rounded", "failed"]
@@ -119,7 +121,7 @@ class Judgement:
         values: what that entry should be, and is.
         rows: the first rows with an entry that is more than rounded.
         columns: the first columns with one.
-        pattern: what else the differences look like where they failed, in words; "" where nothing is to be said.
+        pattern: what else the differences look like where they failed; None where nothing is to be said.
     """
 
     level: Level
@@ -130,7 +132,7 @@ class Judgement:
     values: tuple[float, float]
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-    pattern: str = ""
+    pattern: Statement | None = None
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -152,7 +154,7 @@ class LayerRecord:
         place: which entry, in words.
         source: file and line of the call.
         representation: how the generators act on the output, in words.
-        cause: why it fails, in words; "" otherwise.
+        cause: why it fails; None otherwise.
         bound: for vectors: largest |v(Lx) - R v(x)| over the box of inputs that the proof states; None if not known.
         matched: whether a permutation was found, so that the layers after it were judged too.
         certain: whether every unit has an image that is close: only then is a difference a wrong weight. Units that
@@ -161,7 +163,7 @@ class LayerRecord:
         units: the first units (or channels) with an entry that is more than rounded.
         inputs: the first of its inputs (or input channels) with one.
         sizes: how many inputs and outputs (or channels) it has; (0, 0) where that does not matter.
-        pattern: what else its differences look like where they failed, in words; "" otherwise.
+        pattern: what else its differences look like where they failed; None otherwise.
         images: the permutation of its distinct units (or channels) found for each generator: with it the certificate
             can be checked again without a search. Empty where none was found.
         settled: whether some use of the layer's units made what the record says final; before, the layer may wait for
@@ -177,7 +179,7 @@ class LayerRecord:
     place: str = ""
     source: str = ""
     representation: str = ""
-    cause: str = ""
+    cause: Statement | None = None
     bound: float | None = None
     matched: bool = True
     certain: bool = True
@@ -185,7 +187,7 @@ class LayerRecord:
     units: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     sizes: tuple[int, int] = (0, 0)
-    pattern: str = ""
+    pattern: Statement | None = None
     images: tuple[SignedPermutation, ...] = ()
     settled: bool = False
 
@@ -299,14 +301,29 @@ class Opaque:
     """Nothing is known of this value.
 
     Attributes:
-        reason: which operation was not understood, in words.
-        where: the module or source line.
+        reason: which operation was not understood, and why.
+        module: the module that ran; "" where the network's own forward did.
+        source: file and line of the call; "" where no one call is at fault.
+        output: the path of the output, where the end of the network is at fault and no call in it.
         record: the record of the layer that failed, where a failure (and not ignorance) is the reason.
     """
 
-    reason: str
-    where: str
+    reason: Statement
+    module: str = ""
+    source: str = ""
+    output: str = ""
     record: LayerRecord | None = None
+
+    @property
+    def where(self) -> str:
+        """The place, for people: "tail (net.py:3)", "forward", "output[1]"."""
+        place = self.output or self.module or "forward"
+        return f"{place} ({self.source})" if self.source else place
+
+    @property
+    def location(self) -> str:
+        """The name of the module or output; the place where it is in neither."""
+        return self.output or self.module or self.where
 
 
 Value: TypeAlias = Tracked | Dense | Pending | Opaque

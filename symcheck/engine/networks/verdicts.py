@@ -1,8 +1,10 @@
-"""From evidence to verdict: what the weights prove, what the samples show, and which of the two decides.
+"""From evidence to facts: what the weights prove, what the samples show, and which of the two decides.
 
 Where weights were matched they decide, in float32 ulps: the output alone cannot tell one wrong weight among thousands
-from rounding. Where they were not, the residual of the float64 copy over the output's scale decides. A layer that looks
-wrong accuses nothing unless some output shows it: symmetric accidents are symmetric.
+from rounding. Where they were not, the residual of the float64 copy over the output's scale decides. A layer that does
+not match is reported only if some output violates the claim: a network can be equivariant by coincidence.
+
+This module fills in the `Facts`, with the layer at fault and the grounds; `symcheck.engine.verdict.decide` judges them.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from dataclasses import dataclass, replace
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.values import LayerRecord
-from symcheck.engine.verdict import Verdict
+from symcheck.engine.verdict import Decision, Facts, ReasonCode, Verdict, decide
+from symcheck.statements.statement import Statement, state
 
 EXACT = 1e-12
 """Residual of the float64 copy over output scale up to which an output is exact: the published level."""
@@ -29,27 +32,42 @@ it: 8-bit networks of the size of control policies flip a few in a thousand, all
 
 
 @dataclass(frozen=True)
-class Decision:
-    """The verdict on f(Lx) = K f(x), and on what it rests.
+class Assessment:
+    """What proof and samples say of f(Lx) = K f(x), and on what that rests.
 
     Attributes:
-        verdict: of the network as a whole.
+        facts: what was compared and seen; they decide.
         tolerance: what relative residuals were compared with.
         rounded: whether weights, or outputs, are off by rounding.
-        record: the layer at fault; None where none is known.
-        location: its name; None where the verdict is not failed.
-        why: one sentence.
+        record: the layer at fault, or of those that are off by rounding the worst; None where none is known.
+        location: the name of the layer at fault; None where nothing is violated.
+        grounds: on what the verdict rests, as notes.
     """
 
-    verdict: Verdict
+    facts: Facts
     tolerance: float
-    rounded: bool
-    record: LayerRecord | None
-    location: str | None
-    why: str
+    rounded: bool = False
+    record: LayerRecord | None = None
+    location: str | None = None
+    grounds: tuple[Statement, ...] = ()
+
+    @property
+    def decision(self) -> Decision:
+        """The verdict that the facts earn, with its reason."""
+        return decide(self.facts)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict alone."""
+        return self.decision.verdict
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against the claim, so that further doubts can be added."""
+        return not self.facts.violations and not self.facts.doubts
 
 
-def decide(
+def assess(
     proof: Proof | None,
     measured: Measured,
     *,
@@ -58,8 +76,8 @@ def decide(
     coarse: bool = False,
     artefact: str = "",
     not_judged: Mapping[str, str] | None = None,
-) -> Decision:
-    """The verdict that proof and samples allow, never stronger than they are.
+) -> Assessment:
+    """What proof and samples allow to say, never more than they show.
 
     Args:
         proof: what the weights said; None where the action is known only as a callable.
@@ -73,94 +91,115 @@ def decide(
             rest can show a violation and cannot rule one out.
 
     Returns:
-        The decision.
+        The facts, with the layer at fault and the grounds.
     """
-    judged = _of_judged_outputs(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
-    if not not_judged or judged.verdict not in ("proved", "passed"):
-        return judged
-    outputs = ", ".join(f"{path or 'output'} ({dtype.removeprefix('torch.')})" for path, dtype in not_judged.items())
-    why = f"not judged, since only real numbers have a residual: {outputs}; leave them out of what forward returns"
-    return Decision("undecided", judged.tolerance, False, None, None, f"{why}. Of the other outputs: {judged.why}")
+    structure = _assess_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
+    if not structure.holds:
+        return structure
+    if artefact and not coarse and measured.deployed.noise > ROUNDED:
+        structure = _as_deployed(structure, measured, artefact)
+    if not_judged:
+        outputs = {path or "output": dtype.removeprefix("torch.") for path, dtype in not_judged.items()}
+        # before other doubts: outputs that nobody looked at outweigh what is said of the others
+        return _doubt(structure, state(ReasonCode.NOT_JUDGED.value, outputs=outputs), first=True)
+    return structure
 
 
-def of_mixed_batches(alone: Decision, residual: float) -> Decision:
+def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
     """What can be said of a network whose samples influence each other in a batch.
 
     Args:
-        alone: the decision on inputs that were run one by one.
+        alone: what inputs showed that were run one by one.
         residual: how far a batch is from moving as claimed, over the output's scale.
 
     Returns:
-        At most `passed`, as nothing was proved of batches; `undecided` where a batch does not move as claimed.
+        Never exhaustive, as nothing was proved of batches; in doubt where a batch does not move as claimed.
     """
-    if alone.verdict not in ("proved", "passed"):
+    if not alone.holds:
         return alone
+    alone = replace(alone, facts=replace(alone.facts, exhaustive=False))
     if residual <= ROUNDED:
-        why = f"samples of a batch influence each other, and a batch of three moves as claimed; one by one, {alone.why}"
-        return replace(alone, verdict="passed", why=why)
-    why = (
-        f"one by one, {alone.why}; but samples of a batch influence each other, and a batch of three is off by "
-        f"{residual:.1e} of the output's scale: take out of forward what mixes samples (a mean over the batch axis, a "
-        "reshape across it, the batch's size)"
+        return replace(alone, grounds=(state("batch_moves"), *alone.grounds))
+    return _doubt(alone, state(ReasonCode.MIXED_BATCHES.value, residual=residual))
+
+
+def layer_facts(record: LayerRecord, *, shown: bool) -> Facts:
+    """What the weights of one layer say of it.
+
+    Args:
+        record: the layer's record.
+        shown: whether some output violates the claim; else a layer that does not match is in doubt only.
+
+    Returns:
+        Facts under which an exact layer is proved and a rounded one passed.
+    """
+    violations = int(record.level == "failed")
+    silent = None if shown else state(ReasonCode.NO_OUTPUT_SHOWS.value, layer=record.name)
+    return Facts(
+        checked=1, violations=violations, exhaustive=record.level == "exact", quantity="layer", unattributed=silent
     )
-    return Decision("undecided", ROUNDED, False, None, None, why)
 
 
-def _of_judged_outputs(
+def _assess_structure(
     proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str], coarse: bool, artefact: str
-) -> Decision:
-    """The verdict on the outputs that are real numbers, as deployed."""
-    structure = _of_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
-    if not artefact or coarse or structure.verdict not in ("proved", "passed") or measured.deployed.noise <= ROUNDED:
-        return structure
-    deployed = measured.deployed
-    off = f"as deployed ({artefact}) outputs differ from it by {deployed.noise:.1e} of their scale"
-    if deployed.decisions:
-        off += f", and {deployed.flips} of {deployed.decisions} decisions flip"
-    if deployed.flips > FLIPPED * deployed.decisions:
-        why = f"the structure holds, but {off}; quantise it more finely, or symmetrically"
-        return Decision("undecided", ROUNDED, False, None, None, why)
-    return replace(structure, verdict="passed", why=f"the structure holds ({structure.why}); {off}")
-
-
-def _of_structure(
-    proof: Proof | None, measured: Measured, *, strict: bool, excused: Collection[str], coarse: bool, artefact: str
-) -> Decision:
-    """The verdict on the float64 copy, or on the network as deployed where there is none."""
+) -> Assessment:
+    """What is said of the float64 copy, or of the network as deployed where there is none."""
+    facts = Facts(measured.pairs, quantity="output", moved=measured.moved, time_up=measured.time_up)
     if measured.nan is not None:
-        return Decision("failed", ROUNDED, False, None, None, f"{measured.nan_path} is NaN on an input")
-    if proof is not None and _wrong_weight(proof) and measured.relative > EXACT:
-        return _failed(proof, measured, EXACT, "a layer does not carry the action, and the output shows it")
+        grounds = (state("output_nan", output=measured.nan_path),)
+        return Assessment(_violated(facts, measured), ROUNDED, grounds=grounds)
+    if proof is not None and _has_wrong_weight(proof) and measured.relative > EXACT:
+        return _failing(facts, proof, measured, EXACT, state("fault_shown"))
     if coarse and ROUNDED < measured.relative <= FAR:
-        why = "only the deployed precision can be run, whose rounding may be as large as this residual"
-        if measured.deployed.decisions:
-            why += f" ({measured.deployed.flips} of {measured.deployed.decisions} decisions flip)"
-        return Decision("undecided", ROUNDED, False, None, None, f"{why}; verify the network before it was quantised")
+        why = state(ReasonCode.COARSE_RESIDUAL.value, residual=measured.relative, **_flips(measured))
+        return Assessment(replace(_violated(facts, measured), unattributed=why), ROUNDED)
     if measured.relative > ROUNDED:
-        return _failed(proof, measured, ROUNDED, "the output does not move as claimed")
-    vacuous = _vacuous(measured, excused)
-    if vacuous:
+        return _failing(facts, proof, measured, ROUNDED, state("output_off"))
+    constant = _constant_outputs(measured, excused)
+    if constant or not measured.moved:
+        # the claim still says something of a constant output: that it is a fixed point of K
         if measured.relative > EXACT:
-            return _failed(proof, measured, EXACT, "a constant output is not what the claim says")
-        return Decision("undecided", EXACT, False, None, None, vacuous)
+            return _failing(facts, proof, measured, EXACT, state("constant_off"))
+        doubts = (state(ReasonCode.CONSTANT_OUTPUT.value, outputs=constant),) if constant else ()
+        return Assessment(replace(facts, doubts=doubts), EXACT)
     if measured.deployed.noise > FAR:
-        why = f"the deployed network differs from its float64 copy by {measured.deployed.noise:.1e} of the output scale"
-        remedy = (
-            "give observations of the range that it was calibrated for (--env)"
-            if artefact
-            else "judge it without the cast that does this"
-        )
-        return Decision("undecided", ROUNDED, False, None, None, f"{why}; {remedy}")
+        noise = state(ReasonCode.DEPLOYED_NOISE.value, noise=measured.deployed.noise, artefact=artefact)
+        return Assessment(replace(facts, doubts=(noise,)), ROUNDED)
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
-        return Decision("proved", EXACT, False, None, None, "every layer carries the action exactly, for every input")
+        return Assessment(replace(facts, exhaustive=True), EXACT, grounds=(state("layers_exact"),))
     if proof is not None and proof.level == "rounded":
-        return _rounded(proof, measured, strict, "weights rounded: layers carry the action up to float32 rounding")
+        return _rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))
     if measured.relative > EXACT:
-        return _rounded(proof, measured, strict, "weights rounded: the outputs are off by rounding")
-    return Decision("passed", EXACT, False, None, None, "no violation beyond float64 rounding")
+        return _rounded(facts, proof, measured, strict, state("outputs_rounded", strict=strict))
+    return Assessment(facts, EXACT, grounds=(state("no_violation"),))
 
 
-def _wrong_weight(proof: Proof) -> bool:
+def _as_deployed(structure: Assessment, measured: Measured, artefact: str) -> Assessment:
+    """What is left of a structure that holds, where other arithmetic than torch's runs it and rounds visibly."""
+    deployed = measured.deployed
+    sizes = {"artefact": artefact, "noise": deployed.noise, **_flips(measured)}
+    if deployed.flips > FLIPPED * deployed.decisions:
+        return replace(_doubt(structure, state(ReasonCode.DECISIONS_FLIP.value, **sizes)), tolerance=ROUNDED)
+    facts = replace(structure.facts, exhaustive=False)
+    return replace(structure, facts=facts, grounds=(state("deployed_differs", **sizes), *structure.grounds))
+
+
+def _flips(measured: Measured) -> dict[str, int]:
+    return {"flips": measured.deployed.flips, "decisions": measured.deployed.decisions}
+
+
+def _doubt(assessment: Assessment, doubt: Statement, *, first: bool = False) -> Assessment:
+    doubts = assessment.facts.doubts
+    facts = replace(assessment.facts, doubts=(doubt, *doubts) if first else (*doubts, doubt))
+    return replace(assessment, facts=facts, rounded=False, record=None)
+
+
+def _violated(facts: Facts, measured: Measured) -> Facts:
+    # A fault of the weights shows below the level at which pairs are counted: it is one violation at least.
+    return replace(facts, violations=max(1, measured.violations))
+
+
+def _has_wrong_weight(proof: Proof) -> bool:
     """Whether weights were matched and one of them is wrong; layers that could not be matched are judged by outputs."""
     failure = proof.first_failure
     return proof.level == "failed" and failure is not None and is_wrong_weight(failure)
@@ -171,23 +210,19 @@ def is_wrong_weight(record: LayerRecord) -> bool:
     return record.certain and record.residual is not None
 
 
-def _vacuous(measured: Measured, excused: Collection[str]) -> str:
+def _constant_outputs(measured: Measured, excused: Collection[str]) -> list[str]:
     constant = measured.constant_outputs
     if len(constant) < len(measured.spreads):
         constant = [path for path in constant if path not in excused]
-    if constant:
-        return f"{', '.join(constant)} has no spread: it is the same for every input, so the claim holds of nothing"
-    if not measured.moved:
-        return "every input tested is a fixed point of every generator: the claim says nothing about them"
-    return ""
+    return constant
 
 
-def _rounded(proof: Proof | None, measured: Measured, strict: bool, why: str) -> Decision:
+def _rounded(facts: Facts, proof: Proof | None, measured: Measured, strict: bool, ground: Statement) -> Assessment:
     record = _least_exact(proof)
-    if strict:
-        location = record.name if record is not None else _last_followed(proof, measured)
-        return Decision("failed", EXACT, True, record, location, f"{why} (--strict)")
-    return Decision("passed", ROUNDED, True, record, None, why)
+    if not strict:
+        return Assessment(facts, ROUNDED, rounded=True, record=record, grounds=(ground,))
+    location = record.name if record is not None else _last_followed(proof, measured)
+    return Assessment(_violated(facts, measured), EXACT, True, record, location, (ground,))
 
 
 def _least_exact(proof: Proof | None) -> LayerRecord | None:
@@ -197,15 +232,14 @@ def _least_exact(proof: Proof | None) -> LayerRecord | None:
     return max(off, key=lambda record: record.ulps or 0.0, default=None)
 
 
-def _failed(proof: Proof | None, measured: Measured, tolerance: float, why: str) -> Decision:
+def _failing(facts: Facts, proof: Proof | None, measured: Measured, tolerance: float, ground: Statement) -> Assessment:
     record = None if proof is None else proof.first_failure or _least_exact(proof)
     location = record.name if record is not None else _last_followed(proof, measured)
-    return Decision("failed", tolerance, False, record, location, why)
+    return Assessment(_violated(facts, measured), tolerance, False, record, location, (ground,))
 
 
 def _last_followed(proof: Proof | None, measured: Measured) -> str:
     """Where following ended, else the output that failed."""
     if proof is not None and proof.reason is not None:
-        module = proof.reason.where.split(" (")[0]
-        return module if module not in ("", "forward") else proof.reason.where
+        return proof.reason.location
     return measured.worst.path if measured.worst is not None else "output"

@@ -9,6 +9,7 @@ from subjects import Correct, Fault
 
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.statements.statement import table
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
 
@@ -33,7 +34,8 @@ def test_a_planted_fault_is_found_at_its_layer(subject: Fault) -> None:
     if subject.location:
         assert {p.location for p in failed} == {subject.location}
     if subject.cause:
-        assert any(subject.cause in cause for p in failed for cause in p.causes)
+        assert any(subject.cause in str(cause) for p in failed for cause in p.causes)
+    assert all(cause.code in table("causes") for p in failed for cause in p.causes)
     assert any(p.counterexample is not None for p in failed)
 
 

@@ -1,0 +1,106 @@
+"""Evidence on one network: families of inputs first, then what is worth looking for where these show nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from symcheck.engine.networks.ascent import activated, ascended
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.measuring import Measured, measure
+from symcheck.engine.networks.options import DEFAULT_SAMPLES, NetOptions
+from symcheck.engine.networks.proof import Proof, units_at_fault
+from symcheck.engine.networks.sampling import Family, families
+from symcheck.engine.networks.search import revealing_inputs
+from symcheck.engine.networks.subject import Subject
+from symcheck.engine.networks.values import FloatArray
+from symcheck.engine.networks.verdicts import EXACT, ROUNDED, is_wrong_weight
+
+SMALL_INPUT = 64
+"""Entries of an input up to which the default number of samples is drawn in full."""
+PROVED_INPUT = 320
+"""What a proof makes of smaller inputs: 2,000 pairs are enough to hold it against what the network does."""
+LEAST_SAMPLES = 256
+PRODUCTS = 10_000_000_000
+"""Multiplications, of one precision, that the default number of samples may cost: seconds on one core."""
+FEWEST_SAMPLES = 48
+
+
+def gather_evidence(
+    subject: Subject,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    proof: Proof | None,
+    options: NetOptions,
+    observations: FloatArray | None,
+    *,
+    deadline: float | None,
+    progress: Callable[[int, int], None],
+) -> Measured:
+    """Residuals on drawn inputs, on inputs uphill from the worst, and on inputs that wake the units at fault.
+
+    Args:
+        subject: the network.
+        inputs: how inputs move.
+        outputs: how outputs should move.
+        proof: what the weights said; None where they said nothing.
+        options: how much to test.
+        observations: inputs to test beside the generated ones, shape (n, *shape).
+        deadline: `time.monotonic()` after which no further block starts.
+        progress: called with the pairs examined so far and those planned.
+
+    Returns:
+        What was found.
+    """
+    rng = np.random.default_rng((options.seed, 2))
+    generators = len(inputs.motions)
+    wanted = max(1, number_of_samples(subject, proof, options) // generators)
+    groups = families(inputs, wanted, rng, observations)
+    total = sum(len(group.inputs) for group in groups) * generators
+
+    def tick(pairs: int) -> None:
+        progress(pairs, max(pairs, total))
+
+    measured = measure(subject, inputs, outputs, groups, deadline=deadline, tick=tick)
+    if _is_worth_climbing(proof, measured):
+        uphill = ascended(subject, inputs, outputs, _starts(measured, groups))
+        measure(subject, inputs, outputs, uphill, deadline=deadline, tick=tick, into=measured)
+    if _has_silent_fault(proof, measured):
+        for units in units_at_fault(proof):
+            awake = activated(subject, inputs, units, rng)
+            measure(subject, inputs, outputs, awake, deadline=deadline, tick=tick, into=measured)
+    if _has_silent_fault(proof, measured) and (deadline is None or time.monotonic() < deadline):
+        shown, measured.searched = revealing_inputs(subject, inputs, outputs, rng, EXACT)
+        measure(subject, inputs, outputs, shown, tick=tick, into=measured)
+    return measured
+
+
+def number_of_samples(subject: Subject, proof: Proof | None, options: NetOptions) -> int:
+    """As asked; else 10,000 pairs, fewer for large inputs and networks, whose passes cost more."""
+    if options.samples is not None:
+        return options.samples
+    size = int(np.prod(subject.shape))
+    if proof is not None and proof.level == "exact":
+        size = max(size, PROVED_INPUT)
+    affordable = PRODUCTS // max(1, subject.products())
+    least = max(FEWEST_SAMPLES, min(LEAST_SAMPLES, affordable))
+    return max(least, min(DEFAULT_SAMPLES, DEFAULT_SAMPLES * SMALL_INPUT // size, affordable))
+
+
+def _is_worth_climbing(proof: Proof | None, measured: Measured) -> bool:
+    proved = proof is not None and proof.level == "exact"
+    return not proved and measured.nan is None and measured.relative <= ROUNDED  # beyond it, it has failed already
+
+
+def _has_silent_fault(proof: Proof | None, measured: Measured) -> bool:
+    """Whether a weight is wrong although no output shows it so far."""
+    failure = None if proof is None else proof.first_failure
+    return failure is not None and is_wrong_weight(failure) and measured.nan is None and measured.relative <= EXACT
+
+
+def _starts(measured: Measured, groups: list[Family]) -> FloatArray:
+    """Where to start climbing: the worst input, then the first of the first family."""
+    first = groups[0].inputs[:15]
+    return first if measured.worst is None else np.concatenate([measured.worst.x[None], first])
