@@ -52,7 +52,7 @@ def findings(kind: str = "causes") -> Mapping[str, Finding]:
         >>> findings()["SYM014"].title
         'An observation component carries the wrong sign'
         >>> findings("reasons")["nan_only"].sentence
-        'every <quantity> was NaN on both sides: nothing could be compared'
+        'every <quantity> was <value> on both sides: nothing could be compared'
     """
     return {code: _finding(kind, code) for code in table(kind)}
 

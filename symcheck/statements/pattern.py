@@ -1,4 +1,4 @@
-"""A code's sentence before anybody fills it in: "every <quantity> was NaN on both sides".
+"""A code's sentence before anybody fills it in: "every <quantity> was <value> on both sides".
 
 Read from the template itself, so that what `symcheck explain` shows is what reports say. A part that is not always said
 stands in square brackets, alternatives are separated by a bar, and what is repeated ends with an ellipsis.
