@@ -247,8 +247,8 @@ def to_json_value(value: Any) -> Any:
         >>> import numpy as np
         >>> to_json_value({"x": np.array([1.0, np.nan]), "n": np.int64(3)})
         {'x': [1.0, 'NaN'], 'n': 3}
-        >>> to_json_value({"why": Statement("nan_only", {"quantity": "reward"})})["why_data"]
-        {'code': 'nan_only', 'quantity': 'reward'}
+        >>> to_json_value({"why": Statement("nan_only", {"quantity": "reward", "value": "NaN"})})["why_data"]
+        {'code': 'nan_only', 'quantity': 'reward', 'value': 'NaN'}
     """
     if isinstance(value, bool | int | str) or value is None:
         return value

@@ -280,7 +280,7 @@ def approximate_run() -> RunResult:
             "g", [0.5], None, 1, [0.25], [0.2504], 4.0e-4, "x",
             image_observation=[-0.5], image_action=0, pictures=tuple((caption, dot) for caption in captions),
         ),
-        notes=(state("accepted", size=4.0e-4, limit=1.0e-3, by="accepted.toml", why="the track leans by a degree"),),
+        notes=(state("accepted", size=4.0e-4, limit=1.0e-3, file="accepted.toml", why="the track leans by a degree"),),
         approximate=True,
         accepted_by="baseline",
     )  # fmt: skip

@@ -37,12 +37,12 @@ def test_what_one_property_says_twice_is_not_shared() -> None:
 
 
 def test_notes_with_other_numbers_are_not_shared() -> None:
-    notes = [state("accepted", size=size, limit=1.0, by="accepted.toml", why="") for size in (0.25, 0.5)]
+    notes = [state("accepted", size=size, limit=1.0, file="accepted.toml", why="") for size in (0.25, 0.5)]
     assert share_notes([("reward", notes[:1]), ("end", notes[1:])]) == ((), [notes[:1], notes[1:]])
 
 
 def test_a_note_about_the_verdict_stays_beside_it_even_where_another_property_has_the_same() -> None:
-    accepted = state("accepted", size=0.5, limit=1.0, by="accepted.toml", why="the track leans by a degree")
+    accepted = state("accepted", size=0.5, limit=1.0, file="accepted.toml", why="the track leans by a degree")
     assert share_notes([("reward", [accepted]), ("end", [accepted])]) == ((), [[accepted], [accepted]])
 
 

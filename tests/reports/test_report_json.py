@@ -110,7 +110,7 @@ def test_the_schema_refuses(
 
 def test_what_a_run_says_stands_in_json_as_data() -> None:
     """Whoever reads the file takes code and fields, and never searches a sentence."""
-    region = state("accepted", size=0.5, limit=1.0, by="accepted.toml", why="")
+    region = state("accepted", size=0.5, limit=1.0, file="accepted.toml", why="")
     item = PropertyResult(
         "reward_invariance", "passed", "paired", 9, violations=2,
         reason=state("constant", quantity="reward", value="0"), approximate=True, accepted_by="baseline",
@@ -150,11 +150,11 @@ def test_what_a_run_says_stands_in_json_as_data() -> None:
 
 def test_a_statement_within_a_statement_is_data_too(validator: jsonschema.Draft202012Validator) -> None:
     inner = state("SYM014", sign="-1", coordinate="x")
-    note = state("accepted", size=0.5, limit=math.nan, by=inner, why="")
+    note = state("accepted", size=0.5, limit=math.nan, file=inner, why="")
     item = PropertyResult("reward_invariance", "passed", "paired", 9, notes=(note,))
     run = RunResult("env", "E-v0", "m", {"name": "C2", "order": 2}, (item,), 0.01, 0)
     data = json.loads(json_report.render(run))
-    assert data["properties"][0]["notes"][0]["by"]["code"] == "SYM014"
+    assert data["properties"][0]["notes"][0]["file"]["code"] == "SYM014"
     assert data["properties"][0]["notes"][0]["limit"] == "NaN"
     assert _errors(validator, data) == []
 

@@ -77,7 +77,9 @@ PROPERTIES = st.builds(
     counterexample=st.one_of(st.none(), COUNTEREXAMPLES),
     causes=st.lists(st.text(max_size=5), max_size=3).map(tuple),
     notes=st.lists(st.text(max_size=20), max_size=3).map(tuple),
-    reason=st.one_of(st.none(), st.text(max_size=8).map(free), st.just(state("nan_only", quantity="reward"))),
+    reason=st.one_of(
+        st.none(), st.text(max_size=8).map(free), st.just(state("nan_only", quantity="reward", value="NaN"))
+    ),
     approximate=st.booleans(),
     accepted_by=st.sampled_from([None, "baseline", "accept_gap"]),
     equation=st.text(max_size=5),

@@ -114,7 +114,9 @@ def test_a_constant_outcome_that_passes_is_said_to_be_constant_by_every_writer()
 
 
 def test_the_reason_comes_first_and_alone_where_there_is_room_for_one_sentence() -> None:
-    open_one = _property("undecided", reason=state("nan_only", quantity="reward"), notes=("seen on 9 states",))
+    open_one = _property(
+        "undecided", reason=state("nan_only", quantity="reward", value="NaN"), notes=("seen on 9 states",)
+    )
     assert dict(words.labelled_lines(open_one))["because"] == (
         "Every reward was NaN on both sides: nothing could be compared. Seen on 9 states."
     )
