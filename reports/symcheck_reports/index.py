@@ -237,14 +237,14 @@ def render_index(index: FolderIndex) -> str:
         >>> render_index(FolderIndex("reports", ())).count("No JSON report lies in this folder")
         1
     """
-    tally = Counter(entry.verdict for entry in (*index.entries, *index.pages))
+    tally = Counter([*(entry.verdict for entry in index.entries), *(page.verdict for page in index.pages)])
     counted = ", ".join(f"{count(tally[verdict])} {verdict}" for verdict in _VERDICTS if tally[verdict])
     amounts = ((len(index.entries), "run"), (len(index.pages), "page without data", "pages without data"))
     parts = " and ".join(plural(*amount) for amount in amounts if amount[0])
     name = one_line(index.name, 80)
     sentence = f"{name}: {parts}, {counted}." if tally else "No report was found."
-    if not tally and (pages := len(index.other_pages) + len(index.searches)):
-        sentence = f"{name}: {plural(pages, 'page')}."
+    if not tally and (unjudged := len(index.other_pages) + len(index.searches)):
+        sentence = f"{name}: {plural(unjudged, 'page')}."
     verdict = overall_verdict(tally) if tally else None
     others = [(title or name, name, "./" + quote(name)) for name, title in index.other_pages]
     pages = [(page.title or page.name, page.name, "./" + quote(page.name), page.verdict) for page in index.pages]

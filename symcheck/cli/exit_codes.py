@@ -12,7 +12,7 @@ import typer
 from symcheck.errors import OptionError, SymcheckError
 
 if TYPE_CHECKING:
-    from symcheck.engine.results import Verdict
+    from symcheck.engine.verdict import Verdict
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

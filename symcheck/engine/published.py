@@ -49,7 +49,8 @@ def upgrade(report: Mapping[str, Any]) -> dict[str, Any]:
         upgraded["properties"] = [_upgrade_property(item, by) for item in upgraded["properties"]]
         decided = [item for item in upgraded["properties"] if isinstance(item, dict)]
         upgraded["approximate"] = any(item["approximate"] for item in decided)
-    return _with_upgraded_report(upgraded)
+    whole: dict[str, Any] = _with_upgraded_report(upgraded)
+    return whole
 
 
 def _with_upgraded_report(item: Any) -> Any:
