@@ -46,7 +46,7 @@ def render_discovery(model: DiscoveryModel) -> str:
 
 
 def _lead(model: DiscoveryModel) -> str:
-    refused = sum(one.verdict in words.REFUSALS for one in model.candidates)
+    refused = sum(candidate.verdict in words.REFUSALS for candidate in model.candidates)
     said = f"{plural(refused, 'candidate was', 'candidates were')} refused. " if refused else ""
     if model.exhaustive and model.order == 1:
         return "The table was searched completely: no permutation of its states is a symmetry."
@@ -79,7 +79,7 @@ def _candidates(model: DiscoveryModel) -> Section | None:
         "What was tried, and what became of it",
         rows=rows,
         more=len(rest),
-        refused=all(one.verdict in words.REFUSALS for one in rest),
+        refused=all(candidate.verdict in words.REFUSALS for candidate in rest),
     )
 
 

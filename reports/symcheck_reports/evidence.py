@@ -89,7 +89,7 @@ _GAP_NAMES = {
     "discount": "discount",
     "region": "region",
 }
-_GAP_SAID_OTHERWISE = frozenset(("kind", "value", "estimate", "confidence", "exceeding_fraction"))
+_GAP_STATED_APART = frozenset(("kind", "value", "estimate", "confidence", "exceeding_fraction"))
 
 
 def gaps(run: RunResult) -> tuple[GapView, ...]:
@@ -103,7 +103,7 @@ def gaps(run: RunResult) -> tuple[GapView, ...]:
 
 
 def _parts(bound: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    listed = ((key, value) for key, value in bound.items() if key not in _GAP_SAID_OTHERWISE and value is not None)
+    listed = ((key, value) for key, value in bound.items() if key not in _GAP_STATED_APART and value is not None)
     named = [(_GAP_NAMES.get(key, key.replace("_", " ")), _size(value)) for key, value in listed]
     fraction, confidence = bound.get("exceeding_fraction"), bound.get("confidence")
     if isinstance(fraction, int | float) and isinstance(confidence, int | float):
@@ -153,14 +153,14 @@ def share_notes(
 
 def is_in_a_table(note: Statement) -> bool:
     """Whether the page has a table of what the note says: the outputs at each precision."""
-    return _shown(note) == "table"
+    return _placement(note) == "table"
 
 
 def _is_worth_sharing(note: Statement) -> bool:
-    return len(note.text) >= _WORTH_SHARING and _shown(note) == ""
+    return len(note.text) >= _WORTH_SHARING and _placement(note) == ""
 
 
-def _shown(note: Statement) -> str:
+def _placement(note: Statement) -> str:
     """Where pages show the note, as its table says: "beside" its property always, in a "table"; "" for anywhere."""
     return str(table("notes").get(note.code, {}).get("shown", ""))
 

@@ -74,8 +74,8 @@ def _maps(model: HomomorphismModel) -> Pair:
     kept = [_label(place[s], str(model.block[s])) for s in first] if labelled else []
     lines = _edges(model.edges, middle)
     return Pair(
-        _figure([ghost, *cells, *names], "original", "Original MDP", _said(model), size),
-        _figure([ghost, *chosen, *lines, *kept], "abstract", "Abstract MDP", _said_abstract(model), size),
+        _figure([ghost, *cells, *names], "original", "Original MDP", _describe_original(model), size),
+        _figure([ghost, *chosen, *lines, *kept], "abstract", "Abstract MDP", _describe_abstract(model), size),
         _map_caption(model, labelled),
         "One state of each block." + (_LINES if lines else ""),
     )
@@ -86,9 +86,9 @@ _LINES = " Lines join what an action leads to; thick ones with probability one h
 
 def _map_caption(model: HomomorphismModel, labelled: bool) -> str:
     what = "on its map" if model.place is not None else "in rows by number"
-    told = "number and colour say" if labelled else "colour says"
+    signs = "number and colour say" if labelled else "colour says"
     idle = " States that no episode acts in are crossed out." if any(model.idle) else ""
-    return f"Every state {what}; the {told} which block it belongs to.{idle}"
+    return f"Every state {what}; the {signs} which block it belongs to.{idle}"
 
 
 def _circles(model: HomomorphismModel) -> Pair:
@@ -102,8 +102,10 @@ def _circles(model: HomomorphismModel) -> Pair:
     dots = [_dot(model.block[s], around[s], names[s]) for s in order]
     abstract = [_dot(block, at, str(block)) for block, at in middle.items()]
     return Pair(
-        _figure([*_edges(model.state_edges, around), *dots], "original", "Original MDP", _said(model), size),
-        _figure([*lines, *abstract], "abstract", "Abstract MDP", _said_abstract(model), size),
+        _figure(
+            [*_edges(model.state_edges, around), *dots], "original", "Original MDP", _describe_original(model), size
+        ),
+        _figure([*lines, *abstract], "abstract", "Abstract MDP", _describe_abstract(model), size),
         "Every state by its name, block after block around the circle; the colour says which block.",
         "The blocks by their numbers." + (_LINES if lines else ""),
     )
@@ -211,10 +213,10 @@ def _figure(parts: Sequence[Markup], name: str, title: str, description: str, si
     )
 
 
-def _said(model: HomomorphismModel) -> str:
+def _describe_original(model: HomomorphismModel) -> str:
     largest = max(Counter(model.block).values())
     return f"{plural(len(model.block), 'state')} in {plural(model.blocks, 'block')}; the largest has {largest}."
 
 
-def _said_abstract(model: HomomorphismModel) -> str:
+def _describe_abstract(model: HomomorphismModel) -> str:
     return f"{plural(model.blocks, 'abstract state')}, {count(len(model.edges))} transitions between different ones."

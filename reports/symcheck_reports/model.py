@@ -32,7 +32,7 @@ def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) 
     """
     prefix = f"run{index + 1}"
     anchors = {i: f"{prefix}-counterexample{i + 1}" for i, p in enumerate(run.properties) if p.counterexample}
-    shown = _shown(run.properties, max_passing)
+    shown = _indices_to_show(run.properties, max_passing)
     shared, own_notes = share_notes([(p.name, p.notes) for p in run.properties])
     details = [_own_detail(p, notes) for p, notes in zip(run.properties, own_notes, strict=True)]
     return RunView(
@@ -73,7 +73,7 @@ def _full_stop(text: str) -> str:
     return f"{text.rstrip('.')}." if text.strip() else ""
 
 
-def _shown(properties: Sequence[PropertyResult], max_passing: int | None) -> list[int]:
+def _indices_to_show(properties: Sequence[PropertyResult], max_passing: int | None) -> list[int]:
     holding = [i for i, p in enumerate(properties) if p.verdict in ("passed", "proved")]
     hidden = set(holding[max_passing:]) if max_passing is not None else set()
     return [i for i in range(len(properties)) if i not in hidden]

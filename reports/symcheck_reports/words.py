@@ -86,8 +86,8 @@ def _proved_sentence(result: RunResult, target: str, claim: str) -> str:
 
 def _passed_sentence(result: RunResult, target: str, claim: str) -> str:
     evidence = _evidence_by_method(result.properties)
-    told = f"{target} is {claim} as far as {evidence} can tell" if evidence else f"{target} is {claim}"
-    return f"{told}{_acceptance(result)}."
+    sentence = f"{target} is {claim} as far as {evidence} can tell" if evidence else f"{target} is {claim}"
+    return f"{sentence}{_acceptance(result)}."
 
 
 def _acceptance(result: RunResult) -> str:

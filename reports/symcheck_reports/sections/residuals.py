@@ -132,12 +132,12 @@ def draw(rows: Sequence[Row], name: str) -> Markup:
     for index, row in enumerate(rows):
         parts += _row(row, scale, _TOP + _ROW * index)
     over = [row.name for row in rows if row.ratio is not None and row.ratio > 1]
-    found = f"Above tolerance: {one_line(', '.join(over), 400)}." if over else "All are within tolerance."
+    summary = f"Above tolerance: {one_line(', '.join(over), 400)}." if over else "All are within tolerance."
     return svg.figure(
         parts,
         name=name,
         title="Residual divided by tolerance, logarithmic scale",
-        description=f"{len(rows)} residuals, each divided by its own tolerance. {found} The table has the numbers.",
+        description=f"{len(rows)} residuals, each divided by its own tolerance. {summary} The table has the numbers.",
         width=_WIDTH,
         height=height,
     )
