@@ -172,7 +172,7 @@ def _stage(make: Callable[[], AnyEnv], symmetry: str, name: str) -> tuple[list[C
     chosen = selection.choose(make, atlas.entry(symmetry).symmetry(), EnvOptions(), name, ignore, Clock())
     evidence: Any = chosen.evidence
     start = time.process_time()
-    cases = evidence.drawn.cases
+    cases = evidence.sample.drawn.cases
     return cases, time.process_time() - start
 
 

@@ -121,7 +121,7 @@ def _replay_report(report: dict[str, Any], where: str) -> RunResult:
         seed=report["seed"],
         versions=report.get("versions", {}),
         command=report["command"],
-        method_reason=state("replayed", file=where),
+        method_reason=state("replayed_from", report=where),
     )
 
 

@@ -64,7 +64,9 @@ def test_states_proposed_by_a_sample_that_end_at_once_are_left_out():
 def test_a_mark_that_the_episode_is_over_which_setting_leaves_is_taken_back_by_a_reset(drift):
     report = sc.verify_env(lambda: Guarded(set_clears_the_end=False, drift=drift), mirror, samples=500)
     assert report.verdict == ("failed" if drift else "passed")
-    assert "with a reset before each state" in report.results[0].method_reason
+    control = report.results[0].method_reason.fields["control"]
+    assert (control.code, control.fields["after_refusal"]) == ("control_repeats", True)
+    assert "with a reset before each state" in str(control)
 
 
 def test_a_state_from_which_no_step_is_allowed_is_named_with_what_to_do():
@@ -94,7 +96,7 @@ class Still(Guarded):
 def test_a_world_that_stands_still_after_the_end_is_judged_with_resets(drift):
     report = sc.verify_env(lambda: Still(set_clears_the_end=False, drift=drift), mirror, samples=500)
     assert report.verdict == ("failed" if drift else "passed")
-    assert "a reset before each state" in report.results[0].method_reason
+    assert report.results[0].method_reason.fields["control"].code == "control_resets"
 
 
 def test_an_error_of_a_black_box_says_nothing_of_state_access():

@@ -16,7 +16,7 @@ from symcheck.engine.environments.cases.pairs import outside
 from symcheck.engine.environments.cases.pool import draw_actions, gather
 from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.environments.controls.determinism import identity_control
+from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.methods.selection import prepare
 from symcheck.engine.environments.subject.probing import linear_map
 from symcheck.engine.events import ignore
@@ -101,7 +101,7 @@ def test_a_wrapper_that_changes_observations_takes_the_state_away() -> None:
     symmetry = Symmetry("mirror", catalog.cyclic(2), [[1, -1, -1]], [[-1]])
     placement = bench(symmetry=symmetry, make=make).pairs.placement
     assert placement.kind is None
-    assert "state" in placement.why_not
+    assert placement.why_not.code in ("states_not_settable", "state_map_missing")  # type: ignore[union-attr]
 
 
 def test_exploration_reaches_what_random_rollouts_do_not() -> None:
@@ -135,7 +135,7 @@ def test_actions_include_zero_and_the_bounds() -> None:
         (lambda env, a: env.x + next(env.counter), "leaky"),
     ],
 )
-def test_the_identity_control_tells_randomness_from_leaks(step: Any, behaviour: str) -> None:
+def test_the_determinism_check_tells_randomness_from_leaks(step: Any, behaviour: str) -> None:
     import itertools
 
     class Subject(gym.Env[Any, Any]):
@@ -163,13 +163,13 @@ def test_the_identity_control_tells_randomness_from_leaks(step: Any, behaviour: 
 
     pairs = bench(make=Subject, symmetry=Symmetry("flip", catalog.cyclic(2), [[-1]], [[1, 0]])).pairs
     pool = gather(pairs.stepper, pairs.placement, 400, rng())
-    assert identity_control(pairs.stepper, pool, rng()).behaviour == behaviour
+    assert check_determinism(pairs.stepper, pool, rng()).behaviour == behaviour
 
 
 def test_thresholds_are_found_to_the_last_bit() -> None:
     ready = bench()
-    ready.pool = gather(ready.pairs.stepper, ready.pairs.placement, 400, rng())
-    cases = [ready.pairs.case((0,), s, np.int64(i % 2)) for i, s in enumerate(ready.pool.situations)]
+    pool = gather(ready.pairs.stepper, ready.pairs.placement, 400, rng())
+    cases = [ready.pairs.case((0,), s, np.int64(i % 2)) for i, s in enumerate(pool.situations)]
     edges = threshold_cases(ready.pairs, ready.pairs.measure(cases), rng())
     ended = ready.pairs.measure(edges).left.terminated
     assert ended.any()
@@ -225,8 +225,12 @@ def test_a_situation_outside_its_space_is_described() -> None:
     pairs = bench("mountaincar/valley").pairs
     situation = pairs.placement.at(np.array([0.3, 0.01]), "box")
     assert situation is not None
-    assert outside(situation, pairs.stepper.codec) == ""
-    assert outside(pairs.placement.image((0,), situation), pairs.stepper.codec).startswith("observation[0] = -1.347")
+    assert outside(situation, pairs.stepper.codec) is None
+    excess = outside(pairs.placement.image((0,), situation), pairs.stepper.codec)
+    assert excess is not None
+    assert (excess.coordinate, excess.side) == ("observation[0]", "below")
+    assert excess.value == pytest.approx(-1.3471976)
+    assert str(excess).startswith("observation[0] = -1.347")
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,15 @@ import symcheck_properties  # noqa: F401
 from symcheck.engine import registry
 from symcheck.engine.environments.replay import replay
 from symcheck.engine.environments.runner import run_env
+from symcheck.engine.equations import BY_NAME
 from symcheck.engine.events import Event, Progress, PropertyFinished, PropertyStarted, RunFinished, RunStarted
 from symcheck.engine.options import EnvOptions
-from symcheck.engine.results import RunResult
+from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.envs import atlas
 from symcheck.envs.state_access import register_state_access
 from symcheck.errors import OptionError, SpecError, SymcheckError, TargetError
 from symcheck.groups import catalog
+from symcheck.statements.statement import Statement
 from symcheck.symmetry.symmetry import Symmetry
 
 MIRROR = Symmetry("mirror", catalog.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]])
@@ -49,7 +51,7 @@ def test_cartpole_is_symmetric_on_all_counts() -> None:
         ("termination_invariance", "passed"),
         ("initial_invariance", "passed"),
     ]
-    assert result.method_reason.startswith("paired")
+    assert result.method_reason.code == "method_paired"
     assert result.versions["gymnasium"] == gym.__version__
 
 
@@ -63,14 +65,16 @@ def test_a_wrong_sign_fails_with_a_small_counterexample_and_its_correction() -> 
     assert failed.verdict == "failed"
     assert failed.counterexample is not None
     assert np.count_nonzero(failed.counterexample.observation) <= 1
-    assert failed.causes[0] == "holds with sign -1 on observation[3]"
+    assert (failed.causes[0].code, failed.causes[0].fields["coordinate"]) == ("SYM014", "observation[3]")
+    assert str(failed.causes[0]) == "holds with sign -1 on observation[3]"
 
 
 def test_a_missing_action_map_is_proposed() -> None:
     still = Symmetry("mirror", catalog.cyclic(2), [[-1] * 4], [[0, 1]])
     failed = {one.name: one for one in run(symmetry=still).properties}["transition_invariance"]
     assert failed.verdict == "failed"
-    assert failed.causes[0] == "with the action map [1, 0] all equations hold"
+    assert (failed.causes[0].code, failed.causes[0].fields["permutation"]) == ("SYM012", [1, 0])
+    assert str(failed.causes[0]) == "with the action map [1, 0] all equations hold"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -81,7 +85,7 @@ def test_mountain_car_fails_at_the_wall_the_goal_and_the_start(seed: int) -> Non
     assert verdicts["reward_invariance"] == "passed"
     for broken in ("transition_invariance", "termination_invariance", "initial_invariance"):
         assert verdicts[broken] == "failed"
-    causes = {one.name: " | ".join(one.causes) for one in result.properties}
+    causes = {one.name: " | ".join(map(str, one.causes)) for one in result.properties}
     assert "is not -0.5236" in causes["initial_invariance"]
     assert "-1.2" in causes["transition_invariance"]
 
@@ -121,14 +125,18 @@ def test_an_interrupted_run_keeps_what_it_finished() -> None:
     verdicts = {one.name: one.verdict for one in result.properties}
     assert verdicts["reward_invariance"] == "passed"
     assert verdicts["transition_invariance"] == "undecided"
-    assert "interrupted before it was checked" in result.properties[-1].detail
+    assert result.properties[-1].reason == Statement("interrupted", {"checked": 0})
+    assert result.properties[-1].detail == "Interrupted before it was checked."
 
 
 def test_too_little_time_is_undecided() -> None:
     result = run(samples=5000, max_time=1e-6)
     verdicts = {one.name: one for one in result.properties}
     assert verdicts["transition_invariance"].verdict == "undecided"
-    assert "--max-time" in verdicts["transition_invariance"].detail
+    reason = verdicts["transition_invariance"].reason
+    assert reason is not None
+    assert reason.code == "time_up"
+    assert "--max-time" in reason.text
 
 
 @pytest.mark.parametrize(("symmetry", "name"), [(WRONG, "transition_invariance"), (WRONG, "termination_invariance")])
@@ -156,6 +164,26 @@ def test_a_counterexample_of_another_environment_is_refused() -> None:
         replay(cartpole, MIRROR, "transition_invariance", example, EnvOptions())
     with pytest.raises(SymcheckError, match="no property of environments is called 'luck'"):
         replay(cartpole, MIRROR, "luck", example, EnvOptions())
+
+
+def test_every_result_carries_the_equation_and_the_meaning_of_its_property() -> None:
+    for result in run().properties:
+        assert (result.equation, result.meaning) == (BY_NAME[result.name].claim, BY_NAME[result.name].meaning)
+
+
+def test_a_property_of_a_user_s_own_prints_its_own_equation_and_its_own_words() -> None:
+    name = "no_reward_is_huge"
+
+    @registry.register(name, kind="env", order=999, claim="|R(s, a)| < 10", meaning="rewards stay small")
+    def no_reward_is_huge(context: Any) -> PropertyResult:
+        return PropertyResult(name, "failed", "own", 7, 1, causes=("the moon was full",), notes=("seven looks",))
+
+    try:
+        own = run().properties[-1]
+    finally:
+        registry.unregister(name, kind="env")
+    assert (own.equation, own.meaning) == ("|R(s, a)| < 10", "rewards stay small")
+    assert (own.causes[0].code, str(own.causes[0]), own.detail) == ("", "the moon was full", "Seven looks.")
 
 
 def test_nothing_registered_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +326,7 @@ class UnevenRoom(SlipperyRoom):
     slip = (0.2, 0.26)
 
 
-def test_laws_over_a_few_states_are_compared_cell_by_cell() -> None:
+def test_distributions_over_a_few_states_are_compared_cell_by_cell() -> None:
     flip = Symmetry("flip", catalog.cyclic(2), [[4, 3, 2, 1, 0]], [[1, 0]])
     even, uneven = run(SlipperyRoom, flip, samples=5000), run(UnevenRoom, flip, samples=5000)
     assert even.verdict == "passed"
@@ -318,7 +346,7 @@ def test_pairs_finished_before_an_interrupt_are_judged() -> None:
         assert result.properties[0].verdict == "proved"
         assert {one.name: one.verdict for one in result.properties}["initial_invariance"] == "undecided"
     verdicts = {one.name: one for one in sound.properties}
-    assert "interrupted after 1,000 pairs" in verdicts["transition_invariance"].detail
+    assert verdicts["transition_invariance"].reason == Statement("interrupted", {"checked": 1000})
     assert {one.name: one.verdict for one in broken.properties}["transition_invariance"] == "failed"
     assert (sound.verdict, broken.verdict) == ("undecided", "failed")
 
@@ -350,7 +378,7 @@ def test_a_state_kept_in_float32_is_judged_in_float32() -> None:
     assert transition.verdict == "failed"
     # Broken at walls and the goal, not by the rounding of the state to float32 everywhere.
     assert transition.violations < 1000
-    assert "stops at its lower bound" in " ".join(transition.causes)
+    assert "stops at its lower bound" in " ".join(map(str, transition.causes))
 
 
 def test_a_start_that_never_differs_bounds_the_fraction_of_starts_that_do() -> None:
@@ -364,7 +392,7 @@ def test_a_start_that_never_differs_bounds_the_fraction_of_starts_that_do() -> N
 def test_every_method_passes_cartpole_and_fails_a_wrong_sign(method: str) -> None:
     sound = run(samples=2000, method=method)
     assert sound.verdict == "passed"
-    assert sound.method_reason.startswith(method)
+    assert sound.method_reason.code == f"method_{method}"
     assert run(symmetry=WRONG, samples=2000, method=method).verdict == "failed"
 
 
@@ -399,7 +427,7 @@ def test_an_observation_in_parts_is_not_taken_for_the_state(split: Any, space: A
     assert run(env, sound, samples=1000).verdict == "passed"
     stated = Symmetry("mirror", catalog.cyclic(2), [parts([-1, -1])], [[1, 0]], state=[[-1] * 4])
     with_state = run(env, stated)
-    assert (with_state.verdict, with_state.method_reason[:6]) == ("passed", "paired")
+    assert (with_state.verdict, with_state.method_reason.code) == ("passed", "method_paired")
 
 
 @pytest.mark.parametrize("form", [float, lambda x: (float(x),), lambda x: [float(x)], lambda x: np.array([x])])

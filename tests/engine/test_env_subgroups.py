@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import symcheck as sc
-from symcheck.engine.environments.causes.subgroups import generators_of, holding, in_words
+from symcheck.engine.environments.causes.subgroups import in_words
 from symcheck.envs import atlas
 from symcheck.envs.predator_prey import PredatorPreyEnv
 from symcheck.groups import catalog
+from symcheck.groups.subgroups import generators_of, holding
 
 
 class Headwind(gym.Wrapper):

@@ -54,8 +54,9 @@ def test_a_maze_that_nobody_can_set_is_compared_pair_by_pair() -> None:
     result = run(Maze)
     assert result.verdict == "passed"
     assert {one.method for one in result.properties} == {"relations", "paired", "distribution"}
-    assert "by playing its actions again from copies of its only start" in result.method_reason
-    assert "from these starts and no others" in result.method_reason
+    assert result.method_reason.code == "method_replayed"
+    assert "by playing its actions again from copies of its only start" in str(result.method_reason)
+    assert "from these starts and no others" in str(result.method_reason)
 
 
 def test_a_trap_that_few_episodes_reach_is_found_with_the_actions_that_lead_there() -> None:
@@ -81,25 +82,27 @@ def test_a_trap_that_few_episodes_reach_is_found_with_the_actions_that_lead_ther
 
 def test_starts_that_are_images_of_each_other_are_replayed_as_pairs() -> None:
     result = run(lambda: Maze(starts=(-1, 1)))
-    assert "copies of its 2 starts" in result.method_reason
+    assert "copies of its 2 starts" in str(result.method_reason.fields["access"])
     assert result.verdict == "passed"
 
 
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: Maze(noise=0.2), "what a start shows does not determine what follows"),
-        (lambda: Maze(hidden=True), "what a start shows does not determine what follows"),
-        (lambda: Maze(starts=(1, 2)), "the image of a start is often no start"),
-        (lambda: Float(), "no two of its episodes start alike"),
-        (lambda: Uncopied(), "the environment cannot be copied"),
+        (lambda: Maze(noise=0.2), "replay_differs"),
+        (lambda: Maze(hidden=True), "replay_differs"),
+        (lambda: Maze(starts=(1, 2)), "replay_image_no_start"),
+        (lambda: Float(), "replay_many_starts"),
+        (lambda: Uncopied(), "replay_not_copied"),
     ],
     ids=["random", "hidden", "one-sided starts", "starts in a box", "not copied"],
 )
 def test_what_cannot_be_replayed_is_tested_by_episodes_and_says_why(make: Any, why: str) -> None:
     result = run(lambda: gym.wrappers.TimeLimit(make(), 20))
-    assert result.method_reason.startswith("trajectory")
-    assert why in result.method_reason
+    assert result.method_reason.code == "method_trajectory"
+    replays = result.method_reason.fields["missing"].fields["replay"]
+    assert replays.code == why
+    assert str(replays) in str(result.method_reason)
     verdicts = {one.name: one.verdict for one in result.properties}
     assert verdicts["transition_invariance"] in ("passed", "undecided")
 
@@ -138,11 +141,13 @@ def test_numbers_may_drift_by_rounding_along_a_replayed_episode(push: Any, verdi
     about = Symmetry("flip", catalog.cyclic(2), [[-1]], [[1, 0]])
     result = run(lambda: gym.wrappers.TimeLimit(FromZero(), 30), about)
     assert {one.name: one.verdict for one in result.properties}["transition_invariance"] == verdict
-    assert "paired" in result.method_reason
+    assert result.method_reason.code == "method_replayed"
 
 
 def test_asking_for_episodes_gives_episodes() -> None:
-    assert run(Maze, method="trajectory").method_reason.startswith("trajectory: asked for")
+    reason = run(Maze, method="trajectory").method_reason
+    assert reason.code == "method_trajectory"
+    assert str(reason).startswith("trajectory: asked for")
 
 
 def test_a_replayed_failure_is_reported_and_replayed_at_the_command_line(tmp_path: Path) -> None:

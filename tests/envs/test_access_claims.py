@@ -17,6 +17,7 @@ from symcheck.envs.state_access.carried import CarriedState, carried_over
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import MissingExtraError
 from symcheck.groups import catalog
+from symcheck.statements.statement import Statement
 from symcheck.symmetry.symmetry import Symmetry
 
 C2, C4 = catalog.cyclic(2), catalog.cyclic(4)
@@ -165,19 +166,39 @@ def test_a_functional_environment_that_ends_earlier_on_one_side_fails() -> None:
 
 
 def test_toy_text_can_be_set_where_a_wrapper_hides_its_table() -> None:
+    def wrapped() -> gym.Env[Any, Any]:
+        lake = gym.make("FrozenLake-v1", desc=["SFF", "FHF", "FFG"], is_slippery=False, disable_env_checker=True)
+        return gym.wrappers.TransformReward(lake, lambda r: 2 * r)
+
+    transpose = Symmetry("transpose", C2, [[3 * (i % 3) + i // 3 for i in range(9)]], [[3, 2, 1, 0]])
+    results = judged(wrapped, transpose)
+    assert results["transition_invariance"].method == "paired"
+    assert verdicts(results) == {"passed", "proved"}
+
+
+def test_a_claim_that_moves_nothing_finds_no_violation_where_states_are_set_and_is_undecided() -> None:
     same = Symmetry("none", C2, [lambda obs: obs], [lambda a, obs: a])
 
     def wrapped() -> gym.Env[Any, Any]:
         return gym.wrappers.TransformReward(gym.make("CliffWalking-v1", disable_env_checker=True), lambda r: 2 * r)
 
     results = judged(wrapped, same)
-    assert results["transition_invariance"].method == "paired"
-    assert verdicts(results) == {"passed"}
+    assert results.pop("group_axioms").verdict == "passed"
+    for result in results.values():
+        assert (result.verdict, result.violations, result.reason) == ("undecided", 0, Statement("nothing_moves"))
+        assert result.checked > 100
 
 
 def test_blackjack_is_set_by_both_hands() -> None:
-    same = Symmetry("none", C2, [lambda obs: obs], [lambda a, obs: a], state=[lambda hands: hands])
-    assert verdicts(judged("Blackjack-v1", same)) == {"passed"}
+    def fours_and_sixes_for_fives(hands: Any) -> Any:
+        """Cards are drawn with replacement: hands of one sum are one state to the rules."""
+        exchanged = {(1, 0, 1): (0, 2, 0), (0, 2, 0): (1, 0, 1)}
+        image = hands.copy()
+        image[3:6] = exchanged.get(tuple(int(count) for count in hands[3:6]), hands[3:6])
+        return image
+
+    right = Symmetry("cards", C2, [lambda obs: obs], [lambda a, obs: a], state=[fours_and_sixes_for_fives])
+    assert verdicts(judged("Blackjack-v1", right)) == {"passed"}
 
     def ace_for_ten(hands: Any) -> Any:
         image = hands.copy()

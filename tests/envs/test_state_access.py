@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from symcheck.envs.state_access import find_state_access, register_state_access
+from symcheck.envs.state_access.record import Origin
 from symcheck.errors import OptionError
 
 CLASSIC = ["CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Acrobot-v1"]
@@ -62,9 +63,14 @@ def test_registered_access_overrides_what_is_built_in_and_is_inherited() -> None
         pass
 
     register_state_access(Mine, set=lambda env, state: None)
-    assert find_state_access(Mine()).source == "registered for Mine"  # type: ignore[union-attr]
-    assert find_state_access(Child()).source == "registered for Mine"  # type: ignore[union-attr]
-    assert find_state_access(PendulumEnv()).source == "built in for Pendulum"  # type: ignore[union-attr]
+    for env, origin, text in (
+        (Mine(), Origin.REGISTERED, "registered for Mine"),
+        (Child(), Origin.REGISTERED, "registered for Mine"),
+        (PendulumEnv(), Origin.BUILT_IN, "built in for Pendulum"),
+    ):
+        access = find_state_access(env)
+        assert access is not None
+        assert (access.origin, str(access.source)) == (origin, text)
 
 
 def test_get_state_and_set_state_are_used_where_an_environment_has_both() -> None:
@@ -81,7 +87,7 @@ def test_get_state_and_set_state_are_used_where_an_environment_has_both() -> Non
 
     access = find_state_access(Own())
     assert access is not None
-    assert access.source == "get_state and set_state"
+    assert (access.origin, str(access.source)) == (Origin.OWN_METHODS, "get_state and set_state")
     assert find_state_access(TwoArguments()) is None
     assert find_state_access(object()) is None
 

@@ -1,4 +1,4 @@
-"""Finite MDPs: proved by enumeration, or refuted with the laws of both sides."""
+"""Finite MDPs: proved by enumeration, or refuted with the distributions of both sides."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.groups import catalog
+from symcheck.statements.statement import Statement
 from symcheck.symmetry.symmetry import Symmetry
 
 # Frozen lakes count states row by row; actions are left, down, right, up. The transpose exchanges left with up and
@@ -34,12 +35,12 @@ def run(desc: list[str], symmetry: Symmetry = TRANSPOSE, **kwargs: Any) -> RunRe
 def test_a_symmetric_lake_is_proved(slippery: bool) -> None:
     result = run(["SFF", "FHF", "FFG"], is_slippery=slippery)
     assert result.verdict == "proved"
-    assert result.method_reason.startswith("exact")
+    assert result.method_reason == Statement("method_exact", {"states": 9})
     transition = {one.name: one for one in result.properties}["transition_invariance"]
     assert transition.checked == 7 * 4  # the goal and the hole are never acted in
 
 
-def test_a_hole_on_one_side_is_found_with_both_laws() -> None:
+def test_a_hole_on_one_side_is_found_with_both_distributions() -> None:
     result = run(["SHF", "FFF", "FFG"])
     verdicts = {one.name: one for one in result.properties}
     assert verdicts["termination_invariance"].verdict == "failed"
@@ -61,7 +62,8 @@ def test_a_wrong_action_map_is_corrected() -> None:
     wrong = Symmetry("transpose", catalog.cyclic(2), [TRANSPOSED], [[0, 1, 2, 3]])
     result = run(["SFF", "FHF", "FFG"], wrong)
     causes = {one.name: one.causes for one in result.properties}["transition_invariance"]
-    assert causes[0] == "with the action map [3, 2, 1, 0] all equations hold"
+    assert causes[0] == Statement("SYM012", {"permutation": [3, 2, 1, 0]})
+    assert str(causes[0]) == "with the action map [3, 2, 1, 0] all equations hold"
 
 
 def test_a_start_on_one_side_is_found_exactly() -> None:
@@ -76,5 +78,5 @@ def test_a_wrapper_that_changes_the_table_is_not_enumerated() -> None:
     env = lake(["SFF", "FHF", "FFG"])
     wrapped = gym.wrappers.TransformReward(env, lambda r: r + 1)
     result = run_env(lambda: wrapped, TRANSPOSE, options=EnvOptions(samples=200), target="lake", command="")
-    assert not result.method_reason.startswith("exact")
+    assert result.method_reason.code != "method_exact"
     assert np.isin([one.verdict for one in result.properties], ["proved", "passed", "undecided"]).all()

@@ -71,14 +71,20 @@ def test_a_generator_of_another_order_is_named_with_its_order() -> None:
     declared_two = Symmetry("turn", catalog.cyclic(2), [turned], [lambda a, obs: (a + 1) % 3])
     result = axioms(declared_two)
     assert result.verdict == "failed"
-    assert result.causes[0] == "turn is declared of order 2 but L(L(s)) != s (it has order 3)"
-    assert result.causes[1] == "K(K(a)) != a (it has order 3)"
-    assert "the MDP equations themselves hold" in result.causes[2]
+    assert [cause.code for cause in result.causes] == ["SYM001", "SYM001", "SYM003"]
+    assert [(cause.fields["part"], cause.fields["order"]) for cause in result.causes[:2]] == [
+        ("observation", 3),
+        ("action", 3),
+    ]
+    assert str(result.causes[0]) == "turn is declared of order 2 but L(L(s)) != s (it has order 3)"
+    assert str(result.causes[1]) == "K(K(a)) != a (it has order 3)"
+    assert "the MDP equations themselves hold" in str(result.causes[2])
 
 
 def test_a_map_that_breaks_the_equations_too_says_so() -> None:
     result = axioms(Symmetry("turn", catalog.cyclic(2), [turned], [lambda a, obs: (a + 2) % 3]))
-    assert "the MDP equations fail for this map too" in result.causes[-1]
+    assert result.causes[-1].code == "SYM004"
+    assert "the MDP equations fail for this map too" in str(result.causes[-1])
 
 
 def test_an_action_map_that_depends_on_the_state_obeys_the_law_along_the_orbit() -> None:

@@ -121,7 +121,7 @@ def test_what_a_run_says_stands_in_json_as_data() -> None:
     layers = ({"name": "body", "cause": state("SYM014", sign="-1", coordinate="x")}, {"name": "head", "cause": None})
     run = RunResult(
         "env", "E-v0", "m", {"name": "so(2)", "order": math.inf}, (item,), 0.01, 0,
-        method_reason=state("replayed", file="a.json"), layers=layers,
+        method_reason=state("replayed_from", report="a.json"), layers=layers,
     )  # fmt: skip
     data = json.loads(json_report.render(run))
     written = data["properties"][0]
@@ -142,7 +142,7 @@ def test_what_a_run_says_stands_in_json_as_data() -> None:
     assert written["counterexample"]["group_element"] == {"word": "r^2", "parameters": []}
     assert written["counterexample"]["actual"] == "Infinity"
     assert data["group"]["order"] == "Infinity"
-    assert (data["method_reason"], data["method_reason_data"]["file"]) == ("replayed from a.json", "a.json")
+    assert (data["method_reason"], data["method_reason_data"]["report"]) == ("replayed from a.json", "a.json")
     assert data["layers"][0]["cause_data"] == {"code": "SYM014", "sign": "-1", "coordinate": "x"}
     assert data["layers"][1] == {"name": "head", "cause": None}
     assert written["detail"].startswith("Constant: every reward was 0. Violated by up to 0.5")

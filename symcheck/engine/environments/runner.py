@@ -68,9 +68,8 @@ class EnvContext:
 
     def judge_axioms(self, name: str) -> PropertyResult:
         """The verdict on the group action; where it fails, with whether the equations hold all the same."""
-        if not only_data(self.bench):
-            _ = self.chosen  # callables are checked on sampled states, which the choice gathers
-        result = judge_axioms(name, self.bench)
+        # Callables are checked on sampled states, which the choice of a method gathers.
+        result = judge_axioms(name, self.bench if only_data(self.bench) else self.chosen.bench)
         if result.verdict != "failed" or self.bench.options.fail_fast:
             return result
         evidence = self.chosen.evidence

@@ -16,7 +16,7 @@ CASES = [
     ("RaisesInStep", "mirror", 2, "raised RuntimeError: the simulator diverged (action = "),
     ("RaisesInReset", "mirror", 2, "reset() raised OSError: licence expired"),
     ("LeavesPython", "mirror", 2, "raised SystemExit: 0"),
-    ("OnlyNaN", "mirror", 3, "every next observation was NaN on both sides: nothing could be compared"),
+    ("OnlyNaN", "mirror", 3, "Every next observation was NaN on both sides: nothing could be compared"),
     ("NaNOnOneSide", "mirror", 1, "transition_invariance FAILED"),
     ("ReusesItsBuffer", "mirror", 0, "passed     transition_invariance"),
     (
@@ -33,7 +33,7 @@ CASES = [
         "mirror",
         3,
         (
-            "random now and then",
+            "did not reproduce when re-run: the environment is intermittently non-deterministic",
             "there is randomness that no seed reaches",
             "behave differently when they are set than when a rollout reaches them",
         ),

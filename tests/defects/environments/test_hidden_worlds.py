@@ -27,9 +27,9 @@ def run(row: Hidden, samples: int, seed: int) -> RunResult:
 def check(row: Hidden, result: RunResult) -> None:
     told = [(one.name, one.verdict, one.detail) for one in result.properties]
     assert result.verdict in VERDICTS[row.right], told
-    said = " ".join([result.method_reason, *(one.detail for one in result.properties)])
-    said += " ".join(cause for one in result.properties for cause in one.causes)
-    assert row.says in said, told
+    said = [str(result.method_reason), *(one.detail for one in result.properties)]
+    said += [str(cause) for one in result.properties for cause in one.causes]
+    assert row.says in " ".join(said), told
 
 
 def tiers() -> list[Any]:

@@ -19,6 +19,7 @@ from symcheck.engine.results import RunResult
 from symcheck.envs.state_access import register_state_access
 from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
+from symcheck.statements.statement import table
 from symcheck.symmetry.symmetry import Symmetry
 
 Step = tuple[np.ndarray, float, bool]
@@ -224,8 +225,9 @@ def test_a_planted_fault_fails_exactly_where_it_was_planted(planted: Fault) -> N
     # it depends on the next state.
     dependent = {"reward_invariance", "termination_invariance"} if "transition_invariance" in planted.fails else set()
     assert planted.fails - dependent <= failed <= planted.fails | dependent, verdicts
-    causes = " | ".join(cause for one in result.properties for cause in one.causes)
-    assert planted.cause in causes
+    causes = [cause for one in result.properties for cause in one.causes]
+    assert planted.cause in " | ".join(map(str, causes))
+    assert all(cause.code in table("causes") for cause in causes), causes
 
 
 @pytest.mark.parametrize("planted", [one for one in FAULTS if "transition" in str(one.fails)][:6], ids=lambda p: p.name)
@@ -293,7 +295,10 @@ def test_a_threshold_closed_on_one_side_alone_is_found_and_named() -> None:
         del built_in._MAKERS[name]
     verdicts = {one.name: one for one in broken.properties}
     assert verdicts["termination_invariance"].verdict == "failed"
-    assert "only at the threshold: next observation[0] = +2.4" in verdicts["termination_invariance"].causes[0]
+    (cause,) = verdicts["termination_invariance"].causes
+    assert (cause.code, cause.fields["coordinate"]) == ("SYM021", "observation[0]")
+    assert cause.fields["ends_at"] == pytest.approx(2.4) == -cause.fields["goes_on_at"]
+    assert str(cause).startswith("only at the threshold: next observation[0] = +2.4 terminates")
     assert verdicts["transition_invariance"].verdict == "passed"
     assert sound.verdict == "passed"
 
@@ -331,7 +336,8 @@ def test_a_fault_that_setting_a_state_hides_is_found_in_episodes() -> None:
     result = run(lambda: gym.wrappers.TimeLimit(LateWind(), 40), MIRROR, samples=4000)
     failed = {one.name: one for one in result.properties}["transition_invariance"]
     assert (failed.verdict, failed.method) == ("failed", "trajectory")
-    assert "hidden state" in failed.causes[-1]
+    assert failed.causes[-1].code == "SYM051"
+    assert "hidden state" in str(failed.causes[-1])
 
 
 class Lattice(gym.Env[np.ndarray, Any]):
@@ -359,7 +365,9 @@ def test_a_tie_that_episodes_reach_is_judged_although_a_nudge_moves_it(flip: Any
     result = run(Lattice, Symmetry("flip", catalog.cyclic(2), [flip], [[1, 0]]), samples=2000)
     verdicts = {one.name: one for one in result.properties}
     assert verdicts["termination_invariance"].verdict == "failed"
-    assert "next observation[0] = +2 terminates" in verdicts["termination_invariance"].causes[0]
+    (cause,) = verdicts["termination_invariance"].causes
+    assert cause.fields == {"coordinate": "observation[0]", "ends_at": 2.0, "goes_on_at": -2.0}
+    assert "next observation[0] = +2 terminates" in str(cause)
 
 
 def test_a_wrong_action_map_of_an_image_world_is_found_from_episodes_alone() -> None:

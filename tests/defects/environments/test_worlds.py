@@ -16,6 +16,7 @@ from sound_worlds import SOUND
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
+from symcheck.statements.statement import table
 
 SLOW_SEEDS = (1, 2)
 
@@ -35,7 +36,9 @@ def check_fault(row: Row, result: RunResult) -> None:
     planted = set(row.fails.split())
     # What depends on the next state may fail after it; nothing else may.
     assert planted <= failed <= planted | set(row.also.split()), verdicts
-    assert row.cause in " | ".join(cause for one in result.properties for cause in one.causes)
+    causes = [cause for one in result.properties for cause in one.causes]
+    assert row.cause in " | ".join(map(str, causes))
+    assert all(cause.code in table("causes") for cause in causes), causes
     for one in result.properties:
         if one.verdict == "failed":
             assert one.counterexample is not None
@@ -73,8 +76,8 @@ def test_a_planted_fault_is_found_with_another_seed(row: Row) -> None:
 
 
 def test_the_catalogues_hold_forty_kinds_each_and_a_name_once() -> None:
-    for table in (FAULTY, SOUND):
-        names = [row.name for row in table]
+    for rows in (FAULTY, SOUND):
+        names = [row.name for row in rows]
         assert len(names) >= 40
         assert len(set(names)) == len(names)
     assert not np.array([row.fails == "" for row in FAULTY]).any()

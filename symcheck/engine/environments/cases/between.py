@@ -57,6 +57,7 @@ def between(
     except SymcheckError:  # what lies between two states need not be one
         return Between()
     transition, ending = pairs.comparison("transition", beside), pairs.comparison("termination", beside)
+    # Only ends that differ can show a threshold that is open on one side.
     apart = np.flatnonzero(ending.expected[:, 0] != ending.actual[:, 0])
     for word in words:
         tie = one_sided_tie(pairs, word, transition, ending, [int(row) for row in apart if cases[row].word == word])

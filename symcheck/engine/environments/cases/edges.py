@@ -62,7 +62,7 @@ def threshold_cases(
         inside = [measured.cases[int(row)] for row in rng.choice(going, size=_TRIES)]
         upward = rng.random(_TRIES) < 0.5
         goals = np.where(upward, high[j] + reach[j], low[j] - reach[j])
-        for case, state in _bisected(pairs, inside, int(j), goals):
+        for case, state in _bisect(pairs, inside, int(j), goals):
             made = pairs.placement.between if between else pairs.placement.at
             situation = None if pairs.placement.access.ended(state) else made(state, "edge")
             if situation is not None:
@@ -85,7 +85,7 @@ def thresholds_may_hide(pairs: Pairs, state: Any) -> bool:
     return not (pairs.placement.access.box or whole)
 
 
-def _bisected(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:
+def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:
     """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases."""
     states = np.array([case.situation.state for case in inside], dtype=np.float64)
     actions = [case.action for case in inside]

@@ -14,7 +14,7 @@ import numpy as np
 from symcheck.engine.environments.cases.pairs import Case, Pairs, outside
 from symcheck.engine.environments.subject.coordinates import Vector, finite
 
-_MOST_TRIALS = 400
+_MOST_TRIALS = 400  # pairs stepped; each is two steps of the environment
 _SIMPLE = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0.1, -0.1)
 
 
@@ -58,11 +58,12 @@ def minimise(pairs: Pairs, case: Case, fails: Callable[[Case], bool]) -> Case:
                 break
             if fails(candidate):
                 case, improved = candidate, True
-                break
+                break  # candidates are of the old case: start over from the simpler one
     return case
 
 
 def _candidates(pairs: Pairs, case: Case) -> Iterator[Case]:
+    # Actions first: they can be simplified wherever states cannot.
     for action in _simpler_actions(pairs, case.action):
         yield pairs.case(case.word, case.situation, action)
     access = pairs.placement.access
@@ -90,18 +91,19 @@ def _simpler_vectors(vector: Vector) -> Iterator[Vector]:
     """Vectors simpler than this one: a coordinate at zero, at a simple number, or with fewer decimals."""
     flat = vector.reshape(-1)
     for j in np.flatnonzero(flat):
-        yield _replaced(vector, j, 0.0)
+        yield _replace(vector, j, 0.0)
     for j in np.flatnonzero(flat):
         for value in _SIMPLE:
             if _complexity(value) < _complexity(flat[j]):
-                yield _replaced(vector, j, value)
+                yield _replace(vector, j, value)
         for decimals in (0, 1, 2, 3, 4):
             rounded = float(np.round(flat[j], decimals))
+            # Zero was tried for all coordinates before.
             if rounded != flat[j] and rounded != 0 and _complexity(rounded) < _complexity(flat[j]):
-                yield _replaced(vector, j, rounded)
+                yield _replace(vector, j, rounded)
 
 
-def _replaced(vector: Vector, j: Any, value: float) -> Vector:
+def _replace(vector: Vector, j: Any, value: float) -> Vector:
     changed = vector.copy()
     changed.reshape(-1)[j] = value
     return changed

@@ -46,6 +46,7 @@ def outcomes_of(*sides: Vector) -> Outcomes:
     if not values.size:
         return Outcomes(True, "", None)
     first = values[0]
+    # A coordinate that is one and the same NaN or infinity throughout compares nothing.
     fixed = ((values == first) | (np.isnan(values) & np.isnan(first))).all(axis=0)
     if (fixed & ~np.isfinite(first)).all():
         return Outcomes(False, "NaN" if np.isnan(first).any() else "infinite", None)

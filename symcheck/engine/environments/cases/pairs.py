@@ -111,7 +111,7 @@ class Pairs:
             SpecError: the image of the action is no action.
         """
         image_action = self.bound.action(word, action, situation.obs)
-        self._check_action(action, image_action)
+        self.check_actions([action], [image_action])
         return Case(word, situation, action, self.placement.image(word, situation), _cast(image_action, action))
 
     def cases(self, words: Sequence[Word], situations: Sequence[Situation], actions: Sequence[Any]) -> list[Case]:
@@ -121,10 +121,10 @@ class Pairs:
             SpecError: the image of some action is no action.
         """
         made: list[Case | None] = [None] * len(words)
-        for word, found in grouped(words).items():
-            rows = found.tolist()
+        for word, places_of_word in grouped(words).items():
+            rows = places_of_word.tolist()
             picked, chosen = [situations[i] for i in rows], [actions[i] for i in rows]
-            distinct, places = _distinct(picked)
+            distinct, places = _distinct(picked)  # cases share states, whose images are made once
             images = self.placement.images(word, distinct)
             if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
                 for i in rows:
@@ -137,9 +137,6 @@ class Pairs:
             for i, place, action, image_action in zip(rows, places.tolist(), chosen, cast, strict=True):
                 made[i] = Case(word, situations[i], action, images[place], image_action)
         return [case for case in made if case is not None]
-
-    def _check_action(self, action: Any, image: Any) -> None:
-        self.check_actions([action], [image])
 
     def check_actions(self, actions: Any, images: Any) -> None:
         """Refuse an action map that leaves the action space.
@@ -173,16 +170,16 @@ class Pairs:
             TargetError: the environment raises otherwise.
         """
         if self.stepper.batched:
-            return self._measured_together(cases)
+            return self._measure_in_slots(cases)
         left = self.stepper.outcomes([c.situation.state for c in cases], [c.action for c in cases])
         try:
             right = self.stepper.outcomes([c.image.state for c in cases], [c.image_action for c in cases])
         except TargetError as error:
-            self._refused(cases[self.stepper.at], error)
+            self._blame_map(cases[self.stepper.at], error)
             raise
         return Measurement(list(cases), left, right)
 
-    def _measured_together(self, cases: Sequence[Case]) -> Measurement:
+    def _measure_in_slots(self, cases: Sequence[Case]) -> Measurement:
         """Both sides of a pair in one batch, in different slots."""
         states = [state for case in cases for state in (case.situation.state, case.image.state)]
         actions = [action for case in cases for action in (case.action, case.image_action)]
@@ -190,11 +187,11 @@ class Pairs:
             both = self.stepper.outcomes(states, actions)
         except TargetError as error:
             for case in cases:
-                self._refused(case, error)
+                self._blame_map(case, error)
             raise
         return Measurement(list(cases), both.every_second(0), both.every_second(1))
 
-    def _refused(self, case: Case, error: TargetError) -> None:
+    def _blame_map(self, case: Case, error: TargetError) -> None:
         """Blame the map where the image of a state lies outside the space."""
         if where := outside(case.image, self.stepper.codec):
             raise SpecError(
@@ -238,21 +235,21 @@ class Pairs:
         codec = self.stepper.codec
         distinct, places = _distinct([case.situation for case in measured.cases])
         before = [observe(situation.state) for situation in distinct]
-        expected = self._mapped(measured, lambda word, rows: self._images(word, before, places[rows]))
+        expected = self._map_rows(measured, lambda word, rows: self._images(word, before, places[rows]))
         distinct, places = _distinct([case.image for case in measured.cases])
         actual = codec.flatten_batch([observe(situation.state) for situation in distinct])[places]
         return Comparison("observation", _rounding(codec.coordinates, actual), expected, actual)
 
     def _transitions(self, measured: Measurement) -> Comparison:
         codec = self.stepper.codec
-        expected = self._mapped(measured, lambda word, rows: self._images(word, measured.left.observations, rows))
+        expected = self._map_rows(measured, lambda word, rows: self._images(word, measured.left.observations, rows))
         actual = measured.right.flat
         coordinates = _rounding(codec.coordinates, actual)
         left_states, right_states = measured.left.states, measured.right.states
         inner = self.placement.inner
         if inner is None or left_states is None or right_states is None:
             return Comparison("transition", coordinates, expected, actual)
-        states = self._mapped(measured, lambda word, rows: inner.expected(word, left_states[rows], expected[rows]))
+        states = self._map_rows(measured, lambda word, rows: inner.expected(word, left_states[rows], expected[rows]))
         reached = inner.picked(right_states)
         within = _rounding(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
         return Comparison(
@@ -290,7 +287,7 @@ class Pairs:
             stacked = [observations[i] for i in rows]
         return codec.flatten_batch(self.bound.observation_batch(word, stacked))
 
-    def _mapped(self, measured: Measurement, images: Callable[[Word, Rows], Vector]) -> Vector:
+    def _map_rows(self, measured: Measurement, images: Callable[[Word, Rows], Vector]) -> Vector:
         """Apply `images(word, rows)` to the rows of every word and put the results back in order."""
         parts = [(rows, images(word, rows)) for word, rows in measured.by_word.items()]
         if len(parts) == 1:
@@ -313,7 +310,7 @@ def grouped(words: Sequence[Word]) -> dict[Word, Rows]:
     places: dict[Word, list[int]] = {}
     for i, word in enumerate(words):
         places.setdefault(word, []).append(i)
-    return {word: np.array(found, dtype=np.intp) for word, found in places.items()}
+    return {word: np.array(rows, dtype=np.intp) for word, rows in places.items()}
 
 
 def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Rows]:
@@ -376,10 +373,10 @@ def _joined_steps(parts: list[Steps]) -> Steps:
     """Several stacks of steps as one."""
     states = [part.states for part in parts]
     readable = [state for state in states if state is not None]
-    seen = [part.observations for part in parts]
-    whole = all(isinstance(some, np.ndarray) and some.dtype == seen[0].dtype for some in seen)  # type: ignore[union-attr]
+    shown_by_part = [part.observations for part in parts]
+    whole = all(isinstance(some, np.ndarray) and some.dtype == shown_by_part[0].dtype for some in shown_by_part)  # type: ignore[union-attr]
     return Steps(
-        np.concatenate(seen) if whole else [obs for some in seen for obs in some],
+        np.concatenate(shown_by_part) if whole else [obs for some in shown_by_part for obs in some],
         np.concatenate([part.flat for part in parts]),
         np.concatenate([part.rewards for part in parts]),
         np.concatenate([part.terminated for part in parts]),

@@ -83,7 +83,7 @@ class Tolerance:
             return
         for part in parts:
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
-            moved = finite(self._moved(part, plain, neighbours))
+            moved = finite(self._movement(part, plain, neighbours))
             self._typical[part] = np.quantile(moved, _TYPICAL_QUANTILE, axis=0)
 
     def nudges(
@@ -103,7 +103,7 @@ class Tolerance:
             Shape (len(cases), dim), or None where states are not made of floats.
         """
         neighbours = self._neighbours(cases, rng, sizes)
-        return None if neighbours is None else self._moved(part, self._pairs.measure(cases), neighbours)
+        return None if neighbours is None else self._movement(part, self._pairs.measure(cases), neighbours)
 
     def _neighbours(
         self, cases: Sequence[Case], rng: np.random.Generator, sizes: Sequence[int]
@@ -113,13 +113,13 @@ class Tolerance:
         for units in sizes:
             pattern = int(rng.integers(2**31))
             for up in (True, False):
-                moved = self._nudged(cases, pattern, up, units)
+                moved = self._measure_nudged(cases, pattern, up, units)
                 if moved is None:
                     return None
                 neighbours.append((units, moved))
         return neighbours
 
-    def _moved(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
+    def _movement(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
         """How far either side moved at most, per unit in the last place, shape (n, dim)."""
         here = self._pairs.comparison(part, plain)
         largest = np.zeros_like(here.expected)
@@ -146,7 +146,7 @@ class Tolerance:
         sides = ((plain.expected, other.expected), (plain.actual, other.actual))
         return np.maximum(*(plain.coordinates.residual(one, two) for one, two in sides))
 
-    def _nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
+    def _measure_nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
         stepper, placement = self._pairs.stepper, self._pairs.placement
         nudged_cases = []
         for i, case in enumerate(cases):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -36,39 +36,28 @@ _LONGEST_ORDER = 24  # of an action map
 
 
 class AlteredSymmetry:
-    """A bound symmetry with another map for one generator; everything else is the original's.
+    """A bound symmetry with other maps for one generator; everything else is the original's.
 
     Args:
         bound: the original.
         letter: the generator whose maps are replaced.
-        observation: the new L, or None to keep it.
-        action: the new K (action, obs) -> action, or None to keep it.
-        state: the new map of internal states, or None to keep it.
+        maps: the new ones, by kind: "observation" and "state" of a value, "action" of (action, obs).
     """
 
-    def __init__(
-        self,
-        bound: BoundSymmetry,
-        letter: int,
-        *,
-        observation: Callable[[Any], Any] | None = None,
-        action: Callable[[Any, Any], Any] | None = None,
-        state: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self._bound = bound
-        self._letter = letter
-        self._new_observation = observation
-        self._new_action = action
-        self._new_state = state
+    def __init__(self, bound: BoundSymmetry, letter: int, maps: Mapping[str, Callable[..., Any]]) -> None:
+        self._bound, self._word, self._maps = bound, (letter,), maps
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bound, name)
 
+    def _map(self, kind: str, word: Word, *values: Any) -> Any:
+        if word == self._word and kind in self._maps:
+            return self._maps[kind](*values)
+        return getattr(self._bound, kind)(word, *values)
+
     def observation(self, word: Word, obs: Any) -> Any:
         """L of one observation."""
-        if self._new_observation is None or word != (self._letter,):
-            return self._bound.observation(word, obs)
-        return self._new_observation(obs)
+        return self._map("observation", word, obs)
 
     def observation_batch(self, word: Word, observations: Any) -> Any:
         """L of stacked observations."""
@@ -76,19 +65,15 @@ class AlteredSymmetry:
 
     def action(self, word: Word, action: Any, obs: Any) -> Any:
         """K of one action."""
-        if self._new_action is None or word != (self._letter,):
-            return self._bound.action(word, action, obs)
-        return self._new_action(action, obs)
+        return self._map("action", word, action, obs)
 
-    def state(self, word: Word, state: Any) -> Any:
+    def state(self, word: Word, held: Any) -> Any:
         """The map of one internal state."""
-        if self._new_state is None or word != (self._letter,):
-            return self._bound.state(word, state)
-        return self._new_state(state)
+        return self._map("state", word, held)
 
     def state_batch(self, word: Word, states: Any) -> Any:
         """The map of stacked internal states."""
-        return np.stack([np.asarray(self.state(word, state)) for state in states])
+        return np.stack([np.asarray(self.state(word, held)) for held in states])
 
 
 @dataclass
@@ -140,7 +125,7 @@ def _holds(violations: Violations, altered: AlteredSymmetry, cases: list[Case], 
         batch = cases[start : start + size]
         effort.pairs -= len(batch)
         try:
-            measured = pairs.measure([pairs.case(one.word, one.situation, one.action) for one in batch])
+            measured = pairs.measure([pairs.case(case.word, case.situation, case.action) for case in batch])
             if any(violations.exceeding(pairs.comparison(part, measured)).any() for part in STEP_PARTS):
                 return False
         except Exception:  # an altered map may leave the space, or break whatever the user wrote
@@ -158,7 +143,7 @@ def _action_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, A
     bound, letter, space = pairs.bound, case.word[0], pairs.bound.action_space
 
     def altered(action: Callable[[Any, Any], Any]) -> AlteredSymmetry:
-        return AlteredSymmetry(bound, letter, action=action)
+        return AlteredSymmetry(bound, letter, {"action": action})
 
     yield state("SYM010"), altered(lambda a, obs: a)
     order = _order_of_action(pairs, case)
@@ -209,12 +194,13 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, Alt
         return
     held = numeric(case.situation.state) if pairs.placement.kind == "map" else None
     same = held is not None and held.size == len(matrix)  # then the state is mapped as the observation is
-    for j, name in enumerate(pairs.stepper.codec.coordinates.names):
+    # A sequence has more coordinates than the array that the map acts on.
+    for j, name in enumerate(pairs.stepper.codec.coordinates.names[: len(matrix)]):
         changed, shifted = matrix.copy(), offset.copy()
         changed[j] = -changed[j]
         shifted[j] = 0.0 if changed[j, j] > 0 else offset[j]  # x -> x needs no offset
         image = _affine(changed, shifted)
-        altered = AlteredSymmetry(bound, word[0], observation=image, state=image if same else None)
+        altered = AlteredSymmetry(bound, word[0], {"observation": image, **({"state": image} if same else {})})
         yield state("SYM014", sign="+1" if changed[j].sum() > 0 else "-1", coordinate=name), altered
 
 

@@ -119,7 +119,7 @@ def _first_difference(stepper: SlotStepper, one: Vector, other: Vector) -> int:
     return int(over[0]) if len(over) else -1
 
 
-def _leak(stepper: SlotStepper, k: int, at: int, one: Vector, other: Vector, **fields: object) -> Statement:
+def _leak(stepper: SlotStepper, k: int, at: int, before: Vector, after: Vector, **fields: object) -> Statement:
     name = [*stepper.codec.coordinates.names, "reward", "terminated"][at]
     code = ReasonCode.SLOTS_LEAK.value
-    return state(code, slot=k, coordinate=name, first=float(one[at]), again=float(other[at]), **fields)
+    return state(code, slot=k, coordinate=name, first=float(before[at]), again=float(after[at]), **fields)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, FLOAT64_EPSILON
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.coordinates import Coordinates, SpaceCodec, finite, vector_coordinates
@@ -95,12 +96,13 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
             checked += 1
             breaks += _find_breaks(bench, tuple(word), situation, action, parts)
     # NaN matches NaN: what holds for nothing else says nothing about a map.
-    blank = [part for part in parts if _is_blank(bench, part, picked, actions)]
+    blank = {part: stuck for part in parts if (stuck := _find_stuck(bench, part, picked, actions))}
     facts = Facts(
         checked=checked,
         violations=len({(each.word, id(each.situation)) for each in breaks}),
-        quantity=blank[0] if blank else GROUP_AXIOMS.noun,
+        quantity=next(iter(blank), GROUP_AXIOMS.noun),
         finite=not blank,
+        stuck=next(iter(blank.values()), "NaN"),
         interrupted=bench.interrupted,
     )
     verdict, reason = decide(facts)
@@ -130,15 +132,16 @@ def _on_samples(name: str, bench: Workbench, relations: tuple[Word, ...], parts:
     return dataclasses.replace(result, bound=bound)
 
 
-def _is_blank(bench: Workbench, part: str, picked: list[Situation], actions: list[Any]) -> bool:
-    """Whether the values of a part are made of numbers, and none of these is one."""
+def _find_stuck(bench: Workbench, part: str, picked: list[Situation], actions: list[Any]) -> str:
+    """What every value of a part was where none was a number; "" where some was, or it is not made of numbers."""
     flats = []
     for situation, action in zip(picked, actions, strict=True):
         value = {"observation": situation.obs, "action": action, "state": situation.state}[part]
         flats.append(_flattener(bench, part, value)[1](value))
         if np.isfinite(flats[-1]).any():
-            return False
-    return any(flat.size for flat in flats)
+            return ""
+    outcomes = outcomes_of(np.stack(flats))
+    return "" if outcomes.finite else outcomes.stuck
 
 
 def judge_one_relation(name: str, bench: Workbench, word: Word, situation: Situation, action: Any) -> PropertyResult:

@@ -59,6 +59,7 @@ class SinglePairs:
         visibly = bool(visible)  # what the agent sees is shown before what it does not
         start = simplest(pairs, visible or cases)
         small = minimise(pairs, start, lambda case: self.violates(part, case, visibly=visibly))
+        # Shrinking may have moved to a threshold, where a nudge does as much.
         return small if self.violates(part, small, carefully=True) else start
 
     def show(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
@@ -69,6 +70,7 @@ class SinglePairs:
         residual = comparison.residual()
         column = self._worst_column(comparison, residual)
         dim = pairs.stepper.codec.coordinates.dim
+        # What the agent sees, or the internal state: whichever holds the worst coordinate.
         half = slice(None) if part != "transition" else slice(0, dim) if column < dim else slice(dim, None)
         expected, actual = (_as_reported(part, side[0, half]) for side in (comparison.expected, comparison.actual))
         internal = pairs.placement.kind in ("map", "inverse") or _has_more_digits(case.situation)
@@ -89,6 +91,7 @@ class SinglePairs:
     def _worst_column(self, comparison: Comparison, residual: Vector) -> int:
         """The coordinate that exceeds its tolerance most; of those that the agent sees where one of them does."""
         limits = self.tolerance.of(comparison)
+        # Where the tolerance is 0 any residual is infinitely far above it.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(residual > 0, residual / np.where(limits > 0, limits, np.finfo(float).tiny), 0.0)[0]
         visible = visible_columns(self.bench.pairs, comparison.part)

@@ -32,11 +32,12 @@ from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.environments.subject.stepper import numeric, shown
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
-from symcheck.statements.statement import as_statements, state
+from symcheck.statements.statement import state
 
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _MOST_CELLS = 256  # distinct (s, a) that are fitted one by one
@@ -81,7 +82,7 @@ class DistributionEvidence:
     def _hand_in(self, part: Part) -> dict[Word, Handed]:
         if self._judge_pairwise(part) is not None:
             return {}  # what was decided pair by pair spends nothing
-        return {word: Handed(test.p_value, test.live) for word, test in self._tested(part)[1].items()}
+        return {word: Handed(test.p_value, test.live) for word, test in self._tests_of(part)[1].items()}
 
     def _judge_pairwise(self, part: Part) -> PropertyResult | None:
         """The verdict pair by pair, where the part repeats; swaps do not change whether it is decided."""
@@ -92,7 +93,7 @@ class DistributionEvidence:
         return None if self._pairwise[part].verdict == "undecided" else self._pairwise[part]
 
     @functools.cached_property
-    def _looked(self) -> Looked:
+    def _looks_taken(self) -> Looked:
         return Looked(self.bench.level)  # known once all tests of the run are announced
 
     def _clear(self, stepped: Sequence[Measurement], planned: int) -> bool:
@@ -110,7 +111,7 @@ class DistributionEvidence:
             if part in self._repeating or measured is None:
                 continue  # to fail fast: what repeats was asked about above
             early[part] = self._test(part, measured, look)
-            refuted = any(self._looked.refuted((part, word)) for word in early[part][1])
+            refuted = any(self._looks_taken.refuted((part, word)) for word in early[part][1])
             if not (refuted or fast):
                 return False
             some = some or refuted
@@ -118,7 +119,7 @@ class DistributionEvidence:
             self._tests.update(early)
         return some
 
-    def _tested(self, part: Part) -> tuple[Comparison, dict[Word, SwapTest]]:
+    def _tests_of(self, part: Part) -> tuple[Comparison, dict[Word, SwapTest]]:
         measured = self.paired.sample.measured  # which may stop early, with the tests of its last look
         if part not in self._tests:
             self._tests[part] = self._test(part, measured, self._looks[-1])
@@ -133,11 +134,11 @@ class DistributionEvidence:
         for word, rows in measured.by_word.items():
             level = self.bench.level * look.weight
             test = _swap_outcomes(comparison, covariates.rows(rows), rows, level, rng, sampled=look.last)
-            tests[word] = dataclasses.replace(test, p_value=self._looked.add((part, word), test.p_value, look))
+            tests[word] = dataclasses.replace(test, p_value=self._looks_taken.add((part, word), test.p_value, look))
         return comparison, tests
 
     def _compare(self, name: str, part: Part) -> PropertyResult:
-        comparison, tests = self._tested(part)
+        comparison, tests = self._tests_of(part)
         word = min(tests, key=lambda word: tests[word].p_value)
         test = tests[word]
         level = self.bench.judged_at(part, word, test.p_value)
@@ -188,7 +189,7 @@ class DistributionEvidence:
             interrupted=self.bench.interrupted,
             stopped=sample.stopped,
             time_up=self.bench.clock.is_limited,
-            doubts=as_statements([self.bench.caution] if self.bench.caution else []),
+            doubts=(self.bench.caution,) if self.bench.caution else (),
         )
 
 
@@ -317,3 +318,6 @@ def _weights(sides: Vector, names: list[str]) -> list[tuple[str, Vector]]:
                 (f"where {name}" if "=" in name else f"where {name} is high, against low", high - high.mean())
             )
     return weights
+
+
+register_method("distribution")

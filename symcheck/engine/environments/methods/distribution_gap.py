@@ -93,9 +93,10 @@ def distribution_gap(
     def estimated(distance: _Distance) -> _Estimate:
         """A distance where it is largest, on fresh outcomes."""
         worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
-        one, two = _sample(bench, [worst, worst], _AGAIN, columns)[0]
-        value = (distance(*one) + distance(*two)) / 2
-        return _Estimate(value, (distance(one[0], two[0]) + distance(one[1], two[1])) / 2)
+        first, again = _sample(bench, [worst, worst], _AGAIN, columns)[0]
+        value = (distance(*first) + distance(*again)) / 2
+        # Two samples of one side show what sampling alone does.
+        return _Estimate(value, (distance(first[0], again[0]) + distance(first[1], again[1])) / 2)
 
     reward = transition = ends = _Estimate()
     if "reward" in failed:
@@ -103,7 +104,7 @@ def distribution_gap(
     if "termination" in failed:
         ends = _Estimate(1.0) if "termination" in repeating else estimated(_of_ends)
     if "transition" in failed:
-        transition = estimated(_of_few if discrete else lambda one, two: _matched(one, two, unit))
+        transition = estimated(_of_few if discrete else lambda left, right: _match(left, right, unit))
     return _bound_values(compared, discrete, reward, transition, ends)
 
 
@@ -142,29 +143,29 @@ def _sample(
     return [(_Side(*each[:3]), _Side(*each[3:])) for each in zip(*stacks, strict=True)], columns
 
 
-def _of_rewards(one: _Side, two: _Side) -> float:
+def _of_rewards(left: _Side, right: _Side) -> float:
     """Difference of mean rewards."""
-    return abs(float(one.rewards.mean() - two.rewards.mean()))
+    return abs(float(left.rewards.mean() - right.rewards.mean()))
 
 
-def _of_ends(one: _Side, two: _Side) -> float:
+def _of_ends(left: _Side, right: _Side) -> float:
     """Total variation of ending and going on."""
-    return abs(float(one.ends.mean() - two.ends.mean()))
+    return abs(float(left.ends.mean() - right.ends.mean()))
 
 
-def _of_few(one: _Side, two: _Side) -> float:
+def _of_few(left: _Side, right: _Side) -> float:
     """Total variation of (next state, end)."""
-    rows = np.concatenate([np.column_stack([side.states, side.ends]) for side in (one, two)])
+    rows = np.concatenate([np.column_stack([side.states, side.ends]) for side in (left, right)])
     kind = np.unique(np.round(rows, _DIGITS), axis=0, return_inverse=True)[1].reshape(-1)
-    split = len(one.ends)
+    split = len(left.ends)
     shares = [np.bincount(some, minlength=kind.max() + 1) / len(some) for some in (kind[:split], kind[split:])]
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
-def _matched(one: _Side, two: _Side, unit: Vector) -> float:
+def _match(left: _Side, right: _Side, unit: Vector) -> float:
     """Wasserstein-1 distance of next states, coordinates in `unit`."""
     from scipy.optimize import linear_sum_assignment  # loads scipy
     from scipy.spatial.distance import cdist
 
-    costs = cdist(one.states / unit, two.states / unit)
+    costs = cdist(left.states / unit, right.states / unit)
     return float(costs[linear_sum_assignment(costs)].mean())

@@ -32,6 +32,7 @@ from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.group import Element
+from symcheck.groups.subgroups import holding
 from symcheck.statements.statement import Statement
 
 Distribution = dict[Hashable, float]
@@ -230,7 +231,7 @@ class TabularEvidence:
 
         if not subgroups.may_be_partial(bound.group):
             return None
-        return subgroups.in_words(bound.group, subgroups.holding(bound.group, holds), bound.label)
+        return subgroups.in_words(bound.group, holding(bound.group, holds), bound.label)
 
     def _corrections(self, word: Word) -> list[Statement]:
         """Action maps under which all equations hold."""

@@ -29,10 +29,11 @@ from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueGap, paired_gap
 from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.equations import BY_PART, Part
+from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.models.model import BatchModel
-from symcheck.statements.statement import Statement, as_statements, state
+from symcheck.statements.statement import Statement, state
 
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
 
@@ -85,8 +86,8 @@ class PairedEvidence:
         self._repeats, self._diagnose = repeats, diagnose
         self._examined: dict[Part, _Examined] = {}
         # Where setting a state may lose some of it, whole episodes are asked as well.
-        second = start is not None and bool(bench.caution)
-        self._episodes = TrajectoryEvidence(bench, start, needed=self._unrefuted) if second and start else None
+        second = start is not None and bench.caution is not None
+        self._episodes = TrajectoryEvidence(bench, start, needed=self._is_unrefuted) if second and start else None
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
@@ -128,7 +129,7 @@ class PairedEvidence:
 
     def _largest(self, part: Part, unit: Vector | float = 1.0) -> float:
         """The largest residual of any coordinate, in units given by coordinate."""
-        spread = np.where(np.asarray(unit) > 0, unit, 1.0)
+        spread = np.where(np.asarray(unit) > 0, unit, 1.0)  # a coordinate that never varied has no unit of its own
         worst = self.sample.tally(part).worst
         screened = float((worst / spread).max()) if worst.size else 0.0
         return max(float((self._examine(part).residual / spread).max()), screened)
@@ -137,7 +138,7 @@ class PairedEvidence:
     def _single(self) -> SinglePairs:
         return SinglePairs(self.bench, self.sample.tolerance)
 
-    def _unrefuted(self, part: Part) -> bool:
+    def _is_unrefuted(self, part: Part) -> bool:
         return not self._examine(part).refuted
 
     def _examine(self, part: Part) -> _Examined:
@@ -157,7 +158,7 @@ class PairedEvidence:
         outcomes = sample.outcomes(examined.comparison)
         uncertain = len(suspects.unseen) + sample.tally(part).not_asked
         violations = len(suspects.rounding) if examined.tie is not None else len(suspects.confirmed) + uncertain
-        doubt = sample.between.doubt if part == "termination" else None
+        threshold = sample.between.doubt if part == "termination" else None
         asked, options = self.bench.options.samples, self.bench.options
         return Facts(
             checked=sample.checked,
@@ -175,7 +176,7 @@ class PairedEvidence:
             # Else every equation is refuted, and this is what was asked.
             stopped=sample.stopped and options.fail_fast,
             time_up=self.bench.clock.is_limited,
-            doubts=as_statements(doubt for doubt in (self.bench.caution, doubt) if doubt),
+            doubts=tuple(doubt for doubt in (self.bench.caution, threshold) if doubt),
         )
 
     def _summarise(self, name: str, examined: _Examined, facts: Facts) -> PropertyResult:
@@ -213,7 +214,7 @@ class PairedEvidence:
     def _compared_rows(self, examined: _Examined) -> tuple[Vector, Vector]:
         """Residuals and tolerances of all rows but those that are rounding, and the largest that the screen passed."""
         kept = np.ones(len(examined.residual), dtype=bool)
-        kept[examined.suspects.rounding] = False
+        kept[examined.suspects.rounding] = False  # judged by their own nudge, not by the tolerance beside them
         if not kept.any():
             kept[:] = True
         residual, limits = examined.residual[kept], examined.limits[kept]
@@ -264,7 +265,7 @@ class PairedEvidence:
             rng=self.bench.rng,
             in_time=self.bench.in_time,
         )
-        asked = self._diagnose and not self.bench.interrupted
+        asked = self._diagnose and not self.bench.interrupted  # who pressed Ctrl-C waits for no causes
         return dataclasses.replace(
             result,
             max_residual=example.residual if tie else result.max_residual,
@@ -273,3 +274,6 @@ class PairedEvidence:
             approximate=size is not None,
             notes=(*([size] if size else []), *result.notes, state("shrunk", violations=result.violations)),
         )
+
+
+register_method("paired")

@@ -9,7 +9,7 @@ method does, if two things are known first:
 * what a start shows determines what follows: copies from resets with other seeds behave alike.
 
 Nothing is said about other starts. An environment that is random, that hides something drawn at reset, or that starts
-anywhere in a box is not tested this way, and episodes are compared as laws instead.
+anywhere in a box is not tested this way, and whole episodes are compared instead.
 """
 
 from __future__ import annotations

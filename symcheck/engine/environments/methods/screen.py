@@ -121,13 +121,11 @@ def agrees(model: BatchModel, measured: Measurement) -> bool:
         ([case.image.state for case in measured.cases], [case.image_action for case in measured.cases], measured.right),
     )
     for states, actions, steps in sides:
-        seen = model.step(np.stack(states).astype(np.float64), np.stack(actions))
-        flat = seen.observations.reshape(len(states), -1).astype(np.float64)
-        same = np.array_equal(flat, steps.flat, equal_nan=True)
-        same &= np.array_equal(seen.rewards, steps.rewards, equal_nan=True)
-        same &= np.array_equal(seen.terminated, steps.terminated)
-        same &= steps.states is None or np.array_equal(seen.states, steps.states, equal_nan=True)
-        if not same:
+        batch = model.step(np.stack(states).astype(np.float64), np.stack(actions))
+        flat = batch.observations.reshape(len(states), -1).astype(np.float64)
+        compared = [(flat, steps.flat), (batch.rewards, steps.rewards), (batch.terminated, steps.terminated)]
+        compared += [] if steps.states is None else [(batch.states, steps.states)]
+        if not all(np.array_equal(*both, equal_nan=True) for both in compared):
             return False
     return True
 
@@ -150,8 +148,8 @@ class Screen:
         shown = self._placement.kind == "map" and self._placement.access.observe is not None
         parts: tuple[Part, ...] = ("observation", *STEP_PARTS) if shown else STEP_PARTS
         comparisons = {part: bench.pairs.comparison(part, measured) for part in parts}
-        self._coordinates = {part: one.coordinates for part, one in comparisons.items()}
-        self._scales = {part: typical_scale(one) for part, one in comparisons.items()}
+        self._coordinates = {part: comparison.coordinates for part, comparison in comparisons.items()}
+        self._scales = {part: typical_scale(comparison) for part, comparison in comparisons.items()}
 
     def run(self, count: int, proceed: Callable[[], bool]) -> Screened:
         """Screen `count` pairs, fewer where the time runs out.
@@ -212,15 +210,15 @@ class Screen:
         longest = self._bench.pairs.stepper.time_limit or 1000
         now = starts[rng.integers(0, len(starts), size=chains)]
         age = rng.integers(0, longest, size=chains)  # so that not all end at once
-        seen = []
+        visited = []
         for _ in range(-(-count // chains)):
-            seen.append(now)
+            visited.append(now)
             step = self._model.step(now, draw_action_batch(self._bench.pairs.bound.action_space, chains, rng))
             age += 1
             over = step.terminated | (age >= longest)
             age[over] = 0
             now = np.where(over[:, None], starts[rng.integers(0, len(starts), size=chains)], step.states)
-        return np.concatenate(seen)[:count]
+        return np.concatenate(visited)[:count]
 
     def _batches(self, states: Vector, rng: np.random.Generator) -> Iterator[_Batch]:
         pairs, words = self._bench.pairs, self._bench.words
@@ -234,10 +232,10 @@ class Screen:
             images, claimed = self._placement.image_batch(word, some, shown, self._model.state_showing)
             moved = np.asarray(pairs.bound.action_batch(word, chosen, shown)).astype(chosen.dtype)
             pairs.check_actions(chosen, moved)
-            seen = (claimed, self._model.observe(images))
+            observed = (claimed, self._model.observe(images))
             left, right = self._model.step(some, chosen), self._model.step(images, moved)
             changes = not (np.array_equal(some, images, equal_nan=True) and np.array_equal(chosen, moved))
-            yield _Batch(word, some, chosen, shown, seen, left, right, changes)
+            yield _Batch(word, some, chosen, shown, observed, left, right, changes)
 
     def _sides(self, part: Part, batch: _Batch) -> tuple[Vector, Vector]:
         """(expected, actual), shapes (n, dim), in the coordinates of `Pairs.comparison`."""
@@ -248,8 +246,8 @@ class Screen:
             return left.terminated[:, None].astype(np.float64), right.terminated[:, None].astype(np.float64)
         n = len(left.states)
         if part == "observation":
-            claimed, seen = (side.reshape(n, -1).astype(np.float64) for side in batch.images)
-            return claimed, seen
+            claimed, observed = (side.reshape(n, -1).astype(np.float64) for side in batch.images)
+            return claimed, observed
         expected = np.asarray(self._bench.pairs.bound.observation_batch(batch.word, left.observations))
         sides = [expected.reshape(n, -1), right.observations.reshape(n, -1)]
         inner = self._placement.inner
@@ -267,7 +265,7 @@ class Screen:
             suspicious[part] = rows
             room = min(_KEPT_PER_BATCH, _MOST_KEPT - tally.asked)
             if len(rows) and room > 0:
-                picked.append(_mixed(rows, residual, room, rng))
+                picked.append(_worst_and_random(rows, residual, room, rng))
         if not picked:
             return []
         asked = np.unique(np.concatenate(picked))
@@ -305,7 +303,9 @@ def _sizes(count: int) -> list[int]:
     return [_BATCH] * whole + ([rest] if rest else [])
 
 
-def _mixed(rows: npt.NDArray[np.intp], residual: Vector, room: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _worst_and_random(
+    rows: npt.NDArray[np.intp], residual: Vector, room: int, rng: np.random.Generator
+) -> npt.NDArray[np.intp]:
     """Some of the rows: the ones with the largest residuals, and as many random ones (the largest may sit at jumps)."""
     worst = np.argsort(-np.nan_to_num(residual, posinf=np.inf).max(axis=1), kind="stable")[: room // 2]
     others = rng.permutation(len(rows))[: room - len(worst)]

@@ -96,6 +96,7 @@ class SecondLook:
             for row, stable, real in zip(rows, repeats, exceeds, strict=True):
                 kind = sorted_out.confirmed if real else sorted_out.rounding
                 (kind if stable else sorted_out.unrepeatable).append(row)
+        # Once enough are confirmed the rest need no look: the verdict is there.
         sorted_out.unseen = suspects[looked_at:]
         return sorted_out
 
@@ -111,6 +112,7 @@ class SecondLook:
             again = self.pairs.comparison(part, self.pairs.measure(cases))
             for one, two in ((before.expected, again.expected), (before.actual, again.actual)):
                 drift = np.maximum(drift, comparison.coordinates.residual(one, two))
+        # Sides that differ from themselves by more than rounding are random: nothing is said about them.
         stable = (drift <= np.maximum(local, self.tolerance.of(before))).all(axis=1)
         return np.asarray(stable), np.asarray((~(residual[rows] <= local)).any(axis=1))
 
@@ -131,7 +133,7 @@ class SecondLook:
 
 def _worst_and_random(residual: Vector, limits: Vector, rng: np.random.Generator) -> list[int]:
     """Rows over their tolerance, the worst and random ones alternating: the worst may all sit at jumps."""
-    suspects = np.flatnonzero((~(residual <= limits)).any(axis=1))
+    suspects = np.flatnonzero((~(residual <= limits)).any(axis=1))  # so written, NaN is over its limit
     if not len(suspects):
         return []
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -228,8 +228,8 @@ class TrajectoryEvidence:
         if facts.checked >= _FEWEST_PAIRS:
             result, facts = self._evaluate(result, part, facts)
         verdict, reason = decide(facts)
-        if verdict != "failed":
-            result = dataclasses.replace(result, violations=0, counterexample=None, causes=())
+        if verdict == "undecided":
+            result = dataclasses.replace(result, bound=None)  # what was not decided excludes nothing
         return dataclasses.replace(result, verdict=verdict, reason=reason, facts=facts)
 
     def _facts(self, part: Part, episodes: list[Transitions]) -> Facts:

@@ -151,6 +151,7 @@ def with_value_gap(
     verdicts = {result.name: result.verdict for result in results}
     parts = {BY_PART[part].name: str(part) for part in STEP_PARTS if BY_PART[part].name in verdicts}
     failed = {name: part for name, part in parts.items() if verdicts[name] == "failed"}
+    # An undecided equation may be violated by any amount: no gap bounds what it costs.
     if not failed or any(verdicts[name] == "undecided" for name in parts):
         return list(results)
     measure = getattr(evidence, "value_gap", None)
@@ -206,6 +207,7 @@ def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
     span, discount, alpha = compared.span, compared.discount, compared.alpha
     epsilon_reward = compared.largest("reward", 1.0) if "reward" in failed else 0.0
     epsilon, scale, distance = 0.0, 0.0, WASSERSTEIN
+    # An end on one side only outweighs any displacement of next states.
     if "termination" in failed:
         epsilon, scale, distance = 1.0, span, TOTAL_VARIATION
     elif "transition" in failed:

@@ -5,7 +5,7 @@ compared as well, if it is known how the symmetry acts on it to the last digit:
 
 * the maps are data: they act on float64 as they stand;
 * a callable behaves as a signed permutation: then its rounding (it may compute in float32) is taken out. Only state
-  coordinates are compared that the observation shows, rounded: what is hidden altogether may follow other laws;
+  coordinates are compared that the observation shows, rounded: what is hidden altogether may follow other rules;
 * the observation determines the state (cosine and sine determine an angle), and the state that shows L_g obs is a
   signed permutation of the state that shows obs, up to twelfths of half a turn of angles.
 """

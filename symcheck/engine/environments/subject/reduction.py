@@ -1,8 +1,8 @@
-"""Wide observations (images) as a few hundred numbers: a fixed function of them, for tests that compare laws.
+"""Wide observations (images) as a few hundred numbers: a fixed function of them, for tests of distributions.
 
-Any function of an observation has one law under the claim where the observation has, so that a test on what is left
-keeps its level; it finds what is left to be found. Images are averaged over blocks of pixels, other wide vectors are
-thinned out and added up with fixed random signs.
+Any function of an observation has one distribution under the claim where the observation has, so that a test on what is
+left keeps its level; it finds what is left to be found. Images are averaged over blocks of pixels, other wide vectors
+are thinned out and added up with fixed random signs.
 """
 
 from __future__ import annotations
