@@ -25,7 +25,7 @@ SAMPLES: dict[str, Any] = {
     **dict.fromkeys(("stride", "size", "padding", "window", "reach", "before", "after", "pairs", "call", "index"), 3),
     **{name: [1, 2] for name in ("units", "inputs", "sizes", "shape", "permutation", "declared")},
     **{name: ["a", "b"] for name in ("layers", "outputs", "families")},
-    **{name: 3 for name in ("count", "samples")},
+    **dict.fromkeys(("count", "samples"), 3),
     "why": state("SYM154", operation="cumsum"),
     "cause": state("SYM105", square="rot90"),
     "region": state("region_box", box=1.0),
@@ -93,6 +93,20 @@ def test_every_cause_about_networks_is_stated_somewhere() -> None:
     assert len(CALLS) > 100  # the search itself finds them
     stated = {code for _, code, _ in CALLS}
     assert [code for code in FROM_NETWORKS if code not in stated] == []
+
+
+def test_no_rule_refuses_in_free_text() -> None:
+    texts = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            reasons = (
+                [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("reason", "cause"))] if name else []
+            )
+            if name in ("NotUnderstoodError", "Opaque", "LayerRecord"):
+                reasons = reasons[1:] if name == "LayerRecord" else reasons
+                texts += [f"{path.name}:{node.lineno}" for r in reasons if isinstance(r, ast.Constant | ast.JoinedStr)]
+    assert texts == []
 
 
 @pytest.mark.parametrize("layer", ["head", "body.3", "q_net"])

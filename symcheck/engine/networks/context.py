@@ -244,7 +244,7 @@ class NetContext:
         dropout: tuple[Statement, ...] = ()
         if self.subject.training and self.options.noise_seed is not None:
             dropout = paired_dropout(self.subject)
-        found = diagnose(
+        causes = diagnose(
             self.subject,
             self.inputs,
             self.outputs,
@@ -254,7 +254,7 @@ class NetContext:
             rng,
             one_sided=bool(np.isinf(worst.residual)),
         )
-        return (*dropout, *found)
+        return (*dropout, *causes)
 
     @cached_property
     def silent_fault(self) -> Statement | None:

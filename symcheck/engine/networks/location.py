@@ -20,21 +20,23 @@ def first_nonfinite_module(subject: Subject, x: FloatArray) -> str | None:
         x: one input, shape (*shape,).
     """
     for exact in (True, False):
-        found: list[str] = []
-        handles = [m.register_forward_hook(_watcher(name, found)) for name, m in subject.modules(exact=exact).items()]
+        nonfinite: list[str] = []
+        handles = [
+            m.register_forward_hook(_watcher(name, nonfinite)) for name, m in subject.modules(exact=exact).items()
+        ]
         try:
             subject.run(x[None], exact=exact)
         except SymcheckError:
-            return found[0] if found else None
+            return nonfinite[0] if nonfinite else None
         finally:
             for handle in handles:
                 handle.remove()
-        if found:
-            return found[0]
+        if nonfinite:
+            return nonfinite[0]
     return None
 
 
-def _watcher(name: str, found: list[str]) -> Any:
+def _watcher(name: str, nonfinite: list[str]) -> Any:
     def watch(module: nn.Module, inputs: Any, output: Any) -> None:
         tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
         if (
@@ -42,6 +44,6 @@ def _watcher(name: str, found: list[str]) -> Any:
             and not output.isfinite().all()
             and all(t.isfinite().all() for t in tensors)
         ):
-            found.append(name)
+            nonfinite.append(name)
 
     return watch

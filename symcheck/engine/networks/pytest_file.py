@@ -107,7 +107,7 @@ def pytest_source(
     Raises:
         SymcheckError: nothing failed with an input, a target without a name, or an action given by callables.
     """
-    failed = _failed(result)
+    failed = _failed_property(result)
     if ":" not in target:
         raise SymcheckError(
             f"expected module:name or file.py:name, got {target!r}.",
@@ -117,27 +117,27 @@ def pytest_source(
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
         context.check_fit()
-    found = failed.counterexample
-    if found is None:
+    counterexample = failed.counterexample
+    if counterexample is None:
         raise SymcheckError("nothing failed with an input: there is no test to write.", where="--pytest")
-    generator, path = generator_named(context, found.group_element), path_of(context, found.where)
-    claim = next(one for one in context.outputs if one.path == path)
-    x = np.asarray(found.observation, dtype=np.float64).reshape(-1)
+    generator, path = generator_named(context, counterexample.group_element), path_of(context, counterexample.where)
+    claim = context.claimed.output(path)
+    x = np.asarray(counterexample.observation, dtype=np.float64).reshape(-1)
     return _TEMPLATE.format(
         target=target,
         symmetry=symmetry.name,
         checkpoint=None if checkpoint is None else str(checkpoint),
         shape=context.subject.shape,
         entries="\n".join(f"    {place}: {float(x[place])!r}," for place in np.flatnonzero(x).tolist()),
-        input_motion=_written(context.inputs.motions[generator]),
-        output_motion=_written(claim.motions[generator]),
+        input_motion=_as_literal(context.inputs.motions[generator]),
+        output_motion=_as_literal(claim.motions[generator]),
         tolerance=failed.tolerance,
         pick_output=path,
         pick_image=path.replace("output", "image", 1),
     )
 
 
-def _failed(result: RunResult) -> PropertyResult:
+def _failed_property(result: RunResult) -> PropertyResult:
     for item in result.properties:
         if item.name == "network_equivariance" and item.verdict == "failed" and item.counterexample is not None:
             return item
@@ -148,7 +148,7 @@ def _failed(result: RunResult) -> PropertyResult:
     )
 
 
-def _written(motion: Motion) -> dict[str, Any]:
+def _as_literal(motion: Motion) -> dict[str, Any]:
     if isinstance(motion, SignedPermutation):
         return {"index": motion.index.tolist(), "sign": motion.sign.tolist()}
     if isinstance(motion, AffineMap):

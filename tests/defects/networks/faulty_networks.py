@@ -172,7 +172,7 @@ FAULTS: list[Fault] = [
         "4",
         "does not move at all",
     ),
-    Fault("one input's sign", MissingInput, "first", "sign +1 on input component 3", fast=True),
+    Fault("one input's sign", MissingInput, "first", "sign +1 on observation[3]", fast=True),
     Fault("ReLU on signs", lambda: odd_net(nn.ReLU), "1", "not odd", odd),
     Fault("a bias in an odd network", lambda: odd_net(nn.Tanh, bias=True), "0", "", odd),
     Fault(
