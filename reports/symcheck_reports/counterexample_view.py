@@ -137,7 +137,7 @@ def _outcome_tables(example: Counterexample, result: PropertyResult) -> list[Num
         owner = _OUTCOMES.get(result.name, whole if place.startswith("[") else "")
         name = names[index] or alone or f"{owner}{place}" or "value"
         rows.append((name, number(wanted, 8), number(measured, 8), scientific(difference)))
-        sizes.append(_size(difference, wanted != measured))
+        sizes.append(_prominence(difference, wanted != measured))
     order = sorted(range(len(rows)), key=lambda i: -sizes[i])[:MAX_TABLE_ROWS]
     order = sorted(order) if len(rows) <= MAX_TABLE_ROWS else order
     worst = max(sizes, default=0.0)
@@ -199,7 +199,7 @@ def _difference(wanted: Any, measured: Any) -> float | None:
     return float(measured) - float(wanted)
 
 
-def _size(difference: float | None, differs: bool) -> float:
+def _prominence(difference: float | None, differs: bool) -> float:
     """How prominent a row is; what cannot be subtracted (NaN, texts, truth values) counts as 1 where it differs."""
     if difference is None:
         return 1.0 if differs else 0.0

@@ -37,7 +37,12 @@ def render_discovery(model: DiscoveryModel) -> str:
     """
     verdict = model.verdict if model.order > 1 or model.verdict == "undecided" else None
     head = PageHead(
-        "Discovery of symmetries", words.found_sentence(model), _lead(model), verdict, _facts(model), "discovery"
+        "Discovery of symmetries",
+        words.found_sentence(model),
+        _refused_sentence(model),
+        verdict,
+        _search_facts(model),
+        "discovery",
     )
     orbits = [] if model.orbits is None else homomorphism_sections(model.orbits)
     before = [_spec(model), *orbits, _candidates(model)]
@@ -45,7 +50,7 @@ def render_discovery(model: DiscoveryModel) -> str:
     return document(head, [built for built in sections if built is not None])
 
 
-def _lead(model: DiscoveryModel) -> str:
+def _refused_sentence(model: DiscoveryModel) -> str:
     refused = sum(candidate.verdict in words.REFUSALS for candidate in model.candidates)
     said = f"{plural(refused, 'candidate was', 'candidates were')} refused. " if refused else ""
     if model.exhaustive and model.order == 1:
@@ -55,7 +60,7 @@ def _lead(model: DiscoveryModel) -> str:
     return f"{said}The search is no proof that there is no other symmetry: it covers the maps listed below."
 
 
-def _facts(model: DiscoveryModel) -> list[tuple[str, str]]:
+def _search_facts(model: DiscoveryModel) -> list[tuple[str, str]]:
     return [
         ("environment", model.target),
         ("group", f"{model.group} (order {count(model.order)})"),

@@ -97,14 +97,14 @@ def gaps(run: RunResult) -> tuple[GapView, ...]:
     by_view: dict[GapView, list[str]] = {}
     for p in run.properties:
         if p.bound is not None and p.bound.get("kind") == "value_gap" and p.bound.get("value") is not None:
-            view = GapView((), _size(p.bound["value"]), p.bound.get("estimate") == "exact", _parts(p.bound))
+            view = GapView((), _size_text(p.bound["value"]), p.bound.get("estimate") == "exact", _parts(p.bound))
             by_view.setdefault(view, []).append(p.name)
     return tuple(dataclasses.replace(view, names=tuple(names)) for view, names in by_view.items())
 
 
 def _parts(bound: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     listed = ((key, value) for key, value in bound.items() if key not in _GAP_STATED_APART and value is not None)
-    named = [(_GAP_NAMES.get(key, key.replace("_", " ")), _size(value)) for key, value in listed]
+    named = [(_GAP_NAMES.get(key, key.replace("_", " ")), _size_text(value)) for key, value in listed]
     fraction, confidence = bound.get("exceeding_fraction"), bound.get("confidence")
     if isinstance(fraction, int | float) and isinstance(confidence, int | float):
         named.append(
@@ -113,7 +113,7 @@ def _parts(bound: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(named)
 
 
-def _size(value: Any) -> str:
+def _size_text(value: Any) -> str:
     return number(value, 3) if isinstance(value, int | float) else str(value)
 
 
@@ -137,7 +137,7 @@ def share_notes(
         >>> [[note.text for note in notes] for notes in own]
         [[], ['3 end the episode']]
     """
-    keyed = [[(_key(note), note) for note in notes] for _, notes in noted]
+    keyed = [[(_identity(note), note) for note in notes] for _, notes in noted]
     having: dict[tuple[str, str], list[str]] = {}
     for (name, _), notes in zip(noted, keyed, strict=True):
         for key in dict.fromkeys(key for key, _ in notes):  # a property that repeats itself has the note once
@@ -165,6 +165,6 @@ def _placement(note: Statement) -> str:
     return str(table("notes").get(note.code, {}).get("shown", ""))
 
 
-def _key(note: Statement) -> tuple[str, str]:
+def _identity(note: Statement) -> tuple[str, str]:
     """What makes two notes the same to a reader; statements themselves are not hashable."""
     return note.code, note.text

@@ -123,7 +123,7 @@ def _single(run: RunResult) -> str:
     for limit in (None, 400, PASSING_WHEN_SHORT):
         view = run_view(run, max_passing=limit)
         facts = _head_facts(view)
-        head = PageHead(_EYEBROWS[run.kind], view.sentence, _lead(view), view.verdict, facts, "verification")
+        head = PageHead(_EYEBROWS[run.kind], view.sentence, _tally_sentence(view), view.verdict, facts, "verification")
         page = document(head, _sections(view))
         if len(page.encode("utf-8")) <= BUDGET_BYTES:
             break
@@ -134,7 +134,7 @@ def _sections(view: RunView) -> list[Section]:
     return [built for module in _SECTIONS if (built := module.build(view)) is not None]
 
 
-def _lead(view: RunView) -> str:
+def _tally_sentence(view: RunView) -> str:
     parts = [f"{count(number)} {verdict}" for verdict, number in view.tally.items() if number]
     return f"{plural(sum(view.tally.values()), 'property', 'properties')}: {', '.join(parts)}." if parts else ""
 
@@ -208,5 +208,5 @@ def _overview(runs: Sequence[RunResult], listed: Sequence[int], linked: Sequence
 
 
 def _article(view: RunView) -> Section:
-    body = section("article", view.anchor, "", view=view, lead=_lead(view), parts=_sections(view)).body
+    body = section("article", view.anchor, "", view=view, lead=_tally_sentence(view), parts=_sections(view)).body
     return Section(view.anchor, f"{view.target} under {view.symmetry}", Markup(body))

@@ -136,7 +136,7 @@ def read_folder(folder: Path) -> FolderIndex:
         if has_page:
             del pages[page]
         searches += [_search(report, *links) for report in reports if report.get("kind") == "discovery"]
-        entries += [_entry(report, *links) for report in reports if report.get("kind") != "discovery"]
+        entries += [_run_entry(report, *links) for report in reports if report.get("kind") != "discovery"]
     entries.sort(key=lambda entry: _VERDICTS.index(entry.verdict))
     names = {path: path.relative_to(folder).as_posix() for path in pages}
     counted = [
@@ -187,7 +187,7 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
     return list(reports)
 
 
-def _entry(report: dict[str, Any], json_link: str, page_link: str) -> IndexEntry:
+def _run_entry(report: dict[str, Any], json_link: str, page_link: str) -> IndexEntry:
     listed = report.get("properties")
     properties = [p for p in listed if isinstance(p, dict)] if isinstance(listed, list) else []
     return IndexEntry(
@@ -249,10 +249,10 @@ def render_index(index: FolderIndex) -> str:
     others = [(title or name, name, "./" + quote(name)) for name, title in index.other_pages]
     pages = [(page.title or page.name, page.name, "./" + quote(page.name), page.verdict) for page in index.pages]
     body = section("index", "index", "Reports", index=index, others=others, pages=pages)
-    return document(PageHead("Index of reports", sentence, _lead(index), verdict, kind="index"), [body])
+    return document(PageHead("Index of reports", sentence, _uncounted_sentence(index), verdict, kind="index"), [body])
 
 
-def _lead(index: FolderIndex) -> str:
+def _uncounted_sentence(index: FolderIndex) -> str:
     """What the verdict above does not cover."""
     parts = [f"{plural(len(index.unreadable), 'file')} could not be read."] if index.unreadable else []
     if index.not_counted:

@@ -103,7 +103,7 @@ def _finalize(value: Any) -> Any:
 
 
 @functools.cache
-def _environment() -> Environment:
+def _page_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("symcheck_reports", "templates"),
         autoescape=True,
@@ -127,7 +127,7 @@ def _environment() -> Environment:
 
 @functools.cache
 def _template(name: str) -> Any:
-    return _environment().get_template(name)
+    return _page_environment().get_template(name)
 
 
 @functools.cache

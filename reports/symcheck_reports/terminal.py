@@ -45,14 +45,14 @@ def print_run(results: Sequence[RunResult] | RunResult, console: Console, *, qui
         if index and not quiet:
             console.print()
         for line in run_lines(run, quiet=quiet):
-            _print(console, line)
+            _print_line(console, line)
     if len(runs) > 1:
         if not quiet:
             console.print()
-        _print(console, Text(words.summary_sentence(runs), style="bold"))
+        _print_line(console, Text(words.summary_sentence(runs), style="bold"))
 
 
-def _print(console: Console, line: Text) -> None:
+def _print_line(console: Console, line: Text) -> None:
     console.print(line, soft_wrap=True, highlight=False)
 
 

@@ -96,7 +96,7 @@ def _acceptance(result: RunResult) -> str:
     for by, text in _ACCEPTED.items():
         names = [p.name for p in result.properties if p.accepted_by == by]
         subject, verb = ("the violation of", "is") if len(names) == 1 else ("the violations of", "are")
-        parts += [f"{subject} {_listed(names)} {verb} {text}"] if names else []
+        parts += [f"{subject} {_enumerate_names(names)} {verb} {text}"] if names else []
     return f"; {' and '.join(parts)}" if parts else ""
 
 
@@ -104,7 +104,7 @@ def _failed_sentence(result: RunResult, target: str, claim: str) -> str:
     names = [p.name for p in result.properties if p.verdict == "failed"]
     where = next((p.location for p in result.properties if p.verdict == "failed" and p.location), None)
     place = f" at layer {one_line(where, 80)}" if where else ""
-    return f"{target} is not {claim}: {_listed(names)} {'fails' if len(names) == 1 else 'fail'}{place}."
+    return f"{target} is not {claim}: {_enumerate_names(names)} {'fails' if len(names) == 1 else 'fail'}{place}."
 
 
 def _undecided_sentence(result: RunResult, target: str, claim: str) -> str:
@@ -113,7 +113,7 @@ def _undecided_sentence(result: RunResult, target: str, claim: str) -> str:
     if result.interrupted:
         return f"Whether {target} is {claim} is undecided: the run was interrupted, and nothing had failed until then."
     names = [p.name for p in result.properties if p.verdict == "undecided"]
-    return f"Whether {target} is {claim} is undecided: {_listed(names)} could not be decided."
+    return f"Whether {target} is {claim} is undecided: {_enumerate_names(names)} could not be decided."
 
 
 _SENTENCES = {
@@ -124,7 +124,7 @@ _SENTENCES = {
 }
 
 
-def _listed(names: Sequence[str]) -> str:
+def _enumerate_names(names: Sequence[str]) -> str:
     unique = list(dict.fromkeys(one_line(name, 60) for name in names))
     if len(unique) > 4:
         unique = [*unique[:3], f"{len(unique) - 3} more"]

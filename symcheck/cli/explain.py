@@ -36,14 +36,14 @@ def command(
         return
     finding = findings.explain(code)
     if finding.title == finding.sentence:
-        _write(f"{finding.code}  {finding.sentence}")
-        _write(finding.meaning, above=True)
+        _echo_filled(f"{finding.code}  {finding.sentence}")
+        _echo_filled(finding.meaning, above=True)
     else:
-        _write(f"{finding.code}  {finding.title}")
-        _write(finding.meaning, above=True)
-        _write(f"Reports say: {finding.sentence}", above=True)
-    _list("Usual causes", finding.causes)
-    _list("What helps", finding.remedies)
+        _echo_filled(f"{finding.code}  {finding.title}")
+        _echo_filled(finding.meaning, above=True)
+        _echo_filled(f"Reports say: {finding.sentence}", above=True)
+    _echo_items("Usual causes", finding.causes)
+    _echo_items("What helps", finding.remedies)
 
 
 def _list_codes() -> None:
@@ -61,11 +61,11 @@ def _list_codes() -> None:
             typer.echo(line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4].rstrip()} ...")
 
 
-def _write(text: str, *, above: bool = False) -> None:
+def _echo_filled(text: str, *, above: bool = False) -> None:
     typer.echo(("\n" if above else "") + textwrap.fill(text, _WIDTH, break_long_words=False))
 
 
-def _list(title: str, items: Sequence[str]) -> None:
+def _echo_items(title: str, items: Sequence[str]) -> None:
     if not items:
         return
     typer.echo(f"\n{title}:")

@@ -37,7 +37,7 @@ def build(view: CurveView) -> Section | None:
     if not view.networks:
         return None
     reference = view.networks[0]
-    rows = [_row(n, reference, view) for n in view.networks]
+    rows = [_network_row(n, reference, view) for n in view.networks]
     threshold = "" if view.model.threshold is None else number(view.model.threshold)
     return section(
         "comparison",
@@ -53,7 +53,7 @@ def build(view: CurveView) -> Section | None:
     )
 
 
-def _row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
+def _network_row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
     network, last = view.network, page.last_step
     improvement = "–"
     if view is not reference and min(len(view.scores), len(reference.scores)) >= statistics.LEAST_RUNS:
