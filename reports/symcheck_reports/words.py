@@ -43,7 +43,8 @@ def property_words(result: PropertyResult) -> PropertyWords:
     """
     known = BY_NAME.get(result.name)
     claim, meaning = ("", result.name.replace("_", " ")) if known is None else (known.claim, known.meaning)
-    return PropertyWords(result.equation or claim, result.meaning or meaning)
+    # A property of a user's own brings its own text.
+    return PropertyWords(one_line(result.equation or claim, 300), one_line(result.meaning or meaning, 300))
 
 
 def target_name(result: RunResult) -> str:
