@@ -14,7 +14,7 @@ from symcheck.engine.results import Counterexample, Kind, PropertyResult, RunRes
 from symcheck.engine.verdict import AcceptedBy, Verdict
 from symcheck.statements.statement import Statement, as_sentence, free, state  # noqa: F401 (free and state: doctests)
 from symcheck_reports.bounds import bound_sentence
-from symcheck_reports.formatting import compact, count, leaves, number, one_line, plural, scientific, seconds
+from symcheck_reports.formatting import clean, compact, count, leaves, number, one_line, plural, scientific, seconds
 
 # Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
 _OUTCOME_DIGITS = 9
@@ -43,8 +43,9 @@ def property_words(result: PropertyResult) -> PropertyWords:
     """
     known = BY_NAME.get(result.name)
     claim, meaning = ("", result.name.replace("_", " ")) if known is None else (known.claim, known.meaning)
-    # A property of a user's own brings its own text.
-    return PropertyWords(one_line(result.equation or claim, 300), one_line(result.meaning or meaning, 300))
+    # A property of a user's own brings its own text. Spaces within an equation stay: they set two equations apart.
+    equation = " ".join(clean((result.equation or claim)[:300]).splitlines())
+    return PropertyWords(equation, one_line(result.meaning or meaning, 300))
 
 
 def target_name(result: RunResult) -> str:
