@@ -20,7 +20,8 @@ from symcheck.discovery.options import DiscoverOptions
 from symcheck.engine.environments.cases.pool import Pool, gather
 from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.subject.placement import Placement
-from symcheck.engine.environments.subject.stepper import Step, Stepper, numeric
+from symcheck.engine.environments.subject.stepper import Step, Stepper
+from symcheck.engine.environments.subject.values import numeric
 from symcheck.engine.events import Emit, Progress, ignore
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.errors import TargetError

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.statistics import holm
+
+Word = tuple[int, ...]
+"""A group element as a product of generators."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Budget:
             A probability; `smallest` for tests that were not handed in.
         """
         if self._levels is None:
-            self._levels = self._judged()
+            self._levels = self._share_alpha()
         return self._levels.get((name, word), self.smallest)
 
     @property
@@ -91,7 +93,7 @@ class Budget:
         """How many tests share alpha."""
         return 0 if self._levels is None else len(self._levels)
 
-    def _judged(self) -> dict[tuple[str, Word], float]:
-        handed = {(name, word): one for name, source in self._sources.items() for word, one in source().items()}
-        live = [key for key, one in handed.items() if one.live]
+    def _share_alpha(self) -> dict[tuple[str, Word], float]:
+        handed = {(name, word): test for name, source in self._sources.items() for word, test in source().items()}
+        live = [key for key, test in handed.items() if test.live]
         return dict(zip(live, holm([handed[key].p_value for key in live], self._alpha), strict=True))

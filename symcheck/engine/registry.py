@@ -99,8 +99,8 @@ def unregister(name: str, *, kind: Kind) -> None:
 
 def registered(kind: Kind) -> tuple[Property, ...]:
     """The properties of one kind, in the order in which they run."""
-    found = (entry for entry in _PROPERTIES.values() if entry.kind == kind)
-    return tuple(sorted(found, key=lambda entry: (entry.order, entry.name)))
+    entries = (entry for entry in _PROPERTIES.values() if entry.kind == kind)
+    return tuple(sorted(entries, key=lambda entry: (entry.order, entry.name)))
 
 
 def describe(result: PropertyResult, entry: Property) -> PropertyResult:

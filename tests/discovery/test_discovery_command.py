@@ -33,7 +33,7 @@ def test_the_spec_file_that_is_written_passes_verify_env(folder):
     code, output = run("verify-env", "CartPole-v1", "--symmetry", "s.toml", "--samples", 500, "--quiet")
     assert (code, output.strip()) == (0, "passed")
     written = json.loads((folder / "r.json").read_text())
-    assert written["schema"] == "symcheck/1"
+    assert written["schema"] == "symcheck/2"
     assert written["kind"] == "discovery"
     assert written["report"]["verdict"] == "passed"
     assert "C2 (order 2) found and verified" in (folder / "p.html").read_text()

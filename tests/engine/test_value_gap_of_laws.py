@@ -122,7 +122,7 @@ def test_a_gap_between_laws_is_accepted_or_refused_as_any_other() -> None:
     assert within.detail.startswith("Within the 4 of --accept-gap")
     assert "equal distributions would show" in within.detail
     noise = within.notes[0].fields["gap"].fields["noise"]
-    assert noise == [within.bound["noise_reward"], within.bound["noise_transition"]]  # type: ignore[index]
+    assert noise == [within.bound["noise_reward"], within.bound["noise_transition"]]
     assert refused.verdict == "failed"
 
 

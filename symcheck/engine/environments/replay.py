@@ -84,7 +84,7 @@ def _evaluate(
     if not isinstance(chosen.evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
         # Enumerated, or compared as distributions: the whole comparison is the evidence.
         return entry.check(EnvContext(chosen.bench, chosen))
-    word = _word_labelled(chosen, str(example.get("group_element", "")))
+    word = _find_word(chosen, str(example.get("group_element", "")))
     situation, action = _read_input(chosen, example)
     if entry.name == GROUP_AXIOMS.name:
         return judge_one_relation(entry.name, chosen.bench, word, situation, action)
@@ -113,7 +113,7 @@ def _compare_again(chosen: Chosen, name: str, word: Word, situation: Situation, 
     )
 
 
-def _word_labelled(chosen: Chosen, label: str) -> Word:
+def _find_word(chosen: Chosen, label: str) -> Word:
     bound = chosen.bench.pairs.bound
     for word in (*chosen.bench.words, *(tuple(relation) for relation in bound.group.relators)):
         if bound.label(word) == label:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symcheck.engine.environments.subject.coordinates import Vector
-from symcheck.engine.environments.subject.stepper import shown
+from symcheck.engine.environments.subject.values import shown
 
 
 class Outcomes(NamedTuple):

@@ -28,7 +28,8 @@ from symcheck.engine.environments.subject.coordinates import (
 )
 from symcheck.engine.environments.subject.inner import Inner
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
-from symcheck.engine.environments.subject.stepper import Stepper, Steps, shown
+from symcheck.engine.environments.subject.stepper import Stepper, Steps
+from symcheck.engine.environments.subject.values import shown
 from symcheck.engine.equations import Part as Part
 from symcheck.errors import SpecError, TargetError
 from symcheck.symmetry.bound import BoundSymmetry

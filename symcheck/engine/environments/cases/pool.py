@@ -18,7 +18,8 @@ from gymnasium import spaces
 
 from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Placement, Situation
-from symcheck.engine.environments.subject.stepper import Step, Stepper, shown
+from symcheck.engine.environments.subject.stepper import Step, Stepper
+from symcheck.engine.environments.subject.values import shown
 from symcheck.errors import TargetError
 from symcheck.statements.statement import Statement, state
 
@@ -117,8 +118,8 @@ def _propose(
     pool: Pool,
     in_time: Callable[[], bool],
 ) -> None:
-    proposed = _states_proposed(placement, count, rng)
-    states = edged(np.asarray(proposed), rng) if placement.access.box else proposed
+    proposed = _call_sample(placement, count, rng)
+    states = move_to_edges(np.asarray(proposed), rng) if placement.access.box else proposed
     origin = "box" if placement.access.box else "sample"
     for held in states:
         if placement.access.ended(held):
@@ -133,7 +134,7 @@ def _propose(
             pool.situations.append(situation)
 
 
-def _states_proposed(placement: Placement, count: int, rng: np.random.Generator) -> list[Any]:
+def _call_sample(placement: Placement, count: int, rng: np.random.Generator) -> list[Any]:
     """What state access proposes.
 
     Raises:
@@ -160,7 +161,7 @@ def _states_proposed(placement: Placement, count: int, rng: np.random.Generator)
     return proposed
 
 
-def edged(states: Vector, rng: np.random.Generator) -> Vector:
+def move_to_edges(states: Vector, rng: np.random.Generator) -> Vector:
     """Box states, every fourth with some coordinates moved to an extreme of the box or to zero.
 
     Args:

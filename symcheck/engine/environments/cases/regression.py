@@ -67,12 +67,12 @@ def told_apart(columns: Vector, names: list[str], whole: npt.NDArray[np.bool_]) 
         The columns followed by the indicators, with names.
     """
     extra: list[Vector] = []
-    said: list[str] = []
+    extra_names: list[str] = []
     for j in np.flatnonzero(whole):
         values = np.unique(columns[~np.isnan(columns[:, j]), j])
         if 2 < len(values) <= _MOST_VALUES:
             extra += [(columns[:, j] == value).astype(np.float64) for value in values]
-            said += [f"[{names[j]} = {value:g}]" for value in values]
+            extra_names += [f"[{names[j]} = {value:g}]" for value in values]
     if not extra:
         return columns, names
-    return np.concatenate([columns, np.stack(extra, axis=1)], axis=1), [*names, *said]
+    return np.concatenate([columns, np.stack(extra, axis=1)], axis=1), [*names, *extra_names]

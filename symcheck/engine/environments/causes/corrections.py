@@ -21,7 +21,7 @@ from symcheck.engine.environments.causes.violations import Violations
 from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.environments.subject.probing import MOST_PROBED, linear_map
-from symcheck.engine.environments.subject.stepper import numeric
+from symcheck.engine.environments.subject.values import numeric
 from symcheck.engine.equations import STEP_PARTS
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.bound import BoundSymmetry

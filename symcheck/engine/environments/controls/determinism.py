@@ -19,7 +19,8 @@ import numpy as np
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.controls.set_vs_reached import SetVersusReached, compare_set_with_reached
 from symcheck.engine.environments.subject.coordinates import finite, scalar_coordinate
-from symcheck.engine.environments.subject.stepper import Step, Stepper, numeric
+from symcheck.engine.environments.subject.stepper import Step, Stepper
+from symcheck.engine.environments.subject.values import numeric
 from symcheck.engine.equations import Part
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.generators import reset_seeded

@@ -30,7 +30,7 @@ from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.value_gap import ValueGap
 from symcheck.engine.environments.subject.coordinates import Vector, finite
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.environments.subject.stepper import numeric, shown
+from symcheck.engine.environments.subject.values import numeric, shown
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult

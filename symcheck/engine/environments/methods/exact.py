@@ -91,7 +91,7 @@ class TabularEvidence:
             quantity=BY_PART[part].noun,
             finite=outcomes.finite,
             stuck=outcomes.stuck or "NaN",
-            moved=self._moved,
+            moved=self._moves_something,
             constant=outcomes.constant,
         )
         verdict, reason = decide(facts)
@@ -111,7 +111,7 @@ class TabularEvidence:
         return self._describe_violations(result, part, violations) if violations else result
 
     @functools.cached_property
-    def _moved(self) -> bool:
+    def _moves_something(self) -> bool:
         """Whether some visited state, or some action in it, differs from its image."""
         return any((state, action) != (image, moved) for _, state, action, image, moved in self.imaged())
 
@@ -269,7 +269,7 @@ class TabularEvidence:
             violations=sum(int((~(gap <= _TOLERANCE)).sum()) for gap in gaps.values()),
             exhaustive=True,
             quantity=START.noun,
-            moved=self._moved,
+            moved=self._moves_something,
             constant=f"{possible[0]}" if len(possible) == 1 else None,
         )
         verdict, reason = decide(facts)

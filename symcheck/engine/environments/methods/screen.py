@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
-from symcheck.engine.environments.cases.pool import edged
+from symcheck.engine.environments.cases.pool import move_to_edges
 from symcheck.engine.environments.cases.tolerance import Tolerance, typical_scale
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.coordinates import Coordinates, Vector
@@ -195,7 +195,7 @@ class Screen:
         reached = self._roll_out(starts, more - boxed, rng)
         parts = [own, reached]
         if boxed and access.sample is not None:
-            drawn = edged(np.asarray(access.sample(rng, boxed), dtype=np.float64), rng)
+            drawn = move_to_edges(np.asarray(access.sample(rng, boxed), dtype=np.float64), rng)
             parts.append(drawn[~self._model.ended(drawn)])
         states = np.concatenate(parts)
         if self._placement.kind == "inverse" and self._model.state_showing is not None:

@@ -29,7 +29,7 @@ from symcheck.engine.environments.methods.replay_access import replay_episodes
 from symcheck.engine.environments.methods.screen import applicable
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
-from symcheck.engine.environments.subject.labels import labelled
+from symcheck.engine.environments.subject.labels import label_columns
 from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.environments.subject.slots import SlotStepper
 from symcheck.engine.environments.subject.stepper import Stepper
@@ -134,8 +134,8 @@ def prepare(
         bound = symmetry.bind(env.observation_space, env.action_space)
         env.action_space.seed(options.seed)
         stepper = Stepper(env, access, label, seed=reset_seed(options.seed))
-    stepper.codec.coordinates = labelled(stepper.codec.coordinates, bound.column_labels("observation"))
-    stepper.action_codec.coordinates = labelled(stepper.action_codec.coordinates, bound.column_labels("action"))
+    stepper.codec.coordinates = label_columns(stepper.codec.coordinates, bound.column_labels("observation"))
+    stepper.action_codec.coordinates = label_columns(stepper.action_codec.coordinates, bound.column_labels("action"))
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 3]))
     pairs = Pairs(stepper, placement, bound)
     words = tuple((i,) for i in range(len(symmetry.group.generators)))
@@ -235,22 +235,22 @@ def _with_setting(bench: Workbench, rng: np.random.Generator, start: StartEviden
     if method == "distribution" or (method == "auto" and check.behaviour == "stochastic"):
         if check.behaviour == "stochastic" and check.caution is None:
             check = replace(check, caution=compare_in_distribution(bench, rng))
-        return _distribution(bench, check, start)
-    return _paired(bench, check, start)
+        return _choose_distribution(bench, check, start)
+    return _choose_paired(bench, check, start)
 
 
 def _without_setting(bench: Workbench, rng: np.random.Generator, start: StartEvidence) -> Chosen:
     """Whole episodes, or pairs of replayed ones where a black box starts alike and repeats."""
     missing = bench.pairs.placement.why_not
     if bench.options.method not in ("auto", "paired") or isinstance(bench.pairs.stepper, SlotStepper):
-        return _black_box(bench, start, missing)
+        return _choose_trajectory(bench, start, missing)
     again = replay_episodes(bench)
     if isinstance(again, Statement):
         missing = None if missing is None else replace(missing, fields={**missing.fields, "replay": again})
-        return _black_box(bench, start, missing)
+        return _choose_trajectory(bench, start, missing)
     check = check_determinism(again.pairs.stepper, again.pool, rng)
     if check.behaviour != "deterministic" or check.reset_first:
-        return _black_box(bench, start, missing)
+        return _choose_trajectory(bench, start, missing)
     access = again.pairs.placement.access.source
     reason = state("method_replayed", missing=missing, access=access, control=check.finding)
     return Chosen(again, PairedEvidence(again, start=start, enough=_stop_early(again)), reason, start)
@@ -261,7 +261,7 @@ def _stop_early(bench: Workbench) -> FirstViolation | None:
     return FirstViolation(bench, STEP_PARTS) if bench.options.fail_fast else None
 
 
-def _paired(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
+def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
     if check.behaviour == "stochastic":
         why = state(ReasonCode.OUTCOMES_RANDOM.value, control=check.finding)
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
@@ -270,7 +270,7 @@ def _paired(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> 
     return Chosen(bench, evidence, _say_method("method_paired", bench, check), start)
 
 
-def _distribution(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
+def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
     everything: frozenset[Part] = frozenset(STEP_PARTS)
     repeating = check.repeating if check.behaviour == "stochastic" else everything - {"transition"}
     bench = replace(bench, caution=check.caution)
@@ -283,7 +283,7 @@ def _say_method(code: str, bench: Workbench, check: DeterminismCheck) -> Stateme
     return state(code, access=access.source, inexact=list(access.inexact), control=check.finding)
 
 
-def _black_box(bench: Workbench, start: StartEvidence, missing: Statement | None) -> Chosen:
+def _choose_trajectory(bench: Workbench, start: StartEvidence, missing: Statement | None) -> Chosen:
     method = bench.options.method
     if method in ("paired", "distribution"):
         raise OptionError(

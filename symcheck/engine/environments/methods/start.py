@@ -242,7 +242,7 @@ def _test(
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
     tie = 32 * coordinates.epsilon * scale
     chosen = _choose_coordinates(sample, rng)
-    return _renumbered(
+    return _renumber(
         swap_test(
             sample.expected[:, chosen],
             sample.actual[:, chosen],
@@ -266,7 +266,7 @@ def _choose_coordinates(sample: StartSample, rng: np.random.Generator) -> list[i
     return sorted(int(j) for j in rng.permutation(varying)[:_WIDEST]) or [0]
 
 
-def _renumbered(test: SwapTest, chosen: list[int]) -> SwapTest:
+def _renumber(test: SwapTest, chosen: list[int]) -> SwapTest:
     places = tuple(chosen[j] for j in test.coordinates)
     return dataclasses.replace(test, coordinate=chosen[test.coordinate], coordinates=places)
 

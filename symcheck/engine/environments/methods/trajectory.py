@@ -124,7 +124,7 @@ class TrajectoryEvidence:
             bench.budget.add(part, functools.partial(self._hand_in, part), planned=len(bench.words))
 
     @functools.cached_property
-    def _looked(self) -> Looked:
+    def _looks_so_far(self) -> Looked:
         return Looked(self.bench.level)  # known once all tests of the run are announced
 
     @functools.cached_property
@@ -155,26 +155,26 @@ class TrajectoryEvidence:
         words = self.bench.words
         share = max(1, self.bench.options.samples * _STEPS_PER_SAMPLE // len(words))
         report = self.bench.progress("playing episodes")
-        found = {word: _Groups([], []) for word in words}
+        groups = {word: _Groups([], []) for word in words}
         for look in _LOOKS:
             for at, word in enumerate(words):
-                self._play(word, found[word], look.share * share)
+                self._play(word, groups[word], look.share * share)
                 report(round(100 * (look.share * (at + 1))), 100 * len(words))
-            if not look.last and self.bench.in_time() and self._is_refuted(found, look):
+            if not look.last and self.bench.in_time() and self._is_refuted(groups, look):
                 break
         report(1, 1)
-        return found
+        return groups
 
-    def _is_refuted(self, found: dict[Word, _Groups], look: Look) -> bool:
+    def _is_refuted(self, groups: dict[Word, _Groups], look: Look) -> bool:
         """Whether an early look refutes every part that is tested, or (to fail fast) some part."""
-        if min(len(group.plain) for group in found.values()) < _FEWEST_LOOKED_AT:
+        if min(len(group.plain) for group in groups.values()) < _FEWEST_LOOKED_AT:
             return False
         fast = self.bench.options.fail_fast
         early: dict[Part, dict[Word, _Tested]] = {}
         refuted = False
         for part in filter(self._needed, STEP_PARTS):
-            early[part] = {word: self._test(part, word, group, look) for word, group in found.items()}
-            this = any(self._looked.refuted((part, word)) for word in found)
+            early[part] = {word: self._test(part, word, group, look) for word, group in groups.items()}
+            this = any(self._looks_so_far.refuted((part, word)) for word in groups)
             if not (this or fast):
                 return False
             refuted = refuted or this
@@ -304,7 +304,7 @@ class TrajectoryEvidence:
         others = [described[i] for i in np.argsort(-test.statistics)[1:4] if test.statistics[i] > test.critical]
         causes = [state("SYM050", part=part, feature=described[best], element=label, others=others)]
         # A broken transition sends the two groups to different states, where honest rewards and ends differ too.
-        if part != "transition" and any(self._looked.refuted(("transition", one)) for one in self.groups):
+        if part != "transition" and any(self._looks_so_far.refuted(("transition", one)) for one in self.groups):
             causes.append(state("SYM056"))
         causes.append(state("SYM057", why=self._why_episodes()))
         size = float(test.statistics[best])
@@ -340,7 +340,7 @@ class TrajectoryEvidence:
             if other.p_value < named.p_value and other.live:
                 best = other
                 described = [f"the distribution of what follows (s, a), as learned on half of the episodes ({part})"]
-        p_value = self._looked.add((part, word), min(1.0, 2 * best.p_value), look)
+        p_value = self._looks_so_far.add((part, word), min(1.0, 2 * best.p_value), look)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
 
     def _features(self, part: Part, group: _Groups) -> _Features:
@@ -394,8 +394,8 @@ class TrajectoryEvidence:
         if part != "transition":
             return outcomes, [part]
         coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
-        following, told = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
-        names = [f"next {name}" for name in told]
+        following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
+        names = [f"next {name}" for name in columns]
         varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
         return following[:, kept], [names[j] for j in kept]

@@ -247,7 +247,7 @@ def elements(space: spaces.Sequence, value: Any) -> list[Any]:
 
 def _sequence_leaves(child: spaces.Space[Any], items: Any) -> list[Vector]:
     """Length, the first elements, and the sum of all others weighted by their place: any that moves is seen."""
-    empty, count = _empty(child), len(items)
+    empty, count = _empty_vector(child), len(items)
     if isinstance(child, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         flat = np.asarray(items, dtype=np.float64).reshape(count, len(empty))
     else:
@@ -269,7 +269,7 @@ def _one_of_leaves(space: Any, value: Any) -> list[Vector]:
     chosen, inner = value
     leaves: list[Vector] = [np.array([float(chosen)])]
     for k, child in enumerate(space.spaces):
-        leaves += _leaves(child, inner) if k == int(chosen) else [_empty(child)]
+        leaves += _leaves(child, inner) if k == int(chosen) else [_empty_vector(child)]
     return leaves
 
 
@@ -279,7 +279,7 @@ def _text_vector(text: str) -> Vector:
     return np.array([float(len(text)), *codes, float(zlib.crc32(text[_CHARACTERS:].encode()))])
 
 
-def _empty(space: spaces.Space[Any]) -> Vector:
+def _empty_vector(space: spaces.Space[Any]) -> Vector:
     """What stands where there is no value of a space: its lower bounds, or zeros."""
     known = _EMPTIES.get(id(space))
     if known is None or known[0] is not space:
@@ -313,7 +313,7 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
         parts = [_coordinates(child, f"{name}[{key!r}]") for key, child in children.items()]
         if not parts:
             raise TargetError(f"the {name} space has no parts: {space}.", where=f"{name} space")
-        return _joined(parts)
+        return _join_all(parts)
     if isinstance(space, spaces.Box):
         return _box_coordinates(space, name)
     if isinstance(space, spaces.Discrete):
@@ -322,21 +322,21 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
     if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
         size = int(np.prod(space.shape))
         tops = np.ones(size) if isinstance(space, spaces.MultiBinary) else np.ravel(space.nvec).astype(np.float64) - 1
-        return replace(_named(space.shape, name, np.zeros(size)), low=np.zeros(size), high=tops)
+        return replace(_name_entries(space.shape, name, np.zeros(size)), low=np.zeros(size), high=tops)
     if isinstance(space, spaces.Sequence):
         return _sequence_coordinates(space.feature_space, name)
     if isinstance(space, spaces.Graph):
         parts = [_sequence_coordinates(space.node_space, f"{name} node")]
         if space.edge_space is not None:
             parts.append(_sequence_coordinates(space.edge_space, f"{name} edge"))
-        return _joined([*parts, _sequence_coordinates(_LINK, f"{name} link")])
+        return _join_all([*parts, _sequence_coordinates(_LINK, f"{name} link")])
     if isinstance(space, spaces.OneOf):
-        which = replace(_count(f"{name} (which)"), high=np.array([len(space.spaces) - 1.0]))
-        return _joined([which, *(_coordinates(child, f"{name}[{k}]") for k, child in enumerate(space.spaces))])
+        which = replace(_count_coordinate(f"{name} (which)"), high=np.array([len(space.spaces) - 1.0]))
+        return _join_all([which, *(_coordinates(child, f"{name}[{k}]") for k, child in enumerate(space.spaces))])
     if _is_text(space):
-        characters = _named((_CHARACTERS,), name, np.zeros(_CHARACTERS))
+        characters = _name_entries((_CHARACTERS,), name, np.zeros(_CHARACTERS))
         characters = replace(characters, low=np.full(_CHARACTERS, -1.0))
-        return _joined([_count(f"{name} (length)"), characters, _count(f"{name} (rest)")])
+        return _join_all([_count_coordinate(f"{name} (length)"), characters, _count_coordinate(f"{name} (rest)")])
     raise TargetError(
         f"{type(space).__name__} spaces cannot be compared: {space}.",
         where=f"{name} space",
@@ -349,14 +349,14 @@ def _sequence_coordinates(child: spaces.Space[Any], name: str) -> Coordinates:
     rest = _coordinates(child, f"{name}[{_ELEMENTS}:]")
     infinite = np.full(rest.dim, np.inf)  # weighted sums have no bounds, and are no angles
     rest = replace(rest, low=-infinite, high=infinite, period=np.zeros(rest.dim))
-    return _joined([_count(f"{name} (length)"), *blocks, rest])
+    return _join_all([_count_coordinate(f"{name} (length)"), *blocks, rest])
 
 
-def _count(name: str) -> Coordinates:
+def _count_coordinate(name: str) -> Coordinates:
     return replace(scalar_coordinate(name, epsilon=0.0), low=np.zeros(1))
 
 
-def _joined(parts: Sequence[Coordinates]) -> Coordinates:
+def _join_all(parts: Sequence[Coordinates]) -> Coordinates:
     return functools.reduce(Coordinates.joined, parts)
 
 
@@ -366,11 +366,11 @@ def _box_coordinates(space: spaces.Box, name: str) -> Coordinates:
     low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
     # Bounds of exactly -pi and pi, as the dtype rounds them: 1e-6 is above a float32 ulp of pi (2.4e-7).
     turning = floating & (np.abs(low + math.pi) < 1e-6) & (np.abs(high - math.pi) < 1e-6)
-    plain = _named(space.shape, name, np.full(low.size, epsilon))
+    plain = _name_entries(space.shape, name, np.full(low.size, epsilon))
     return Coordinates(plain.names, plain.epsilon, np.where(turning, _FULL_TURN, 0.0), low, high)
 
 
-def _named(shape: tuple[int, ...], name: str, epsilon: Vector) -> Coordinates:
+def _name_entries(shape: tuple[int, ...], name: str, epsilon: Vector) -> Coordinates:
     indices = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
     infinite = np.full(len(indices), np.inf)
     return Coordinates(

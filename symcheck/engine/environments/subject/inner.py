@@ -79,8 +79,8 @@ class Inner:
         images = self.apply(word, states)
         if self.shown is None:
             return images
-        said = observed[:, self.shown]
-        return np.where(np.abs(said - images) <= _NEAR * (1 + np.abs(said)), images, said)
+        rounded = observed[:, self.shown]
+        return np.where(np.abs(rounded - images) <= _NEAR * (1 + np.abs(rounded)), images, rounded)
 
 
 def signed_map(
@@ -101,10 +101,10 @@ def signed_map(
         >>> signed_map(lambda x: -x[::-1].astype(np.float32), np.zeros(2), [np.array([0.1, 2.0])]).sign.tolist()
         [-1.0, -1.0]
     """
-    found = linear_map(function, example)
-    if found is None:
+    linear = linear_map(function, example)
+    if linear is None:
         return None
-    matrix, offset = found
+    matrix, offset = linear
     whole = np.round(matrix)
     turns = np.zeros(len(offset))
     turns[list(angles)] = _PART * np.round(offset[list(angles)] / _PART)

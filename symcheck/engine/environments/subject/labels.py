@@ -10,7 +10,7 @@ from typing import Any
 from symcheck.engine.environments.subject.coordinates import Coordinates
 
 
-def labelled(coordinates: Coordinates, labels: Mapping[Any, tuple[str, ...]]) -> Coordinates:
+def label_columns(coordinates: Coordinates, labels: Mapping[Any, tuple[str, ...]]) -> Coordinates:
     """The coordinates with the names of their columns behind their own.
 
     Args:
@@ -22,7 +22,7 @@ def labelled(coordinates: Coordinates, labels: Mapping[Any, tuple[str, ...]]) ->
 
     Example:
         >>> from symcheck.engine.environments.subject.coordinates import vector_coordinates
-        >>> labelled(vector_coordinates("observation", 2, epsilon=0.0), {None: ("hip", "knee")}).names
+        >>> label_columns(vector_coordinates("observation", 2, epsilon=0.0), {None: ("hip", "knee")}).names
         ('observation[0] (hip)', 'observation[1] (knee)')
     """
     names = list(coordinates.names)

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from symcheck.engine.environments.subject.coordinates import Vector
 from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_digits, signed_map
-from symcheck.engine.environments.subject.stepper import Stepper, copied, numeric
+from symcheck.engine.environments.subject.stepper import Stepper
+from symcheck.engine.environments.subject.values import copied, numeric
 from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.statements.statement import Statement

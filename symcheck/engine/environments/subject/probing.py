@@ -31,10 +31,10 @@ def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Vector, Ve
         return None
     size = example.size
     try:
-        offset = _probed(function, np.zeros(size), example)
-        matrix = np.stack([_probed(function, row, example) - offset for row in np.eye(size)], axis=1)
+        offset = _apply_to_vector(function, np.zeros(size), example)
+        matrix = np.stack([_apply_to_vector(function, row, example) - offset for row in np.eye(size)], axis=1)
         probe = np.arange(1.0, size + 1)
-        image = _probed(function, probe, example)
+        image = _apply_to_vector(function, probe, example)
     except Exception:  # a user's callable may refuse numbers that are no state
         return None
     # float32 callables round to 1e-7 of the probe's size (at most 32).
@@ -43,6 +43,6 @@ def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Vector, Ve
     return np.where(np.abs(matrix) < 1e-6, 0.0, matrix), np.where(np.abs(offset) < 1e-6, 0.0, offset)
 
 
-def _probed(function: Callable[[Any], Any], vector: Vector, example: Any) -> Vector:
+def _apply_to_vector(function: Callable[[Any], Any], vector: Vector, example: Any) -> Vector:
     image = function(vector.astype(example.dtype).reshape(example.shape))
     return np.asarray(image, dtype=np.float64).reshape(-1)

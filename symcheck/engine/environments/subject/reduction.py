@@ -56,11 +56,11 @@ def reduction(codec: SpaceCodec) -> Reduction:
         return Reduction(codec.coordinates, lambda flat: flat)
     shape = codec.space.shape if isinstance(codec.space, spaces.Box) else None
     if shape is not None and sum(size >= 2 * _BLOCKS for size in shape) == 2:
-        return _pooled(shape)
-    return _thinned(codec.coordinates)
+        return _pool_blocks(shape)
+    return _thin_out(codec.coordinates)
 
 
-def _pooled(shape: tuple[int, ...]) -> Reduction:
+def _pool_blocks(shape: tuple[int, ...]) -> Reduction:
     edges = [np.linspace(0, size, (_BLOCKS if size >= 2 * _BLOCKS else size) + 1).astype(int) for size in shape]
     sizes = [np.diff(edge) for edge in edges]
 
@@ -77,10 +77,10 @@ def _pooled(shape: tuple[int, ...]) -> Reduction:
         spans = [(edge[i], edge[i + 1]) for edge, i in zip(edges, place, strict=True)]
         inside = ", ".join(str(low) if high == low + 1 else f"{low}:{high}" for low, high in spans)
         names.append(f"mean of observation[{inside}]")
-    return Reduction(_free(names), apply)
+    return Reduction(_free_coordinates(names), apply)
 
 
-def _thinned(coordinates: Coordinates) -> Reduction:
+def _thin_out(coordinates: Coordinates) -> Reduction:
     rng = np.random.default_rng(0)  # fixed: the function may not depend on the run
     columns = np.linspace(0, coordinates.dim - 1, _THINNED).astype(int)
     signs = rng.choice([-1.0, 1.0], size=(coordinates.dim, _THINNED)) / np.sqrt(coordinates.dim)
@@ -90,9 +90,9 @@ def _thinned(coordinates: Coordinates) -> Reduction:
         numbers = finite(flat)
         return np.concatenate([numbers[:, columns], numbers @ signs], axis=1)
 
-    return Reduction(_free(names), apply)
+    return Reduction(_free_coordinates(names), apply)
 
 
-def _free(names: list[str]) -> Coordinates:
+def _free_coordinates(names: list[str]) -> Coordinates:
     ones = np.ones(len(names))
     return Coordinates(tuple(names), _EPSILON * ones, 0 * ones, -np.inf * ones, np.inf * ones)

@@ -22,17 +22,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from symcheck.engine.environments.subject.coordinates import Vector
-from symcheck.engine.environments.subject.stepper import (
-    Played,
-    Step,
-    Stepper,
-    Steps,
-    copied,
-    freeze_statistics,
-    numeric,
-    shown,
-    stacked,
-)
+from symcheck.engine.environments.subject.stepper import Played, Step, Stepper, Steps, freeze_statistics, stacked
+from symcheck.engine.environments.subject.values import copied, numeric, shown
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.errors import TargetError
 
@@ -124,7 +115,7 @@ class Slots:
             for k in np.flatnonzero(over):
                 split[k] = self._final(info, int(k), split[k])
                 if states is not None:
-                    states[k] = _nothing(states[k])
+                    states[k] = _nan_like(states[k])
         return Outcomes(split, np.array(plain(rewards), dtype=np.float64).reshape(-1), ended, cut, states)
 
     def states(self) -> list[Any] | None:
@@ -169,7 +160,7 @@ class Slots:
 
     def _final(self, info: Mapping[str, Any], k: int, shown_now: Any) -> Any:
         kept = info.get("final_obs")
-        return _nothing(shown_now) if kept is None else copied(_row(plain(kept), k))
+        return _nan_like(shown_now) if kept is None else copied(_row(plain(kept), k))
 
 
 def plain(value: Any) -> Any:
@@ -187,7 +178,7 @@ def _row(value: Any, k: int) -> Any:
     return tuple(_row(item, k) for item in value) if isinstance(value, tuple) else value[k]
 
 
-def _nothing(value: Any) -> Any:
+def _nan_like(value: Any) -> Any:
     """NaN in the place of numbers that nobody kept: on both sides of a comparison it matches itself."""
     array = np.asarray(value)
     if array.dtype.kind != "f":
@@ -311,10 +302,12 @@ class SlotStepper(Stepper):
         """`outcome` for many states and actions: in random slots, as many at a time as there are."""
         steps: list[Step] = []
         for start in range(0, len(states), self.slots.count):
-            steps += self._filled(states[start : start + self.slots.count], actions[start : start + self.slots.count])
+            steps += self._fill_slots(
+                states[start : start + self.slots.count], actions[start : start + self.slots.count]
+            )
         return stacked(steps)
 
-    def _filled(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:
+    def _fill_slots(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:
         slots, view = self.slots, self.view
         if self.reset_first:
             self.reset()
@@ -341,9 +334,9 @@ class SlotStepper(Stepper):
             self.slots.put([copied(state) for state in states])
             return self.slots.step(actions)
 
-        return self._guarded(both, states)
+        return self._call_guarded(both, states)
 
-    def _guarded(self, call: Callable[[], Outcomes], states: Sequence[Any]) -> Outcomes:
+    def _call_guarded(self, call: Callable[[], Outcomes], states: Sequence[Any]) -> Outcomes:
         try:
             return call()
         except TargetError:
@@ -366,10 +359,10 @@ class SlotStepper(Stepper):
     def play(self, longest: int, proceed: Callable[[], bool] = lambda: True, *, read: bool = False) -> Played:
         """An episode of the uniform policy; all slots play at once, and the first episode of each is kept."""
         if not self._episodes:
-            self._episodes = self._played(longest, proceed, read)
+            self._episodes = self._play_all_slots(longest, proceed, read)
         return self._episodes.pop()
 
-    def _played(self, longest: int, proceed: Callable[[], bool], read: bool) -> list[Played]:
+    def _play_all_slots(self, longest: int, proceed: Callable[[], bool], read: bool) -> list[Played]:
         slots = self.slots
         starts = slots.reset()
         self.view._starts = []
@@ -379,7 +372,7 @@ class SlotStepper(Stepper):
         while going.any() and taken < longest and (not taken or proceed()):
             before = slots.states() if read else None
             actions = slots.actions()
-            seen = self._guarded(lambda: slots.step(actions), actions)  # noqa: B023 - called at once
+            seen = self._call_guarded(lambda: slots.step(actions), actions)  # noqa: B023 - called at once
             for k in np.flatnonzero(going):
                 played[k].actions.append(actions[k])
                 played[k].states.append(None if before is None else before[k])

@@ -21,13 +21,13 @@ from symcheck.engine.environments.subject import refusals
 from symcheck.engine.environments.subject.coordinates import SpaceCodec, Vector
 from symcheck.engine.environments.subject.values import (
     IMMUTABLE,
+    copied,
     copy_rows,
+    numeric,
     numeric_batch,
+    shown,
     stack_alike,
 )
-from symcheck.engine.environments.subject.values import copied as copied
-from symcheck.engine.environments.subject.values import numeric as numeric
-from symcheck.engine.environments.subject.values import shown as shown
 from symcheck.envs.state_access.generators import without_chance
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.errors import TargetError
