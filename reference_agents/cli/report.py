@@ -36,11 +36,11 @@ def write_report(folder: Path) -> int:
         TargetError: where there is no run.
         OptionError: where the page cannot be written.
     """
-    found = [(path, load(path)) for path in find_runs(folder)]
-    tasks = sorted({record.task for _, record in found})
+    records = [(path, load(path)) for path in find_runs(folder)]
+    tasks = sorted({record.task for _, record in records})
     for task in tasks:
         target = folder / ("report.html" if len(tasks) == 1 else f"report-{task}.html")
-        _write(target, build_model([(path, record) for path, record in found if record.task == task]), where="DIR")
+        _write(target, build_model([(path, record) for path, record in records if record.task == task]), where="DIR")
     return 0
 
 
@@ -51,15 +51,15 @@ def write_comparison(folders: Sequence[Path], target: Path) -> int:
         TargetError: where a folder holds no run.
         OptionError: where the runs are of several tasks, or the page cannot be written.
     """
-    found = {path.resolve(): load(path) for folder in folders for path in find_runs(folder)}
-    tasks = sorted({record.task for record in found.values()})
+    records = {path.resolve(): load(path) for folder in folders for path in find_runs(folder)}
+    tasks = sorted({record.task for record in records.values()})
     if len(tasks) > 1:
         raise OptionError(
             f"expected runs of one task, got runs of {' and '.join(tasks)}.",
             where="DIR",
             remedy="Compare task by task.",
         )
-    _write(target, build_model(list(found.items())), where="--out")
+    _write(target, build_model(list(records.items())), where="--out")
     return 0
 
 
@@ -68,17 +68,17 @@ def _write(target: Path, model: CurveModel, *, where: str) -> None:
     Console().print(f"wrote {target}", highlight=False, soft_wrap=True)
 
 
-def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
+def build_model(folders: Sequence[tuple[Path, Record]]) -> CurveModel:
     """The page of one task.
 
     Args:
-        found: run folders and their records, all of one task, at least one.
+        folders: run folders and their records, all of one task, at least one.
 
     Returns:
         The model, equivariant networks first.
     """
-    records = [record for _, record in found]
-    ordered = sorted(found, key=lambda item: (_rank(item[1].network), item[0]))
+    records = [record for _, record in folders]
+    ordered = sorted(folders, key=lambda item: (_rank(item[1].network), item[0]))
     networks = [
         curves for (_, record), name in zip(ordered, _names(ordered), strict=True) for curves in _networks(record, name)
     ]
@@ -98,11 +98,11 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
     )
 
 
-def _names(found: Sequence[tuple[Path, Record]]) -> list[str]:
+def _names(folders: Sequence[tuple[Path, Record]]) -> list[str]:
     """The network of each run; where several runs have the same, with the end of the path that tells them apart."""
     names = []
-    for path, record in found:
-        others = [other.parts for other, one in found if one.network == record.network and other != path]
+    for path, record in folders:
+        others = [o.parts for o, other in folders if other.network == record.network and o != path]
         length = 1
         while any(other[-length:] == path.parts[-length:] for other in others):
             length += 1
@@ -119,9 +119,9 @@ def _networks(record: Record, name: str) -> list[NetworkCurves]:
     rates = sorted({run.learning_rate for run in record.runs})
     by_rate = {rate: [curve for curve in record.curves if curve.learning_rate == rate] for rate in rates}
     splits = _splits(record)
-    judged = {rate: [one for one in by_rate[rate] if not splits or one.seed % 2 == 0] for rate in rates}
-    shown = {rate: [one for one in by_rate[rate] if not splits or one.seed % 2 == 1] for rate in rates}
-    best = max(rates, key=lambda rate: _area(judged[rate]))
+    choosing = {rate: [curve for curve in by_rate[rate] if not splits or curve.seed % 2 == 0] for rate in rates}
+    shown = {rate: [curve for curve in by_rate[rate] if not splits or curve.seed % 2 == 1] for rate in rates}
+    best = max(rates, key=lambda rate: _area(choosing[rate]))
     return [_network(record, name, rate, shown[rate], chosen=rate == best) for rate in rates]
 
 
@@ -156,13 +156,14 @@ def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *,
     runs = [run for run in record.runs if run.learning_rate == rate and run.seed in seeds]
     verdicts = {run.after.verdict for run in runs}
     verdict = next((word for word in _WORST_FIRST if word in verdicts), None)
-    details = [run.after.detail for run in runs if run.after.verdict == verdict]
+    decisive = [run.after for run in runs if run.after.verdict == verdict]
     return NetworkCurves(
         name=name,
         learning_rate=rate,
         curves=[SeedCurve(curve.seed, curve.env_steps, curve.returns) for curve in curves],
         verdict=verdict,  # type: ignore[arg-type]
-        verdict_detail=details[0] if details else "",
+        verdict_detail=decisive[0].detail if decisive else "",
+        features_verdict=decisive[0].features if decisive else None,  # type: ignore[arg-type]
         failed_runs=[
             FailedRun(run.seed, "the gradient stopped being finite", run.stopped_at)
             for run in runs
@@ -193,13 +194,13 @@ def _step_ratios(networks: Sequence[NetworkCurves], threshold: float | None) -> 
     if threshold is None or len(chosen) < 2:
         return []
     reached = [statistics.steps_to_threshold(network, threshold) for network in chosen]
-    told = [
+    ratios = [
         f"{network.name} {_ratio_text(step_ratio(reached[0], steps))}"
         for network, steps in zip(chosen[1:], reached[1:], strict=True)
     ]
     return [
         f"Median steps to {threshold:g} as multiples of those of {chosen[0].name}, with 95% bootstrap intervals over "
-        f"runs: {', '.join(told)}."
+        f"runs: {', '.join(ratios)}."
     ]
 
 
