@@ -14,6 +14,8 @@ from symcheck.groups.group import Element, Group, Word
 from symcheck.representations.signed_images import SignedImages
 
 Matrix = npt.NDArray[np.float64]
+_ENTRIES = 256
+"""Times the first order of rounding: entries of one row add up and come out of a change of basis themselves."""
 
 
 def require_group(group: Any, where: str) -> None:
@@ -167,9 +169,9 @@ def relation_residual(group: Group, matrices: Sequence[Matrix]) -> float:
 
 
 def relation_rounding(group: Group, matrices: Sequence[Matrix]) -> float:
-    """What storing true matrices in float64 may leave of a relation: 16 times the first order, as norms are means."""
+    """What rounding to float64 may leave of a relation, as `_rounding`, also where that is too much to check it."""
     precision = float(np.finfo(np.float64).eps)
-    return 16 * max(_first_order_rounding(word, matrices, precision) for word in group.relators)
+    return _ENTRIES * max(_first_order_rounding(word, matrices, precision) for word in group.relators)
 
 
 def _relators(group: Group, name: str) -> tuple[Word, ...]:
@@ -186,10 +188,9 @@ def _relators(group: Group, name: str) -> tuple[Word, ...]:
 def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float:
     """What rounding of the entries and of the products can add up to in a word that is the identity.
 
-    256 times the first order, as entries of one row add up and come out of a change of basis themselves; at most 0.1,
-    above which nothing is checked.
+    At most 0.1, above which nothing is checked.
     """
-    return min(256 * _first_order_rounding(word, matrices, precision), 0.1)
+    return min(_ENTRIES * _first_order_rounding(word, matrices, precision), 0.1)
 
 
 def _first_order_rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float:
