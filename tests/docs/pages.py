@@ -6,7 +6,8 @@ A block says what it is by its language and by a comment above it:
     <!-- not run: REASON -->   the block is shown only
 
 `python` blocks of a page share their names. In `console` blocks the lines after `$ COMMAND` are its output; a line
-`[...]` stands for any lines, `$ echo $?` shows the exit code (0 where it is not shown), durations may differ.
+`[...]` stands for any lines, `$ echo $?` shows the exit code (0 where it is not shown), durations may differ. A
+residual within the tolerance printed beside it is rounding, whose digits are the processor's own: its size is compared.
 
 `python tests/docs/pages.py PAGE...` writes the output of every command into the page, for a look at the difference.
 """
@@ -28,6 +29,13 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>file|not run): (?P<text>.*?) -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S
 )
 _DURATION = re.compile(r"\b\d[\d.,]* ?(?:ms|s|min)\b")
+_SIZE = r"\d[\d.]*(?:e[+-]\d+)?"
+# A residual with its tolerance beside it, as in "largest residual 3.9e-16 (tolerance 1.0e-12)".
+_RESIDUAL = re.compile(
+    rf"(?P<before>\bresidual +)(?P<residual>{_SIZE})(?P<between>[^;]*?\btolerance )(?P<tolerance>{_SIZE})"
+)
+SAME_SIZE = 10.0
+"""Rounding may leave up to so many times as much, or as little, with another order of the same sums."""
 _NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]\d+)?")
 ELISION = "[...]"
 
@@ -101,22 +109,56 @@ def typed(words: str, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout.decode()
 
 
-def _plain(line: str) -> str:
-    return _DURATION.sub("<duration>", line.rstrip())
+@dataclass(frozen=True)
+class Line:
+    """A line of output without what may differ, and the residuals that were taken out of it."""
+
+    text: str
+    residuals: tuple[float, ...]
+
+    def agrees(self, other: Line) -> bool:
+        """Whether the texts are the same and the residuals that count as rounding are of the same size."""
+        return self.text == other.text and all(map(_same_size, self.residuals, other.residuals))
+
+
+def _same_size(first: float, second: float) -> bool:
+    if first == 0 or second == 0:
+        return first == second
+    return 1 / SAME_SIZE <= first / second <= SAME_SIZE
+
+
+def _comparable(line: str) -> Line:
+    """Durations, and residuals within their tolerance, replaced by their kind."""
+    residuals = []
+
+    def rounding(match: re.Match[str]) -> str:
+        if float(match["residual"]) > float(match["tolerance"]):
+            return match[0]
+        residuals.append(float(match["residual"]))
+        return f"{match['before']}<rounding>{match['between']}{match['tolerance']}"
+
+    text = _RESIDUAL.sub(rounding, line.rstrip())
+    return Line(_DURATION.sub("<duration>", text), tuple(residuals))
 
 
 def agrees(shown: list[str], printed: list[str]) -> str | None:
     """None where a page shows what was printed; else the first line that it shows and that was not printed there."""
-    lines = iter(map(_plain, printed))
+    lines = iter(map(_comparable, printed))
     anywhere = False
-    for line in map(_plain, shown):
-        if line == ELISION:
+    for text in shown:
+        line = _comparable(text)
+        if line.text == ELISION:
             anywhere = True
             continue
-        if not (any(candidate == line for candidate in lines) if anywhere else next(lines, None) == line):
-            return line
+        if anywhere:
+            agreeing = any(line.agrees(candidate) for candidate in lines)
+        else:
+            following = next(lines, None)
+            agreeing = following is not None and line.agrees(following)
+        if not agreeing:
+            return _DURATION.sub("<duration>", text.rstrip())
         anywhere = False
-    left_over = None if anywhere else next((line for line in lines if line), None)
+    left_over = None if anywhere else next((line.text for line in lines if line.text), None)
     return None if left_over is None else f"(the page leaves out: {left_over})"
 
 
