@@ -8,6 +8,7 @@ A block says what it is by its language and by a comment above it:
 `python` blocks of a page share their names. In `console` blocks the lines after `$ COMMAND` are its output; a line
 `[...]` stands for any lines, `$ echo $?` shows the exit code (0 where it is not shown), durations may differ. A
 residual within the tolerance printed beside it is rounding, whose digits are the processor's own: its size is compared.
+Numbers with seven and more significant digits are float32 values; their last places are the processor's own as well.
 
 `python tests/docs/pages.py PAGE...` writes the output of every command into the page, for a look at the difference.
 """
@@ -15,6 +16,7 @@ residual within the tolerance printed beside it is rounding, whose digits are th
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import subprocess
@@ -34,6 +36,10 @@ _SIZE = r"\d[\d.]*(?:e[+-]\d+)?"
 _RESIDUAL = re.compile(
     rf"(?P<before>\bresidual +)(?P<residual>{_SIZE})(?P<between>[^;]*?\btolerance )(?P<tolerance>{_SIZE})"
 )
+_VALUE = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.])")
+VALUE_DIGITS = 7
+SAME_VALUE = 4 * 2.0**-23
+"""Four units of float32: initial weights come out of torch's vectorised sine and logarithm, each right to one unit."""
 SAME_SIZE = 10.0
 """Rounding may leave up to so many times as much, or as little, with another order of the same sums."""
 _NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]\d+)?")
@@ -111,14 +117,19 @@ def typed(words: str, folder: Path) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of output without what may differ, and the residuals that were taken out of it."""
+    """A line of output without what may differ, and the residuals and the values that were taken out of it."""
 
     text: str
     residuals: tuple[float, ...]
+    values: tuple[float, ...]
 
     def agrees(self, other: Line) -> bool:
-        """Whether the texts are the same and the residuals that count as rounding are of the same size."""
-        return self.text == other.text and all(map(_same_size, self.residuals, other.residuals))
+        """Whether the texts are the same, the residuals of the same size and the values within float32's rounding."""
+        return (
+            self.text == other.text
+            and all(map(_same_size, self.residuals, other.residuals))
+            and all(map(_same_value, self.values, other.values))
+        )
 
 
 def _same_size(first: float, second: float) -> bool:
@@ -127,9 +138,14 @@ def _same_size(first: float, second: float) -> bool:
     return 1 / SAME_SIZE <= first / second <= SAME_SIZE
 
 
+def _same_value(first: float, second: float) -> bool:
+    return math.isclose(first, second, rel_tol=SAME_VALUE)
+
+
 def _comparable(line: str) -> Line:
-    """Durations, and residuals within their tolerance, replaced by their kind."""
-    residuals = []
+    """Durations, residuals within their tolerance and float32 values, replaced by their kind."""
+    residuals: list[float] = []
+    values: list[float] = []
 
     def rounding(match: re.Match[str]) -> str:
         if float(match["residual"]) > float(match["tolerance"]):
@@ -137,8 +153,14 @@ def _comparable(line: str) -> Line:
         residuals.append(float(match["residual"]))
         return f"{match['before']}<rounding>{match['between']}{match['tolerance']}"
 
-    text = _RESIDUAL.sub(rounding, line.rstrip())
-    return Line(_DURATION.sub("<duration>", text), tuple(residuals))
+    def value(match: re.Match[str]) -> str:
+        if len(match[0].replace(".", "").lstrip("0")) < VALUE_DIGITS:
+            return match[0]
+        values.append(float(match[0]))
+        return "<value>"
+
+    text = _DURATION.sub("<duration>", _RESIDUAL.sub(rounding, line.rstrip()))
+    return Line(_VALUE.sub(value, text), tuple(residuals), tuple(values))
 
 
 def agrees(shown: list[str], printed: list[str]) -> str | None:

@@ -58,6 +58,12 @@ def test_rounding_that_another_processor_leaves_is_no_difference(residual):
     assert pages.agrees(["[...]", CERTIFICATE], ["above", CERTIFICATE.replace("4.9e-16", residual)]) is None
 
 
+@pytest.mark.parametrize("now", ["0.11174202", "0.111741998", "0.1117420"])
+def test_the_last_places_of_a_float32_value_are_no_difference(now):
+    line = "  measured  [0, 0.111742005, 1]"
+    assert pages.agrees([line], [line.replace("0.111742005", now)]) is None
+
+
 @pytest.mark.parametrize(
     ("line", "now", "before"),
     [
@@ -79,7 +85,11 @@ def test_rounding_that_another_processor_leaves_is_no_difference(residual):
         (CERTIFICATE, "largest difference", "largest residual"),
         (CERTIFICATE, "1.0e-11", "1.0e-12"),
         ("residual 6.4e-12 in the dynamics", "6.5e-12", "6.4e-12"),
-        ("  measured  0.111742005", "0.111742004", "0.111742005"),
+        # values of float32 beyond its last places, their sign, and numbers that are no such values
+        ("  measured  0.111742005", "0.111742105", "0.111742005"),
+        ("  measured  0.111742005", "-0.111742005", "0.111742005"),
+        ("  about 0.11174", "0.11175", "0.11174"),
+        ("  of 98,000,000 states", "98,000,001", "98,000,000"),
     ],
 )
 def test_everything_but_the_digits_of_rounding_is_a_difference(line, now, before):
