@@ -27,6 +27,14 @@ from symcheck.intertwiners.dense_basis import (
     identity,
     orthonormal_rows,
 )
+from symcheck.intertwiners.oblique import (
+    SOLVED_LIMIT,
+    ObliqueProjection,
+    ProjectedRows,
+    SplitProjection,
+    largest_entry,
+    null_rows,
+)
 from symcheck.intertwiners.orbit_basis import OrbitBasis, OrbitComplementBasis
 from symcheck.intertwiners.reynolds import Reynolds
 from symcheck.representations import characters, grids
@@ -42,6 +50,8 @@ CACHED_ENTRIES = 4_000_000
 """Bases with more entries than this are not kept."""
 MISSING = 1e-6
 """A direction that a basis lacks shows up with about its own size, rounding below 1e-12 times the condition number."""
+ROUNDING = 1e4 * float(np.finfo(np.float64).eps)
+"""What rounding may leave of a residual relative to the matrices' largest entry: sums of up to 1e4 rounded terms."""
 _cache: OrderedDict[tuple[object, ...], IntertwinerBasis] = OrderedDict()
 
 
@@ -225,19 +235,56 @@ def _dense_basis(
     average = Reynolds.between(patch, rho_out)
     rank = _dense_rank(patch, rho_out, average)
     straight = _averaged_rows(average, rank)
-    rows = straight if average.root_in is None and average.root_out is None else _orthonormal(average.back(straight))
-    residual, tolerance = _residual(rows, patch, rho_out), _tolerance(patch, rho_out)
-    missing = _missing(straight, average)
-    if not (residual <= tolerance and missing <= MISSING):
+    given = _in_given_coordinates(straight, patch, rho_out, average)
+    residual, missing = _residual(given.rows, patch, rho_out), _missing(straight, average)
+    if not (residual <= given.tolerance and missing <= MISSING):
         raise RepresentationError(
-            f"the basis of rank {rank} leaves a residual of {residual:.1e} (rounding: {tolerance:.1e}) and misses "
-            f"{missing:.1e} of a sample (at most {MISSING:.0e}).",
+            f"the basis of rank {rank} leaves a residual of {residual:.1e} (rounding: {given.tolerance:.1e}) and "
+            f"misses {missing:.1e} of a sample (at most {MISSING:.0e}).",
             where="intertwiner_basis",
             remedy="Change to a basis in which the matrices are orthogonal.",
         )
-    certificate = Certificate("numeric", residual, tolerance, rank, rank, "characters")
-    arrangement = patch.portable_content
-    return DenseBasis(rho_in, rho_out, "equivariant", shape, rank, certificate, Given(rows), average, arrangement)
+    certificate = Certificate(
+        "numeric",
+        residual,
+        given.tolerance,
+        rank,
+        rank,
+        "characters",
+        span_error=given.condition * float(np.finfo(np.float64).eps),
+        projection_norm=given.norm,
+        projection_residual=float(np.abs(given.projector(given.rows) - given.rows).max(initial=0)),
+    )
+    return DenseBasis(
+        rho_in,
+        rho_out,
+        "equivariant",
+        shape,
+        rank,
+        certificate,
+        Given(given.rows),
+        given.projector,
+        patch.portable_content,
+    )
+
+
+def _in_given_coordinates(
+    straight: Array, patch: Representation, rho_out: Representation, average: Reynolds
+) -> ProjectedRows:
+    """Rows between the orthogonal forms as rows between the given representations, with the projection onto them."""
+    if average.root_in is None and average.root_out is None:
+        return ProjectedRows(straight, average, 1.0, 1.0, ROUNDING)
+    rows = _orthonormal(average.back(straight))
+    if rows.shape[1] > SOLVED_LIMIT:
+        norm = average.norm_bound
+        # What averaging rounds grows with the entries' size on both sides of the change of coordinates.
+        growth = max(largest_entry(patch), largest_entry(rho_out)) ** 2
+        return ProjectedRows(rows, SplitProjection(rows, average), norm, norm, min(ROUNDING * growth, 1e-3))
+    solutions, condition = null_rows(patch, rho_out, len(rows))
+    # Of all bases of the solutions the one nearest to the averaged rows: coefficients keep their meaning.
+    refined = _orthonormal((rows @ solutions.T) @ solutions)
+    oblique = ObliqueProjection(refined, null_rows(patch, rho_out, len(rows), dual=True)[0])
+    return ProjectedRows(refined, SplitProjection(refined, oblique), oblique.norm, condition, ROUNDING)
 
 
 def _dense_rank(patch: Representation, rho_out: Representation, average: Reynolds) -> int:
@@ -266,10 +313,6 @@ def _averaged_rows(average: Reynolds, rank: int) -> Array:
     return orthonormal_rows(average.straight(orthonormal_rows(averaged)))
 
 
-def _scale(rho: Representation) -> float:
-    return max(1.0, *(float(np.abs(m).max()) for m in rho.generator_matrices))
-
-
 def _residual(rows: Array, patch: Representation, rho_out: Representation) -> float:
     """The largest entry of |K B - B L| over generators, relative to the largest entry of K and L."""
     if not len(rows):
@@ -277,7 +320,7 @@ def _residual(rows: Array, patch: Representation, rho_out: Representation) -> fl
     B = rows.reshape(len(rows), rho_out.dim, patch.dim)
     pairs = zip(rho_out.generator_matrices, patch.generator_matrices, strict=True)
     worst = max(float(np.abs(K @ B - B @ L).max()) for K, L in pairs)
-    return worst / max(_scale(patch), _scale(rho_out))
+    return worst / max(largest_entry(patch), largest_entry(rho_out))
 
 
 def _missing(rows: Array, average: Reynolds) -> float:
@@ -293,11 +336,6 @@ def _missing(rows: Array, average: Reynolds) -> float:
 
 def _orthonormal(rows: Array) -> Array:
     return orthonormal_rows(rows) if len(rows) else rows
-
-
-def _tolerance(patch: Representation, rho_out: Representation) -> float:
-    """Rounding: 1e4 ulp for orthogonal matrices, times the square of the entries' size for others."""
-    return min(1e4 * float(np.finfo(np.float64).eps) * max(_scale(patch), _scale(rho_out)) ** 2, 1e-3)
 
 
 def _dense_complement(basis: DenseBasis) -> DenseBasis:

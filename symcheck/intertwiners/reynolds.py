@@ -7,6 +7,7 @@ for S_n instead of n!.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,6 +65,12 @@ class Reynolds:
     def shape(self) -> tuple[int, int]:
         """(dim_out, dim_in)."""
         return self.rho_out.dim, self.rho_in.dim
+
+    @property
+    def norm_bound(self) -> float:
+        """At least the norm of the operator: the product of the condition numbers of C_in and C_out."""
+        roots = [root for root in (self.root_in, self.root_out) if root is not None]
+        return math.prod(float(np.linalg.cond(root)) for root in roots)
 
     def straight(self, flat: Array) -> Array:
         """The average between the orthogonal forms of flattened matrices, (n, size) to the same."""

@@ -219,8 +219,7 @@ class MatrixRepresentation(Representation):
             residual = validation.check_matrix_relations(
                 group, read, precision=self.precision, accuracy=accuracy, name=name
             )
-            # Orthogonal matrices in float64 leave a few ulp; what leaves more can be brought nearer.
-            if residual > 1e-14 and group.order * self.dim**2 <= LISTING_LIMIT // 8:
+            if _can_be_nearer(group, read, residual) and group.order * self.dim**2 <= LISTING_LIMIT // 8:
                 read = _nearer_representation(group, read, residual)
         self.matrices = tuple(read)
         self._cache: dict[Element, npt.NDArray[np.float64]] = {}
@@ -267,8 +266,7 @@ class MatrixRepresentation(Representation):
     @cached_property
     def is_orthogonal(self) -> bool:
         """Whether every generator preserves lengths, to 1e-10."""
-        # A product of float64 entries of size at most 1 rounds by dim ulp; 1e-10 is far above and far below a shear.
-        return all(bool(np.abs(m.T @ m - np.eye(self.dim)).max() <= 1e-10) for m in self.matrices)
+        return _are_orthogonal(self.matrices)
 
     @cached_property
     def content(self) -> bytes:
@@ -302,6 +300,22 @@ def _all_matrices(group: Group, matrices: Sequence[npt.NDArray[np.float64]]) -> 
         position[word] = k
         stack[k] = stack[position[word[:-1]]] @ matrices[word[-1]] if word else np.eye(dim)
     return stack
+
+
+def _are_orthogonal(matrices: Sequence[npt.NDArray[np.float64]]) -> bool:
+    # A product of float64 entries of size at most 1 rounds by dim ulp; 1e-10 is far above and far below a shear.
+    return all(bool(np.abs(m.T @ m - np.eye(len(m))).max() <= 1e-10) for m in matrices)
+
+
+def _can_be_nearer(group: Group, matrices: Sequence[npt.NDArray[np.float64]], residual: float) -> bool:
+    """Whether averaging can bring matrices nearer to a representation than they are.
+
+    Orthogonal float64 matrices leave a few ulp of a relation; what leaves more can. Others may be right to the last
+    place and leave as much as their condition makes of it; averages would round by more than that.
+    """
+    if residual <= 1e-14:
+        return False
+    return _are_orthogonal(matrices) or residual > validation.relation_rounding(group, matrices)
 
 
 def _nearer_representation(

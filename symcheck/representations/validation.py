@@ -15,6 +15,8 @@ from symcheck.groups.group import Group
 from symcheck.representations.signed_images import SignedImages
 
 Matrix = npt.NDArray[np.float64]
+_ENTRIES = 256
+"""Times the first order of rounding: entries of one row add up and come out of a change of basis themselves."""
 
 
 def require_group(group: Any, where: str) -> None:
@@ -167,6 +169,12 @@ def relation_residual(group: Group, matrices: Sequence[Matrix]) -> float:
     return max(float(np.abs(evaluate_matrices(word, matrices) - identity).max()) for word in group.relators)
 
 
+def relation_rounding(group: Group, matrices: Sequence[Matrix]) -> float:
+    """What rounding to float64 may leave of a relation, as `_rounding`, also where that is too much to check it."""
+    precision = float(np.finfo(np.float64).eps)
+    return _ENTRIES * max(_first_order_rounding(word, matrices, precision) for word in group.relators)
+
+
 def _relators(group: Group, name: str) -> tuple[Word, ...]:
     try:
         return group.relators
@@ -181,9 +189,15 @@ def _relators(group: Group, name: str) -> tuple[Word, ...]:
 def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float:
     """What rounding of the entries and of the products can add up to in a word that is the identity.
 
-    First order: the sum over letters of |prefix| |letter| |suffix| ulp, with the Frobenius norm over sqrt(dim), which
-    is 1 for orthogonal matrices; times 256, as entries of one row add up and come out of a change of basis themselves.
     At most 0.1, above which nothing is checked.
+    """
+    return min(_ENTRIES * _first_order_rounding(word, matrices, precision), 0.1)
+
+
+def _first_order_rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float:
+    """The sum over letters of |prefix| |letter| |suffix| ulp, with the Frobenius norm over sqrt(dim).
+
+    That norm is 1 for orthogonal matrices.
     """
     dim = len(matrices[0])
     norms = [float(np.linalg.norm(m)) / dim**0.5 for m in matrices]
@@ -193,7 +207,7 @@ def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float
         prefix = prefix @ np.linalg.matrix_power(matrices[letter], count)
         spread = max(1.0, float(np.linalg.norm(prefix)) / dim**0.5)
         total += count * norms[letter] * spread * max(spread, norms[letter] ** min(count - 1, 2))
-    return float(min(256 * dim**0.5 * precision * total, 0.1))
+    return float(dim**0.5 * precision * total)
 
 
 def _broken(group: Group, word: Word, residual: float, tolerance: float, name: str) -> RepresentationError:

@@ -6,7 +6,9 @@ A block says what it is by its language and by a comment above it:
     <!-- not run: REASON -->   the block is shown only
 
 `python` blocks of a page share their names. In `console` blocks the lines after `$ COMMAND` are its output; a line
-`[...]` stands for any lines, `$ echo $?` shows the exit code (0 where it is not shown), durations may differ.
+`[...]` stands for any lines, `$ echo $?` shows the exit code (0 where it is not shown), durations may differ. A
+residual within the tolerance printed beside it is rounding, whose digits are the processor's own: its size is compared.
+Numbers with seven and more significant digits are float32 values; their last places are the processor's own as well.
 
 `python tests/docs/pages.py PAGE...` writes the output of every command into the page, for a look at the difference.
 """
@@ -14,6 +16,7 @@ A block says what it is by its language and by a comment above it:
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import subprocess
@@ -28,6 +31,17 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>file|not run): (?P<text>.*?) -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.M | re.S
 )
 _DURATION = re.compile(r"\b\d[\d.,]* ?(?:ms|s|min)\b")
+_SIZE = r"\d[\d.]*(?:e[+-]\d+)?"
+# A residual with its tolerance beside it, as in "largest residual 3.9e-16 (tolerance 1.0e-12)".
+_RESIDUAL = re.compile(
+    rf"(?P<before>\bresidual +)(?P<residual>{_SIZE})(?P<between>[^;]*?\btolerance )(?P<tolerance>{_SIZE})"
+)
+_VALUE = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.])")
+VALUE_DIGITS = 7
+SAME_VALUE = 4 * 2.0**-23
+"""Four units of float32: initial weights come out of torch's vectorised sine and logarithm, each right to one unit."""
+SAME_SIZE = 10.0
+"""Rounding may leave up to so many times as much, or as little, with another order of the same sums."""
 _NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]\d+)?")
 ELISION = "[...]"
 
@@ -101,22 +115,72 @@ def typed(words: str, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout.decode()
 
 
-def _plain(line: str) -> str:
-    return _DURATION.sub("<duration>", line.rstrip())
+@dataclass(frozen=True)
+class Line:
+    """A line of output without what may differ, and the residuals and the values that were taken out of it."""
+
+    text: str
+    residuals: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def agrees(self, other: Line) -> bool:
+        """Whether the texts are the same, the residuals of the same size and the values within float32's rounding."""
+        return (
+            self.text == other.text
+            and all(map(_same_size, self.residuals, other.residuals))
+            and all(map(_same_value, self.values, other.values))
+        )
+
+
+def _same_size(first: float, second: float) -> bool:
+    if first == 0 or second == 0:
+        return first == second
+    return 1 / SAME_SIZE <= first / second <= SAME_SIZE
+
+
+def _same_value(first: float, second: float) -> bool:
+    return math.isclose(first, second, rel_tol=SAME_VALUE)
+
+
+def _comparable(line: str) -> Line:
+    """Durations, residuals within their tolerance and float32 values, replaced by their kind."""
+    residuals: list[float] = []
+    values: list[float] = []
+
+    def rounding(match: re.Match[str]) -> str:
+        if float(match["residual"]) > float(match["tolerance"]):
+            return match[0]
+        residuals.append(float(match["residual"]))
+        return f"{match['before']}<rounding>{match['between']}{match['tolerance']}"
+
+    def value(match: re.Match[str]) -> str:
+        if len(match[0].replace(".", "").lstrip("0")) < VALUE_DIGITS:
+            return match[0]
+        values.append(float(match[0]))
+        return "<value>"
+
+    text = _DURATION.sub("<duration>", _RESIDUAL.sub(rounding, line.rstrip()))
+    return Line(_VALUE.sub(value, text), tuple(residuals), tuple(values))
 
 
 def agrees(shown: list[str], printed: list[str]) -> str | None:
     """None where a page shows what was printed; else the first line that it shows and that was not printed there."""
-    lines = iter(map(_plain, printed))
+    lines = iter(map(_comparable, printed))
     anywhere = False
-    for line in map(_plain, shown):
-        if line == ELISION:
+    for text in shown:
+        line = _comparable(text)
+        if line.text == ELISION:
             anywhere = True
             continue
-        if not (any(candidate == line for candidate in lines) if anywhere else next(lines, None) == line):
-            return line
+        if anywhere:
+            agreeing = any(line.agrees(candidate) for candidate in lines)
+        else:
+            following = next(lines, None)
+            agreeing = following is not None and line.agrees(following)
+        if not agreeing:
+            return _DURATION.sub("<duration>", text.rstrip())
         anywhere = False
-    left_over = None if anywhere else next((line for line in lines if line), None)
+    left_over = None if anywhere else next((line.text for line in lines if line.text), None)
     return None if left_over is None else f"(the page leaves out: {left_over})"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -146,19 +147,28 @@ def test_short_vectors_are_compared_as_the_general_way_compares_them() -> None:
     assert leading_one(hole, copies=True).any()
 
 
-def test_rounding_does_not_choose_the_representative() -> None:
-    """Eight points of a circle, turned in float32: two images tie in the first component, the second decides."""
-    angle = np.pi / 4
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]], dtype=np.float32)
-    at = np.pi / 8 + angle * np.arange(8)
-    images = [np.stack([np.cos(at), np.sin(at)], axis=1).astype(np.float32)]
-    for _ in range(7):
-        images.append(images[-1] @ turn.T)
-    firsts = {float(image[row, 0]) for image in images for row in range(8) if image[row, 0] > 0.9}
-    assert len(firsts) > 1  # rounding did tell them apart
-    alive = leading(images, 8)
-    shown = np.stack([np.stack(images)[alive[:, row], row][0] for row in range(8)])
-    np.testing.assert_allclose(shown, np.tile([np.cos(np.pi / 8), np.sin(np.pi / 8)], (8, 1)), atol=1e-6)
+def _leading_points(ulps: int) -> np.ndarray:
+    """The point of an octagon that each of its corners is led to, where one of two tied corners is rounded up.
+
+    The corners at plus and minus 22.5 degrees share their first component; the lower one's is made larger by `ulps`.
+    """
+    angles = [math.pi / 8 + math.pi / 4 * k for k in range(8)]
+    corners = np.array([[math.cos(angle), math.sin(angle)] for angle in angles]).astype(np.float32)
+    corners[7, 0] = corners[0, 0] + ulps * np.spacing(corners[0, 0])
+    images = np.stack([np.roll(corners, -k, axis=0) for k in range(8)])  # turned k times, corner p is corner p + k
+    alive = leading(list(images), 8)
+    return np.stack([images[alive[:, row], row][0] for row in range(8)])
+
+
+@pytest.mark.parametrize("ulps", [0, 1, 8, 64])
+def test_rounding_does_not_choose_the_representative(ulps: int) -> None:
+    """Two images tie in the first component up to rounding: the second decides."""
+    upper = [math.cos(math.pi / 8), math.sin(math.pi / 8)]
+    np.testing.assert_allclose(_leading_points(ulps), np.tile(upper, (8, 1)), rtol=2e-7)  # an ulp of float32
+
+
+def test_a_first_component_that_is_larger_by_more_than_rounding_chooses_the_representative() -> None:
+    assert (_leading_points(1_000)[:, 1] < 0).all()
 
 
 def test_no_observations_have_no_answers() -> None:

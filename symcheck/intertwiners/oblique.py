@@ -1,0 +1,126 @@
+"""Intertwiners between representations that are not orthogonal, as accurate as the entries of their matrices allow.
+
+Averaging in orthogonal coordinates and changing back rounds by the square of the condition number. The equations
+K W = W L of the generators can be solved where the matrices were given: their null space, by singular values, leaves a
+residual of a few ulp whatever the condition. The Reynolds operator P is then the projection along the annihilator of
+the dual intertwiners V (K^T V = V L^T, the same equations transposed):
+
+    P(W) = sum over i, j of <V_i, W> (M^-1)_ij B_j,    M_ji = <B_j, V_i>.
+
+It is not orthogonal: its norm 1 / (smallest singular value of M) grows with the condition of the representations, and
+rounding of W grows with it. That much is in the question and no method avoids it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.intertwiners.basis import Array
+from symcheck.intertwiners.dense_basis import Projector
+from symcheck.representations.representation import Representation
+
+SOLVED_LIMIT = 600
+"""Matrices with more entries are averaged only: the two decompositions, of some n^3 operations, take half a second."""
+
+
+def largest_entry(rho: Representation) -> float:
+    """The largest entry of the generators' matrices, at least 1."""
+    return max(1.0, *(float(np.abs(m).max()) for m in rho.generator_matrices))
+
+
+def null_rows(rho_in: Representation, rho_out: Representation, rank: int, *, dual: bool = False) -> tuple[Array, float]:
+    """An orthonormal basis of the solutions of K W = W L for all generators; of K^T V = V L^T if `dual`.
+
+    An ulp in the entries of K and L turns the solutions by an ulp times the condition of the equations (Wedin).
+
+    Args:
+        rho_in: the representation on the input, with matrices L.
+        rho_out: the representation on the output, with matrices K.
+        rank: how many independent solutions there are.
+        dual: whether to transpose the matrices.
+
+    Returns:
+        Rows (rank, dim_out * dim_in), orthonormal, in no particular order; and the condition of the equations, their
+        largest singular value over their smallest that is not 0.
+
+    Cost: (dim_out * dim_in)^3 per generator.
+
+    Source: P.-A. Wedin, "Perturbation bounds in connection with singular value decomposition", BIT 12 (1972).
+    """
+    identity_out, identity_in = np.eye(rho_out.dim), np.eye(rho_in.dim)
+    equations = []
+    for K, L in zip(rho_out.generator_matrices, rho_in.generator_matrices, strict=True):
+        left, right = (K.T, L.T) if dual else (K, L)
+        # Each generator at its own size, or the largest would leave its rounding to the others.
+        scale = max(float(np.abs(K).max()), float(np.abs(L).max()))
+        equations.append((np.kron(left, identity_in) - np.kron(identity_out, right.T)) / scale)
+    _, sizes, directions = np.linalg.svd(np.concatenate(equations), full_matrices=False)
+    first_zero = len(directions) - rank
+    condition = float(sizes[0] / sizes[first_zero - 1]) if first_zero else 1.0
+    return np.asarray(directions[first_zero:], dtype=np.float64), condition
+
+
+@dataclass(frozen=True, eq=False)
+class ObliqueProjection:
+    """The Reynolds operator from bases of the intertwiners and of the dual ones.
+
+    Attributes:
+        rows: orthonormal intertwiners B, (rank, size).
+        dual: orthonormal dual intertwiners V, (rank, size).
+    """
+
+    rows: Array
+    dual: Array
+
+    @property
+    def norm(self) -> float:
+        """The largest factor by which the operator lengthens a matrix (Frobenius norm); 0 where all vanish."""
+        if not len(self.rows):
+            return 0.0
+        return 1.0 / float(np.linalg.svd(self.rows @ self.dual.T, compute_uv=False)[-1])
+
+    def __call__(self, flat: Array) -> Array:
+        """The projection of flattened matrices, (n, size) to the same."""
+        return np.asarray(np.linalg.solve((self.rows @ self.dual.T).T, self.dual @ flat.T).T @ self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SplitProjection:
+    """A projection onto the span of orthonormal rows that leaves vectors of the span as they are, to a few ulp.
+
+    The part in the span is kept, only the rest is projected: what the projection amplifies is then the rounding of the
+    rest, which is 0 up to rounding for a vector of the span.
+
+    Attributes:
+        rows: orthonormal rows (rank, size) of the span.
+        projector: any projection onto the span.
+    """
+
+    rows: Array
+    projector: Projector
+
+    def __call__(self, flat: Array) -> Array:
+        """The projection of vectors, (n, size) to the same."""
+        inside = (flat @ self.rows.T) @ self.rows
+        return inside + self.projector(flat - inside)
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedRows:
+    """A basis with the projection onto its span.
+
+    Attributes:
+        rows: orthonormal rows (rank, size).
+        projector: the Reynolds operator on flattened matrices.
+        norm: at least the norm of the projector.
+        condition: how far an ulp of the matrices may turn the span, in ulp.
+        tolerance: what rounding may leave of the equations, relative to the largest entry of the matrices.
+    """
+
+    rows: Array
+    projector: Projector
+    norm: float
+    condition: float
+    tolerance: float
