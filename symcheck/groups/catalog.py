@@ -425,11 +425,11 @@ def _automorphism(group: Group, images: Sequence[Element]) -> npt.NDArray[np.int
     # Von Dyck: the images extend to a homomorphism exactly when every relator stays trivial.
     broken = [word for word in group.relators if not image(word).is_identity]
     # Entry k is the position of the image of element k; equal positions mean that the map is not injective.
-    found = [position[image(group.word(g))] for g in group.elements()]
-    if broken or len(set(found)) < group.order:
+    positions = [position[image(group.word(g))] for g in group.elements()]
+    if broken or len(set(positions)) < group.order:
         reason = f"the relator {group.word_name(broken[0])} fails" if broken else "it is not one-to-one"
         raise GroupError(f"expected an automorphism of {group.name}: {reason}.", where="semidirect(images)")
-    return np.array(found, dtype=np.int64)
+    return np.array(positions, dtype=np.int64)
 
 
 def subgroup(group: Group, generators: Sequence[Element], *, name: str | None = None) -> Group:

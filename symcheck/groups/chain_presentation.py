@@ -78,13 +78,13 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
     for depth in reversed(range(len(levels))):
         own = letters.of_level(levels, depth)
         relators.extend(_edge_relators(levels, depth, own, letters, relators))
-    found: dict[Word, None] = {}
+    words: dict[Word, None] = {}
     total = 0
     # Equal words are counted once in the result; `total` bounds the letters of all of them.
     for relator in relators:
         word = letters.positive(relator)
-        if word and word not in found:
-            found[word] = None
+        if word and word not in words:
+            words[word] = None
             total += len(word)
         if total > LARGEST:
             raise GroupError(
@@ -92,7 +92,7 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
                 where="relators",
                 remedy="Use a group of the catalogue, or give a Group its relators.",
             )
-    return tuple(found)
+    return tuple(words)
 
 
 def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None:
@@ -108,7 +108,7 @@ def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None
             entries = list(level.table.values())
             for first, first_word in entries:
                 for second, second_word in entries:
-                    _place(levels, first * second, _reduced((*first_word, *second_word)))
+                    _place(levels, first * second, _reduce_word((*first_word, *second_word)))
         if all(len(level.table) == level.size for level in levels):
             # Every table is complete when each level has as many entries as its orbit has points.
             return
@@ -122,17 +122,17 @@ def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None
 def _shortest(generators: Sequence[Element]) -> Iterator[tuple[Element, Signed]]:
     identity = Element.identity(generators[0].degree)
     frontier: list[tuple[Element, Signed]] = [(identity, ())]
-    seen = {identity}
+    reached = {identity}
     # Letters are signed: i + 1 for a generator, -(i + 1) for its inverse.
     steps = [(g, i + 1) for i, g in enumerate(generators)] + [(~g, -(i + 1)) for i, g in enumerate(generators)]
     yield identity, ()
-    while frontier and len(seen) < FIRST_WORDS:
+    while frontier and len(reached) < FIRST_WORDS:
         words, frontier = frontier, []
         for g, word in words:
             for step, letter in steps:
                 new = g * step
-                if new not in seen:
-                    seen.add(new)
+                if new not in reached:
+                    reached.add(new)
                     frontier.append((new, (*word, letter)))
                     yield frontier[-1]
 
@@ -150,7 +150,7 @@ def _place(levels: list[Level], g: Element, word: Signed) -> None:
                 return
             g, word, held = held[0], held[1], (g, word)
         # The quotient of two representatives of one coset fixes the base: it belongs one level further down.
-        g, word = ~held[0] * g, _reduced((*_inverse(held[1]), *word))
+        g, word = ~held[0] * g, _reduce_word((*_inverse(held[1]), *word))
 
 
 class _Letters:
@@ -243,26 +243,26 @@ def _edge_relators(
             done[before, column[word[0] - 1]] = True
     # Only relators in this level's letters can be followed around its graph.
     usable = [word for word in known if all(abs(letter) - 1 in column for letter in word)]
-    found: list[Signed] = []
-    _close(done, [*usable, *found], moves, column)
+    new_relators: list[Signed] = []
+    _close(done, [*usable, *new_relators], moves, column)
     # Edges near the base first: their loops are shorter, and close edges further out.
     for v, i in sorted(np.argwhere(~done).tolist(), key=lambda edge: len(words[points[edge[0]]])):
         if done[v, i]:
             continue
         image = points[moves[v, i]]
         # The loop: out to v, over the edge, back along the tree. It fixes the base, so it lies one level deeper.
-        loop = _reduced((*_inverse(words[image]), own[i] + 1, *words[points[v]]))
-        rest = _sifted(levels, depth + 1, letters, letters.evaluate(loop))
+        loop = _reduce_word((*_inverse(words[image]), own[i] + 1, *words[points[v]]))
+        rest = _sift_element(levels, depth + 1, letters, letters.evaluate(loop))
         done[v, i] = True
         # The loop equals a word of the deeper level: their quotient is a relator.
-        relator = _cyclically_reduced((*loop, *_inverse(rest)))
+        relator = _reduce_cyclically((*loop, *_inverse(rest)))
         if relator:
-            found.append(relator)
-        _close(done, [*usable, *found], moves, column)
-    return found
+            new_relators.append(relator)
+        _close(done, [*usable, *new_relators], moves, column)
+    return new_relators
 
 
-def _sifted(levels: Sequence[Level], depth: int, letters: _Letters, g: Element) -> Signed:
+def _sift_element(levels: Sequence[Level], depth: int, letters: _Letters, g: Element) -> Signed:
     """An element of a deeper level as a word in that level's letters."""
     word: Signed = ()
     # At each level one representative is split off until nothing but the identity is left.
@@ -272,7 +272,7 @@ def _sifted(levels: Sequence[Level], depth: int, letters: _Letters, g: Element) 
         step = letters.tree(levels[d].base, own)[g.images[levels[d].base]]
         g = ~letters.evaluate(step) * g
         word = (*word, *step)
-    return _reduced(word)
+    return _reduce_word(word)
 
 
 def _close(
@@ -288,16 +288,16 @@ def _close(
         changed = False
         for word in relators:
             # All start vertices are followed at once: one column of `edges` per start.
-            here = np.arange(len(moves))
+            vertices = np.arange(len(moves))
             edges = np.empty((len(word), len(moves)), dtype=np.int64)
             # The last letter acts first, hence the reversed order.
             columns = np.array([column[abs(letter) - 1] for letter in reversed(word)])
             for step, letter in enumerate(reversed(word)):
                 i = columns[step]
-                there = moves[here, i] if letter > 0 else back[here, i]
+                ends = moves[vertices, i] if letter > 0 else back[vertices, i]
                 # An inverse letter runs over the same edge from its other end.
-                edges[step] = here if letter > 0 else there
-                here = there
+                edges[step] = vertices if letter > 0 else ends
+                vertices = ends
             unknown = ~done[edges, columns[:, None]]
             # Where a single edge of a loop is unknown it follows from the others.
             for start in np.flatnonzero(unknown.sum(axis=0) == 1):
@@ -310,7 +310,7 @@ def _inverse(word: Signed) -> Signed:
     return tuple(-letter for letter in reversed(word))
 
 
-def _reduced(word: Sequence[int]) -> Signed:
+def _reduce_word(word: Sequence[int]) -> Signed:
     """The word with neighbours that cancel taken out."""
     stack: list[int] = []
     for letter in word:
@@ -321,8 +321,8 @@ def _reduced(word: Sequence[int]) -> Signed:
     return tuple(stack)
 
 
-def _cyclically_reduced(word: Signed) -> Signed:
-    word = _reduced(word)
+def _reduce_cyclically(word: Signed) -> Signed:
+    word = _reduce_word(word)
     # A relator and its conjugates say the same: the shared ends are cut.
     while len(word) > 1 and word[0] == -word[-1]:
         word = word[1:-1]

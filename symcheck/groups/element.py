@@ -75,19 +75,19 @@ class Element:
     @property
     def cycles(self) -> tuple[tuple[int, ...], ...]:
         """The cycles of length two and more, each from its smallest point."""
-        seen = [False] * self.degree
-        found = []
+        visited = [False] * self.degree
+        longer_cycles = []
         for start in range(self.degree):
             # A point follows its images until the cycle closes.
             cycle = []
             point = start
-            while not seen[point]:
-                seen[point] = True
+            while not visited[point]:
+                visited[point] = True
                 cycle.append(point)
                 point = self.images[point]
             if len(cycle) > 1:
-                found.append(tuple(cycle))
-        return tuple(found)
+                longer_cycles.append(tuple(cycle))
+        return tuple(longer_cycles)
 
     @property
     def order(self) -> int:

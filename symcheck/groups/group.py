@@ -167,16 +167,16 @@ class Group:
             raise GroupError(f"expected an element of {self.name}, got {g!r} ({type(g).__name__}).", where="g")
         if self.is_listable:
             # Which method is affordable depends on the size: a list, a closed form, or a stabilizer chain.
-            found = self._words.get(g)
+            letters = self._words.get(g)
         elif g.is_identity and g.degree == self.degree:
-            found = ()
+            letters = ()
         elif self.family is not None and self.family[0] in ("cyclic", "dihedral"):
-            found = self._polygon_word(g)
+            letters = self._polygon_word(g)
         else:
-            found = large.word(self.generators, g)
-        if found is None:
+            letters = large.word(self.generators, g)
+        if letters is None:
             raise GroupError(f"{g!r} is not an element of {self.name}.", where="g")
-        return found
+        return letters
 
     def _polygon_word(self, g: Element) -> Word | None:
         """r^k or r^k s, from where g sends the first corner, for groups with more corners than are listed."""
@@ -237,14 +237,14 @@ class Group:
 
     def conjugacy_classes(self) -> tuple[tuple[Element, ...], ...]:
         """The classes {h g h^-1}, in the order of `elements()`; the identity's first. Only for groups that list."""
-        seen: set[Element] = set()
+        classified: set[Element] = set()
         classes = []
         for g in self.elements():
-            if g not in seen:
+            if g not in classified:
                 # Classes are disjoint: an element already met belongs to a class that is complete.
-                found = _conjugates(g, self.generators)
-                seen.update(found)
-                classes.append(found)
+                conjugates = _conjugates(g, self.generators)
+                classified.update(conjugates)
+                classes.append(conjugates)
         return tuple(classes)
 
     def word_name(self, word: Sequence[int]) -> str:
@@ -290,14 +290,14 @@ def _breadth_first(generators: Sequence[Element], identity: Element) -> Iterator
 
 
 def _conjugates(g: Element, generators: Sequence[Element]) -> tuple[Element, ...]:
-    found = {g: None}
+    conjugates = {g: None}
     frontier = [g]
     while frontier:
         # Conjugation by generators reaches the whole class, since they generate the group.
         h = frontier.pop()
         for s in generators:
             new = s * h * ~s
-            if new not in found:
-                found[new] = None
+            if new not in conjugates:
+                conjugates[new] = None
                 frontier.append(new)
-    return tuple(found)
+    return tuple(conjugates)

@@ -39,12 +39,12 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
     matrices = arrays.entries(matrices, where="from_matrices", error=GroupError)
     # The dtype as given decides the tolerance; the checks below convert to float64.
     read = [arrays.to_numpy(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
-    checked = _checked(read)
+    checked = _check_matrices(read)
     tolerance = max(_merge_tolerance(m) for m in read)
     try:
         return _orbit(checked, tolerance, limit)
     except GroupError:
-        balanced = _balanced(checked)
+        balanced = _balance_matrices(checked)
         # Nothing was gained by another basis, and the first error stands.
         if balanced is checked:
             raise
@@ -88,7 +88,7 @@ def _merge_tolerance(matrix: npt.NDArray[np.generic]) -> float:
     return 1e-5 if matrix.dtype in (np.float32, np.float16) else 1e-6
 
 
-def _checked(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
+def _check_matrices(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
     if not len(matrices):
         raise GroupError("expected at least one matrix, got none.", where="from_matrices")
     checked = [arrays.square_matrix(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
@@ -100,7 +100,7 @@ def _checked(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
     return checked
 
 
-def _balanced(matrices: list[Vectors]) -> list[Vectors]:
+def _balance_matrices(matrices: list[Vectors]) -> list[Vectors]:
     """The matrices in a basis in which they are nearly orthogonal, where the group is finite.
 
     The averages of g^T M g over many powers of one generator after the other, round and round, tend to an inner product

@@ -122,10 +122,10 @@ def _close(known: npt.NDArray[np.bool_], relators: Sequence[Word], table: npt.ND
 def _loop(word: Word, table: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The edges of a relator's loop from every vertex: (length, order) start vertices and (length,) letters."""
     vertices = np.empty((len(word), len(table)), dtype=np.int64)
-    here = np.arange(len(table))
+    vertex = np.arange(len(table))
     letters = np.array(word, dtype=np.int64)
     # All start vertices are followed at once.
     for step, letter in enumerate(letters):
-        vertices[step] = here
-        here = table[here, letter]
+        vertices[step] = vertex
+        vertex = table[vertex, letter]
     return vertices, letters
