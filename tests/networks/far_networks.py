@@ -343,6 +343,8 @@ WRONG: dict[str, Case] = {
     "a triangle": Case(PAIRS, lambda h: h + far(h).unsqueeze(1).expand(-1, 8, 8).triu(1).mean(1)),
     "a product of two odd factors": signed(lambda h: h + far_sign(h) * far_sign(h)),
     "a sum of an odd and an even part": signed(lambda h: h + (far_sign(h) + far_sign(h).square())),
+    "a constant filled with a number of the input": signed(lambda h: h + torch.full_like(h, far_sign(h)[0, 0]).abs()),
+    "a threshold computed from the input": signed(lambda h: h + F.hardshrink(far_sign(h), 2 * far_sign(h)[0, 0])),
     "softmax of signs": signed(lambda h: h * torch.softmax(far_sign(h), -1)),
     "log_softmax of signs": signed(lambda h: h * F.log_softmax(far_sign(h), -1)),
     "logsumexp of signs": signed(lambda h: h * far_sign(h).logsumexp(-1, keepdim=True)),

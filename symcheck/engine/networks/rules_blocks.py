@@ -176,13 +176,7 @@ def _normalised(call: Call, value: Tracked, blocks: IntArray, weight: Any, bias:
     return scaled(call, result, scale, shift, call.owner(weight, bias), kind)
 
 
-@rule("rms_norm")
-def rms_norm(call: Call, x: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Value:
-    """Normalisation over the last axes by the root of the mean square, without a shift."""
-    return layer_norm(call, x, normalized_shape, weight, None, eps)
-
-
-@rule("layer_norm")
+@rule("layer_norm", "rms_norm")
 def layer_norm(
     call: Call, x: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 0, *_: Any
 ) -> Value:

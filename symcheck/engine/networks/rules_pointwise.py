@@ -41,7 +41,8 @@ ODD = (
 EVEN = "abs absolute abs_ square cos cosh"
 OTHER = (
     "relu relu_ relu6 leaky_relu leaky_relu_ elu elu_ selu celu gelu silu mish softplus sigmoid sigmoid_ logsigmoid "
-    "log_sigmoid _threshold hardsigmoid hardswish exp log sqrt rsqrt log1p expm1 reciprocal round floor ceil threshold log2 log10 exp_ "
+    "log_sigmoid _threshold hardsigmoid hardswish exp log sqrt rsqrt log1p expm1 reciprocal round floor ceil threshold "
+    "log2 log10 exp_ "
     "selu_ celu_ acos asin tan erfc logit nan_to_num"
 )
 BOUNDED_SLOPE = {
