@@ -46,14 +46,23 @@ def test_a_counterexample_fails_again_bit_for_bit() -> None:
 
 
 def test_a_counterexample_passes_once_the_network_is_mended() -> None:
-    for item in failures(run_net(off(), mirror())):
-        assert replay(mirror_mlp(), mirror(), item["name"], item["counterexample"]).verdict in ("passed", "proved")
+    found = failures(run_net(off(), mirror()))
+    verdicts = {
+        item["name"]: replay(mirror_mlp(), mirror(), item["name"], item["counterexample"]).verdict for item in found
+    }
+    assert verdicts == {"layer_certificate": "proved", "network_equivariance": "passed"}
 
 
 def test_a_geometric_failure_replays_too() -> None:
     options = NetOptions(input_shape=(1, 21, 21), samples=200)
-    for item in failures(run_net(GridNet(6), turn(), options=options)):
-        assert replay(GridNet(6), turn(), item["name"], item["counterexample"], options).verdict == "failed"
+    found = failures(run_net(GridNet(6), turn(), options=options))
+    assert {item["name"] for item in found} == {"representation_propagation", "network_equivariance"}
+    for item in found:
+        again = replay(GridNet(6), turn(), item["name"], item["counterexample"], options)
+        assert again.verdict == "failed"
+        assert again.counterexample is not None
+        assert again.counterexample.residual == item["counterexample"]["residual"]
+        assert replay(GridNet(7), turn(), item["name"], item["counterexample"], options).verdict == "passed"
 
 
 def test_a_counterexample_of_another_network_is_refused() -> None:
