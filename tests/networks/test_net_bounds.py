@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from far_networks import FILTERS, PAIRS, World
-from net_catalogue import Draw, Lambda, conv, linear, swap_blocks
+from net_catalogue import Draw, Lambda, conv, linear, mirror_mlp, swap_blocks
 from torch import Tensor, nn
 
 from symcheck.engine.net_options import NetOptions
@@ -201,6 +201,16 @@ def test_the_units_of_each_layer_move_as_its_record_says_within_its_bound(name: 
             wanted[:, abs(image) - 1] = np.sign(image) * before[:, unit]
         gap = np.abs(wanted - after).max()
         assert record["bound"] is None or gap <= record["bound"] + ROUNDING * np.abs(after).max(), record["name"]
+
+
+def test_the_bound_of_several_outputs_covers_the_one_that_moves_most() -> None:
+    net = jittered(mirror_mlp(8, value=True).double(), ["value.weight"])
+    x = 2 * torch.rand(2000, 4, generator=torch.Generator().manual_seed(5), dtype=torch.float64) - 1
+    with torch.no_grad():
+        found = float((net(x)[1] - net(-x)[1]).abs().max())
+    bound = named(run_net(net, PAIRS.symmetry(), options=NetOptions(samples=64)), "network_equivariance").bound
+    assert bound is not None
+    assert 0 < found <= bound["value"]
 
 
 def test_a_network_whose_bend_jumps_is_given_no_bound_on_its_outputs() -> None:

@@ -19,6 +19,8 @@ from symcheck.engine.net_runner import run_net
 from symcheck.engine.networks import rules_linear, rules_spatial
 from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
 
 
 def off() -> nn.Module:
@@ -96,6 +98,15 @@ def test_a_forged_or_outdated_certificate_fails_at_its_layer() -> None:
     assert (forged.verdict, forged.location) == ("failed", "0")
     with pytest.raises(SymcheckError, match="expected the layers"):
         check_certificate(mirror_mlp(layers=3), mirror(), report["layers"])
+
+
+def test_a_certificate_of_signed_units_is_checked_with_its_signs() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8, bias=False), nn.Tanh(), nn.Linear(8, 2, bias=False)).double()
+    odd = Symmetry("odd", catalog.cyclic(2), observation=[[-1, -1, -1, -1]], action=[[-1, -1]])
+    report = json.loads(json.dumps(run_net(net, odd).to_dict()))
+    assert min(report["layers"][0]["images"][0]) < 0
+    assert check_certificate(net, odd, report["layers"]).verdict == "proved"
 
 
 NETWORKS = """
