@@ -218,3 +218,10 @@ class Scaled(nn.Module):
 def test_paired_noise_that_keeps_the_symmetry_passes_and_is_never_proved() -> None:
     assert run_net(Scaled(), mirror(), options=NetOptions(samples=64, noise_seed=1)).verdict == "passed"
     assert run_net(Scaled(), mirror(), options=NetOptions(samples=64)).verdict == "undecided"
+
+
+def test_a_cast_to_the_whole_numbers_of_another_tensor_is_no_change_of_precision() -> None:
+    def rounded(x: torch.Tensor, net: nn.Module) -> torch.Tensor:
+        return net(x.to(other=torch.zeros(1, dtype=torch.int64)).to(net[0].weight.dtype))
+
+    assert run_net(Lambda(rounded, mirror_mlp(16)), mirror(), options=NetOptions(samples=64)).verdict == "passed"
