@@ -267,3 +267,35 @@ def test_moving_columns_is_the_product_with_the_matrix(seed: int) -> None:
     W, x = rng.normal(size=(3, 6)), rng.normal(size=6)
     assert np.array_equal(motion.columns(W), W @ matrix)
     assert np.array_equal(motion.apply(x), matrix @ x)
+
+
+@pytest.mark.parametrize(("units", "level"), [(3.5, "rounded"), (4.5, "failed")])
+def test_the_unit_is_that_of_the_larger_of_two_weights(units: float, level: str) -> None:
+    """Below 2 the float32 unit is half of what it is at 2: both are compared by the one at 2."""
+    left = rows(4) * 0.1
+    left[3, 2] = 2.0
+    right = left.copy()
+    right[3, 2] -= units * float(ulp32(np.array(2.0)))
+    assert judge(left, right).level == judge(right, left).level == level
+
+
+@pytest.mark.parametrize(("change", "close"), [(0.08, True), (0.15, False), (0.5, False)])
+def test_a_row_off_by_more_than_a_tenth_is_no_image_of_its_like(change: float, close: bool) -> None:
+    table = rows(6)
+    moved = table[::-1].copy()
+    moved[4] *= 1 + change
+    match = match_rows(moved, table)
+    assert match is not None
+    assert match.close.all() == close
+    assert match.close.sum() >= len(table) - 1
+    assert match.found
+
+
+@pytest.mark.parametrize(("unrelated", "found"), [(6, True), (7, False)])
+def test_half_of_the_rows_must_have_an_image_for_the_rest_to_be_judged(unrelated: int, found: bool) -> None:
+    table = rows(7)
+    moved = table[::-1].copy()
+    moved[:unrelated] = rows(8)[:unrelated]
+    match = match_rows(moved, table)
+    assert match is not None
+    assert match.found == found

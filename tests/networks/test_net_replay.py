@@ -19,6 +19,8 @@ from symcheck.engine.networks.replay import check_certificate, replay
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
 
 
 def off() -> nn.Module:
@@ -46,14 +48,23 @@ def test_a_counterexample_fails_again_bit_for_bit() -> None:
 
 
 def test_a_counterexample_passes_once_the_network_is_mended() -> None:
-    for item in failures(run_net(off(), mirror())):
-        assert replay(mirror_mlp(), mirror(), item["name"], item["counterexample"]).verdict in ("passed", "proved")
+    found = failures(run_net(off(), mirror()))
+    verdicts = {
+        item["name"]: replay(mirror_mlp(), mirror(), item["name"], item["counterexample"]).verdict for item in found
+    }
+    assert verdicts == {"layer_certificate": "proved", "network_equivariance": "passed"}
 
 
 def test_a_geometric_failure_replays_too() -> None:
     options = NetOptions(input_shape=(1, 21, 21), samples=200)
-    for item in failures(run_net(GridNet(6), turn(), options=options)):
-        assert replay(GridNet(6), turn(), item["name"], item["counterexample"], options).verdict == "failed"
+    found = failures(run_net(GridNet(6), turn(), options=options))
+    assert {item["name"] for item in found} == {"representation_propagation", "network_equivariance"}
+    for item in found:
+        again = replay(GridNet(6), turn(), item["name"], item["counterexample"], options)
+        assert again.verdict == "failed"
+        assert again.counterexample is not None
+        assert again.counterexample.residual == item["counterexample"]["residual"]
+        assert replay(GridNet(7), turn(), item["name"], item["counterexample"], options).verdict == "passed"
 
 
 def test_a_counterexample_of_another_network_is_refused() -> None:
@@ -87,6 +98,15 @@ def test_a_forged_or_outdated_certificate_fails_at_its_layer() -> None:
     assert (forged.verdict, forged.location) == ("failed", "0")
     with pytest.raises(SymcheckError, match="expected the layers"):
         check_certificate(mirror_mlp(layers=3), mirror(), report["layers"])
+
+
+def test_a_certificate_of_signed_units_is_checked_with_its_signs() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8, bias=False), nn.Tanh(), nn.Linear(8, 2, bias=False)).double()
+    odd = Symmetry("odd", catalog.cyclic(2), observation=[[-1, -1, -1, -1]], action=[[-1, -1]])
+    report = json.loads(json.dumps(run_net(net, odd).to_dict()))
+    assert min(report["layers"][0]["images"][0]) < 0
+    assert check_certificate(net, odd, report["layers"]).verdict == "proved"
 
 
 NETWORKS = """

@@ -8,8 +8,12 @@ from net_catalogue import GridNet, Lambda, mirror, mirror_mlp, turn
 from torch import nn
 
 from symcheck.engine.events import Event, PropertyFinished, PropertyStarted, RunFinished, RunStarted
+from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.tracing import RULES
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
 
 
 def test_events_come_in_order_and_end_with_the_result() -> None:
@@ -193,3 +197,40 @@ def test_a_script_inside_a_network_is_not_taken_for_a_constant() -> None:
             return self.inner(x) + self.offset(x)[:, :1] * torch.tensor([1.0, 0.0]).to(x)
 
     assert run_net(Scripted(), mirror()).verdict == "failed"
+
+
+def test_a_mistake_in_how_the_action_passes_through_a_function_is_caught_before_it_is_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ReLU taken for an odd function: what is said of its units is not what a second run shows."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8, bias=False), nn.ReLU(), nn.Linear(8, 2, bias=False))
+    odd = Symmetry("odd", catalog.cyclic(2), observation=[[-1] * 4], action=[[-1, -1]])
+    monkeypatch.setitem(RULES, "relu", RULES["tanh"])
+    found = NetContext(net, odd, NetOptions(samples=16), lambda event: None).proof
+    assert found is not None
+    assert found.level is None
+    assert "does not bear out" in str(found.reason)
+
+
+class Scaled(nn.Module):
+    """A network whose outputs are multiplied by one number that is drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = mirror_mlp(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * (1 + 0.1 * torch.rand(1, dtype=x.dtype))
+
+
+def test_paired_noise_that_keeps_the_symmetry_passes_and_is_never_proved() -> None:
+    assert run_net(Scaled(), mirror(), options=NetOptions(samples=64, noise_seed=1)).verdict == "passed"
+    assert run_net(Scaled(), mirror(), options=NetOptions(samples=64)).verdict == "undecided"
+
+
+def test_a_cast_to_the_whole_numbers_of_another_tensor_is_no_change_of_precision() -> None:
+    def rounded(x: torch.Tensor, net: nn.Module) -> torch.Tensor:
+        return net(x.to(other=torch.zeros(1, dtype=torch.int64)).to(net[0].weight.dtype))
+
+    assert run_net(Lambda(rounded, mirror_mlp(16)), mirror(), options=NetOptions(samples=64)).verdict == "passed"

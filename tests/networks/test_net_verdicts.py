@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symcheck.engine.networks.measuring import Measured, Spread, Worst
+from symcheck.engine.networks.measuring import Deployed, Measured, Spread, Worst
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.values import LayerRecord, Opaque
-from symcheck.engine.networks.verdicts import assess
+from symcheck.engine.networks.verdicts import assess, assess_mixed_batches
 from symcheck.statements.statement import state
 
 
@@ -99,3 +99,52 @@ def test_a_coarse_residual_may_be_quantisation() -> None:
     assert assess(None, measured(1e-3), strict=False, coarse=True).verdict == "undecided"
     assert assess(None, measured(0.5), strict=False, coarse=True).verdict == "failed"
     assert assess(None, measured(1e-7), strict=False, coarse=True).verdict == "passed"
+
+
+def deployed(noise: float, flips: int = 0) -> Measured:
+    return measured(1e-15, deployed=Deployed(residual=noise, noise=noise, flips=flips, decisions=1000))
+
+
+@pytest.mark.parametrize(("relative", "verdict"), [(0.9e-9, "proved"), (1.1e-9, "passed")])
+def test_samples_bear_out_an_exact_proof_up_to_1e_9(relative: float, verdict: str) -> None:
+    assert assess(proof("exact"), measured(relative), strict=False).verdict == verdict
+
+
+@pytest.mark.parametrize(("noise", "verdict"), [(0.09, "proved"), (0.11, "undecided")])
+def test_rounding_up_to_a_tenth_of_the_output_leaves_the_structure_to_be_judged(noise: float, verdict: str) -> None:
+    assert assess(proof("exact"), deployed(noise), strict=False).verdict == verdict
+
+
+@pytest.mark.parametrize(("relative", "verdict"), [(0.9e-5, "passed"), (0.09, "undecided"), (0.11, "failed")])
+def test_a_residual_at_the_deployed_precision_alone_may_be_its_rounding(relative: float, verdict: str) -> None:
+    assert assess(None, measured(relative), strict=False, coarse=True).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("noise", "flips", "verdict"),
+    [(0.9e-5, 0, "proved"), (1.1e-5, 0, "passed"), (1e-3, 10, "passed"), (1e-3, 11, "undecided")],
+)
+def test_one_decision_in_a_hundred_may_flip_in_other_arithmetic(noise: float, flips: int, verdict: str) -> None:
+    assert assess(proof("exact"), deployed(noise, flips), strict=False, artefact="int8").verdict == verdict
+
+
+@pytest.mark.parametrize(("residual", "verdict"), [(0.9e-5, "passed"), (1.1e-5, "undecided")])
+def test_a_mixed_batch_must_move_within_the_level_of_outputs(residual: float, verdict: str) -> None:
+    alone = assess(proof("exact"), measured(1e-15), strict=False)
+    assert assess_mixed_batches(alone, residual).verdict == verdict
+
+
+def test_the_least_exact_of_several_rounded_layers_is_the_location_and_a_wrong_one_comes_first() -> None:
+    several = proof("rounded")
+    several.records += [LayerRecord("worst", "Linear", "rounded", 1e-8, 3.9, 1e-7)]
+    several.records += [LayerRecord("last", "Linear", "rounded", 1e-8, 0.1, 1e-7)]
+    assert assess(several, measured(1e-11), strict=True).location == "worst"
+    several.records += [LayerRecord("wrong", "Linear", "failed", 1e-3, 1e4, 1e-2)]
+    several.level = "failed"
+    assert assess(several, measured(1e-4), strict=False).location == "wrong"
+
+
+def test_a_constant_output_off_by_more_than_rounding_has_failed() -> None:
+    found = measured(1e-8)
+    found.spreads["output"] = Spread(np.ones(2), np.ones(2))
+    assert assess(proof("exact"), found, strict=False).verdict == "failed"

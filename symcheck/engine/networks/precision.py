@@ -99,7 +99,7 @@ def is_cast(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if name not in CASTS or not args or not isinstance(args[0], torch.Tensor) or not args[0].is_floating_point():
         return False
     wanted = [item for item in (*args[1:], *kwargs.values()) if isinstance(item, torch.dtype)]
-    wanted += [item.dtype for item in args[1:] if isinstance(item, torch.Tensor)]
+    wanted += [item.dtype for item in (*args[1:], *kwargs.values()) if isinstance(item, torch.Tensor)]
     named = not wanted and name == "type" and len(args) > 1
     return not named and all(dtype.is_floating_point for dtype in wanted)
 

@@ -42,7 +42,8 @@ ODD = (
 EVEN = "abs absolute abs_ square cos cosh"
 OTHER = (
     "relu relu_ relu6 leaky_relu leaky_relu_ elu elu_ selu celu gelu silu mish softplus sigmoid sigmoid_ logsigmoid "
-    "hardsigmoid hardswish exp log sqrt rsqrt log1p expm1 reciprocal round floor ceil threshold log2 log10 exp_ "
+    "log_sigmoid _threshold hardsigmoid hardswish exp log sqrt rsqrt log1p expm1 reciprocal round floor ceil threshold "
+    "log2 log10 exp_ "
     "selu_ celu_ acos asin tan erfc logit nan_to_num"
 )
 BOUNDED_SLOPE = {
@@ -53,7 +54,6 @@ BOUNDED_SLOPE = {
     "elu": (1.0, 0.0),
     "gelu": (1.13, 0.0),
     "silu": (1.1, 0.0),
-    "softplus": (1.0, 0.6932),
     "sigmoid": (0.25, 0.5),
 }
 
@@ -89,12 +89,14 @@ def kept(value: Tracked, call: Call) -> Tracked:
 @rule(*ODD.split())
 def odd(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
     """f(-u) = -f(u): signs pass through."""
+    _refuse_moving_options(call, args, kwargs)
     return kept(tracked(call, x), call)
 
 
 @rule(*EVEN.split())
 def even(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
     """f(-u) = f(u): signs vanish."""
+    _refuse_moving_options(call, args, kwargs)
     value = kept(tracked(call, x), call)
     images = tuple(SignedPermutation(image.index, np.ones_like(image.sign)) for image in value.images)
     return Tracked(value.shape, value.cls, images, interval=value.interval)
@@ -103,10 +105,26 @@ def even(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
 @rule(*OTHER.split())
 def other(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
     """Any other function: permutations only."""
+    _refuse_moving_options(call, args, kwargs)
+    value = unsigned(call, tracked(call, x))
     if call.name in ("leaky_relu", "elu") and _slope(args, kwargs) > 1:
-        value = unsigned(call, tracked(call, x))
         return Tracked(call.shape, value.cls, value.images)
-    return kept(unsigned(call, tracked(call, x)), call)
+    if call.name == "softplus":
+        return Tracked(call.shape, value.cls, value.images, interval=_softplus_interval(value, *args, **kwargs))
+    return kept(value, call)
+
+
+def _refuse_moving_options(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A slope or threshold that is itself computed from the input is no constant of the function."""
+    if any(call.value(option) is not None for option in (*args, *kwargs.values())):
+        raise NotUnderstoodError(state("SYM155", operation=call.name, depends="options"))
+
+
+def _softplus_interval(value: Tracked, beta: float = 1.0, threshold: float = 20.0, **_: Any) -> Interval | None:
+    """|f(u)| <= |u| + log(2) / beta, of slope at most 1; beyond the threshold torch jumps to u, and nothing is said."""
+    if value.interval is None or not (beta * value.interval.size <= threshold).all():
+        return None
+    return Interval(value.interval.size + float(np.log(2.0)) / beta, value.interval.drift)
 
 
 def _slope(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
@@ -183,7 +201,11 @@ def prelu(call: Call, x: Any, weight: Any) -> Value:
         return kept(value, call)
     shape = (1, -1) + (1,) * (len(value.shape) - 2)
     per_entry = np.broadcast_to(slopes.reshape(shape), value.shape).reshape(-1)
-    return scaled(call, value, per_entry, np.zeros_like(per_entry), call.owner(weight), "PReLU")
+    result = scaled(call, value, per_entry, np.zeros_like(per_entry), call.owner(weight), "PReLU")
+    if result.interval is not None and value.interval is not None:  # f(u) is u or a u, of slope at most 1 + |a|
+        size = np.maximum(result.interval.size, value.interval.size)
+        result.interval = Interval(size, result.interval.drift + value.interval.drift)
+    return result
 
 
 def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, name: str, kind: str) -> Tracked:

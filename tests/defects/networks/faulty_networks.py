@@ -40,6 +40,11 @@ from torch import nn
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
+
+def uneven_hardtanh() -> nn.Module:
+    return nn.Hardtanh(-0.5, 0.75)
+
+
 FAULTS: list[Fault] = [
     Fault("a plain MLP", plain, "0", "units are not permuted", fast=True),
     *[
@@ -174,6 +179,11 @@ FAULTS: list[Fault] = [
     ),
     Fault("one input's sign", MissingInput, "first", "sign +1 on observation[3]", fast=True),
     Fault("ReLU on signs", lambda: odd_net(nn.ReLU), "1", "not odd", odd),
+    *[
+        Fault(f"{a.__name__} on signs", lambda a=a: odd_net(a), "1", "", odd, fast=True)
+        for a in (nn.LeakyReLU, nn.ELU, nn.PReLU, nn.LogSigmoid)
+    ],
+    Fault("hardtanh between unequal bounds on signs", lambda: odd_net(uneven_hardtanh), "1", "", odd, fast=True),
     Fault("a bias in an odd network", lambda: odd_net(nn.Tanh, bias=True), "0", "", odd),
     Fault(
         "flattened while the group axis is there",
