@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
@@ -90,9 +91,12 @@ class TabularEvidence:
         )
         return self._failed(result, part, violations) if violations else result
 
-    def value_gap(self, failed: set[str], discount: float) -> ValueGap:
-        """What the violations cost in value; see `symcheck.engine.environments.value_gap`."""
-        return table_gap(self, discount)
+    def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
+        """What the violations cost in value; None where some reward is no number, so that there are no values."""
+        rewards = (
+            reward for actions in self._table.values() for outcomes in actions.values() for _, _, reward, _ in outcomes
+        )
+        return table_gap(self, discount) if all(map(math.isfinite, rewards)) else None
 
     def epsilons(self) -> tuple[float, float]:
         """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state laws."""
@@ -264,7 +268,8 @@ def _absorbed(following: int, reward: float, ended: bool) -> Hashable:
 
 
 _KEPT: dict[Part, Callable[[int, float, bool], Hashable]] = {
-    "reward": lambda following, reward, ended: round(float(reward), 12),
+    # One NaN for all: a key is found by identity before it is compared, and NaN equals nothing.
+    "reward": lambda following, reward, ended: math.nan if math.isnan(reward) else round(float(reward), 12),
     "termination": lambda following, reward, ended: bool(ended),
     "transition": lambda following, reward, ended: following,
     "observation": lambda following, reward, ended: 0,

@@ -6,6 +6,7 @@ world whose two sides differ by what the allowance is for, and the same world wi
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -114,7 +115,7 @@ def paid_in_float32(fault: float) -> gym.Env[Any, Any]:
 
     def move(s: Any, a: Any, rng: Any) -> Any:
         total = float(s.astype(np.float32).sum(dtype=np.float32) + np.float32(fault * (s[0] > s[1])))
-        return 0.9 * s + 0.1 * np.eye(3)[int(a)], total if s.max() > 0.3 else math.nan, False
+        return 0.9 * s + 0.1 * np.eye(3)[int(a)], total if s.max() > 0.5 else math.nan, False
 
     return Seen(move, lambda rng: rng.uniform(0, 1, 3), observation_space=box(3), action_space=spaces.Discrete(3))
 
@@ -145,7 +146,7 @@ FLIP = mirror(observation=[[-1]])
 
 
 def bounded_by_rounding(fault: float) -> gym.Env[Any, Any]:
-    """Pushed by 0 to 0.7 of float32, which is 0.69999999; the map of 0 is 0.7 before it is rounded."""
+    """Pushed by -0.1 to 0.8: in float32 the image of the upper bound lies 1e-8 below the lower one."""
 
     def move(s: Any, a: Any, rng: Any) -> Any:
         return (0.9 * s + (a - np.float32(0.35)) + np.float32(fault)).astype(np.float32), 0.0, False
@@ -154,7 +155,7 @@ def bounded_by_rounding(fault: float) -> gym.Env[Any, Any]:
         move,
         lambda rng: rng.normal(0, 0.3, 1).astype(np.float32),
         observation_space=box(1, dtype=np.float32),
-        action_space=spaces.Box(0, 0.7, (1,), np.float32),
+        action_space=spaces.Box(-0.1, 0.8, (1,), np.float32),
     )
 
 
@@ -229,13 +230,16 @@ FLOAT32_CIRCLE = spaces.Box(np.float32(-np.pi), np.float32(np.pi), (1,), np.floa
 
 
 def wrapped(fault: float) -> gym.Env[Any, Any]:
-    """A turning wheel in float32, whose angle is wrapped into its bounds of -pi and pi."""
+    """A wheel turned by eighths in float32: half a turn is wrapped to -pi on one side and is pi in its image."""
 
     def move(s: Any, a: Any, rng: Any) -> Any:
-        angle = float(s[0]) + (1.0 if a else -1.0) + fault
+        angle = float(s[0]) + (0.25 if a else -0.25) * np.pi + fault
         return np.array([(angle + np.pi) % (2 * np.pi) - np.pi], np.float32), 0.0, False
 
-    return Seen(move, lambda rng: rng.uniform(-3, 3, 1).astype(np.float32), observation_space=FLOAT32_CIRCLE)
+    def start(rng: Any) -> Any:
+        return (0.25 * np.pi * rng.integers(-3, 4, 1)).astype(np.float32)
+
+    return Seen(move, start, observation_space=FLOAT32_CIRCLE)
 
 
 def three_quarters_of_a_circle(fault: float) -> gym.Env[Any, Any]:
@@ -267,12 +271,14 @@ def dropped(value: float) -> Make:
 # --- the environment's own noise --------------------------------------------------------------------------------------
 
 
-def solved_to(accuracy: float, dtype: Any, size: float = 1.0, reward: float = 0.0) -> Make:
-    """A solver that stops early: one of two answers, `accuracy` apart, from the same state and action."""
+def solved_to(accuracy: float, dtype: Any, size: float = 1.0, reward: float = 0.0, every: int = 0) -> Make:
+    """A solver that stops early, at random or every so many steps: two answers from one (s, a), `accuracy` apart."""
 
     def make(fault: float) -> gym.Env[Any, Any]:
+        taken = itertools.count()
+
         def move(s: Any, a: Any, rng: Any) -> Any:
-            left = rng.integers(0, 2)
+            left = next(taken) % every == 0 if every else rng.integers(0, 2)
             x = 0.5 * s + (0.25 if a else -0.25) * size + left * accuracy * size + fault
             return x.astype(dtype), float(abs(s[0])) + left * reward, False
 
@@ -309,6 +315,7 @@ ALLOWANCES = [
     Allowance("NaN that matches NaN", dropped(math.nan), 0.05, mirror(state=[[-1, -1]])),
     Allowance("an infinity that matches itself", dropped(math.inf), 0.05, mirror(state=[[-1, -1]])),
     Allowance("noise of a solver in float64", solved_to(1e-10, np.float64, reward=1e-10), 1e-9),
+    Allowance("noise of a solver now and then", solved_to(1e-10, np.float64, reward=1e-10, every=97), 1e-9),
     Allowance("noise of a solver beside large numbers", solved_to(1e-12, np.float64, size=1e6), 1e-5),
     Allowance("noise of a solver in float32", solved_to(1e-6, np.float32), 1e-5),
 ]  # fmt: skip
