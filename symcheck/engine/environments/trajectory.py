@@ -24,7 +24,7 @@ import numpy.typing as npt
 from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.evidence import EQUATIONS, STOPPED, UNITS, Workbench, shift_bound
-from symcheck.engine.environments.pairs import Part
+from symcheck.engine.environments.pairs import FLOAT32_EPSILON, Part
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
@@ -44,6 +44,8 @@ _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothin
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
 _OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
+_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
+_SINGLE = np.full(1, FLOAT32_EPSILON)
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -349,10 +351,11 @@ class TrajectoryEvidence:
         Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be
         ranked by nothing but the fit, which differs wherever the two groups visit different states.
         """
-        targets, names = self._targets(part, episodes)
+        targets, names, epsilon = self._targets(part, episodes)
         design = polynomial(covariates)
-        # 1e-9 of the values' scale: rounding of the fit is no difference.
-        tie = 1e-9 * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
+        # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image
+        # of a value that repeats is another float of the same value.
+        tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
         residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
         repeating = _repeating(targets)
         scores = normal_scores(np.where(repeating, targets, residual), tie)
@@ -381,18 +384,20 @@ class TrajectoryEvidence:
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
         return columns[:, kept], [names[j] for j in kept]
 
-    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
-        if part == "reward":
-            return np.concatenate([episode.rewards for episode in episodes])[:, None], ["reward"]
+    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str], Vector]:
+        """What follows (s, a), its names, and the rounding unit of each column."""
+        if part == "reward":  # which may be computed in float32, whatever it is returned as
+            return np.concatenate([episode.rewards for episode in episodes])[:, None], ["reward"], _SINGLE
         if part == "termination":
-            return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"]
+            return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"], 0 * _SINGLE
         following = np.concatenate([episode.following for episode in episodes])
         coordinates, (following,) = self._view.coordinates.unrolled([following])
         following, told = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in told]
         varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
-        return following[:, kept], [names[j] for j in kept]
+        epsilon = np.concatenate([coordinates.epsilon, np.zeros(len(told) - coordinates.dim)])  # indicators are whole
+        return following[:, kept], [names[j] for j in kept], epsilon[kept]
 
 
 def _repeating(targets: Vector) -> npt.NDArray[np.bool_]:

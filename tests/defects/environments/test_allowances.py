@@ -16,7 +16,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from small_worlds import C2, Hidden, Seen, box, mirror, spread
+from small_worlds import C2, BlackWorld, Hidden, Seen, box, mirror, spread
 
 import symcheck as sc
 from symcheck.groups import catalog
@@ -331,3 +331,46 @@ def test_a_correct_world_that_needs_an_allowance_passes_pair_by_pair(allowance: 
 @pytest.mark.parametrize("allowance", ALLOWANCES, ids=lambda one: one.name)
 def test_a_fault_above_the_allowance_fails(allowance: Allowance) -> None:
     assert _verified(allowance, allowance.fault)[allowance.fails].verdict == "failed"
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def slipping(kind: Any) -> Make:
+    """The lattice about 0.1 with a step that goes the other way three times in ten: atoms that rounding splits."""
+
+    def make(fault: float) -> gym.Env[Any, Any]:
+        def move(s: Any, a: Any, rng: Any) -> Any:
+            step = 0.3 if (rng.random() < 0.7) == bool(a) else -0.3
+            return s + step + fault, float(rng.random()), False
+
+        start = lambda rng: 0.1 + 0.3 * rng.integers(-2, 3, 1)  # noqa: E731
+        return gym.wrappers.TimeLimit(kind(move, start, observation_space=box(1)), 5)
+
+    return make
+
+
+def half_a_turn(kind: Any) -> Make:
+    """A wheel that stops at half a turn as often as anywhere: pi on one side, and -pi in its image."""
+
+    def make(fault: float) -> gym.Env[Any, Any]:
+        def stopped(rng: Any) -> Any:
+            return np.array([np.pi + fault if rng.random() < 0.5 else rng.uniform(-3, 3)], np.float32)
+
+        def move(s: Any, a: Any, rng: Any) -> Any:
+            return stopped(rng), float(rng.random() * abs(s[0])), False
+
+        return gym.wrappers.TimeLimit(kind(move, stopped, observation_space=FLOAT32_CIRCLE), 3)
+
+    return make
+
+
+@pytest.mark.parametrize("method", ["distribution", "trajectory"])
+@pytest.mark.parametrize(("world", "fault", "centre"), [(slipping, 0.02, 0.1), (half_a_turn, -0.5, 0.0)])
+def test_laws_have_the_allowances_of_single_outcomes(world: Any, fault: float, centre: float, method: str) -> None:
+    """Values that differ by rounding are one value, and pi and -pi are one angle: of steps and of starts."""
+    kind = Seen if method == "distribution" else BlackWorld
+    options: dict[str, Any] = {"samples": 1000, "method": method, "alpha": 0.002}
+    right, wrong = (sc.verify_env(lambda f=f: world(kind)(f), about(centre), **options) for f in (0.0, fault))
+    assert {right[name].verdict for name in ("transition_invariance", "initial_invariance")} == {"passed"}
+    assert wrong.verdict == "failed"
