@@ -233,8 +233,8 @@ def wrapped(fault: float) -> gym.Env[Any, Any]:
     """A wheel turned by eighths in float32: half a turn is wrapped to -pi on one side and is pi in its image."""
 
     def move(s: Any, a: Any, rng: Any) -> Any:
-        angle = float(s[0]) + (0.25 if a else -0.25) * np.pi + fault
-        return np.array([(angle + np.pi) % (2 * np.pi) - np.pi], np.float32), 0.0, False
+        eighths = round(float(s[0]) / (0.25 * np.pi)) + (1 if a else -1)
+        return np.array([((eighths + 4) % 8 - 4) * 0.25 * np.pi + fault], np.float32), 0.0, False
 
     def start(rng: Any) -> Any:
         return (0.25 * np.pi * rng.integers(-3, 4, 1)).astype(np.float32)
@@ -337,11 +337,11 @@ def test_a_fault_above_the_allowance_fails(allowance: Allowance) -> None:
 
 
 def slipping(kind: Any) -> Make:
-    """The lattice about 0.1 with a step that goes the other way three times in ten: atoms that rounding splits."""
+    """The lattice about 0.1 with a step that rarely goes the other way: rounding is nearly all that differs."""
 
     def make(fault: float) -> gym.Env[Any, Any]:
         def move(s: Any, a: Any, rng: Any) -> Any:
-            step = 0.3 if (rng.random() < 0.7) == bool(a) else -0.3
+            step = 0.3 if (rng.random() < 0.97) == bool(a) else -0.3
             return s + step + fault, float(rng.random()), False
 
         start = lambda rng: 0.1 + 0.3 * rng.integers(-2, 3, 1)  # noqa: E731
@@ -354,11 +354,11 @@ def half_a_turn(kind: Any) -> Make:
     """A wheel that stops at half a turn as often as anywhere: pi on one side, and -pi in its image."""
 
     def make(fault: float) -> gym.Env[Any, Any]:
-        def stopped(rng: Any) -> Any:
-            return np.array([np.pi + fault if rng.random() < 0.5 else rng.uniform(-3, 3)], np.float32)
+        def stopped(rng: Any, off: float = 0.0) -> Any:
+            return np.array([np.pi + off if rng.random() < 0.5 else rng.uniform(-3, 3)], np.float32)
 
         def move(s: Any, a: Any, rng: Any) -> Any:
-            return stopped(rng), float(rng.random() * abs(s[0])), False
+            return stopped(rng, fault), float(rng.random() * abs(s[0])), False
 
         return gym.wrappers.TimeLimit(kind(move, stopped, observation_space=FLOAT32_CIRCLE), 3)
 
@@ -373,4 +373,4 @@ def test_laws_have_the_allowances_of_single_outcomes(world: Any, fault: float, c
     options: dict[str, Any] = {"samples": 1000, "method": method, "alpha": 0.002}
     right, wrong = (sc.verify_env(lambda f=f: world(kind)(f), about(centre), **options) for f in (0.0, fault))
     assert {right[name].verdict for name in ("transition_invariance", "initial_invariance")} == {"passed"}
-    assert wrong.verdict == "failed"
+    assert wrong["transition_invariance"].verdict == "failed"
