@@ -24,7 +24,7 @@ import numpy.typing as npt
 from symcheck.engine.environments.budget import Handed
 from symcheck.engine.environments.coordinates import Vector, finite
 from symcheck.engine.environments.evidence import EQUATIONS, STOPPED, UNITS, Workbench, shift_bound
-from symcheck.engine.environments.pairs import FLOAT32_EPSILON, Part
+from symcheck.engine.environments.pairs import FLOAT32_EPSILON, Part, in_float32
 from symcheck.engine.environments.placement import Word
 from symcheck.engine.environments.reduction import reduction
 from symcheck.engine.environments.regression import action_columns, fitted, polynomial, standardised, told_apart
@@ -45,7 +45,6 @@ _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that n
 _OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
-_SINGLE = np.full(1, FLOAT32_EPSILON)
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -386,10 +385,11 @@ class TrajectoryEvidence:
 
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str], Vector]:
         """What follows (s, a), its names, and the rounding unit of each column."""
-        if part == "reward":  # which may be computed in float32, whatever it is returned as
-            return np.concatenate([episode.rewards for episode in episodes])[:, None], ["reward"], _SINGLE
+        if part == "reward":
+            rewards = np.concatenate([episode.rewards for episode in episodes])
+            return rewards[:, None], ["reward"], np.full(1, FLOAT32_EPSILON if in_float32(rewards) else 0.0)
         if part == "termination":
-            return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"], 0 * _SINGLE
+            return np.concatenate([episode.ended for episode in episodes])[:, None], ["termination"], np.zeros(1)
         following = np.concatenate([episode.following for episode in episodes])
         coordinates, (following,) = self._view.coordinates.unrolled([following])
         following, told = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
