@@ -333,6 +333,20 @@ def test_a_fault_above_the_allowance_fails(allowance: Allowance) -> None:
     assert _verified(allowance, allowance.fault)[allowance.fails].verdict == "failed"
 
 
+def test_a_world_that_amplifies_every_rounding_is_bounded_by_all_of_its_pairs() -> None:
+    """Ten thousandfold everywhere: what a nudge typically does is learned once, and no pair needs a second look."""
+
+    def move(s: Any, a: Any, rng: Any) -> Any:
+        return 0.1 + np.sin(1e4 * (s - 0.1)) * (0.9 if a else 0.8), 0.0, False
+
+    claim = mirror(observation=[{"signs": [-1], "offset": [0.2]}], action=[[0, 1]])
+    world = Seen(move, lambda rng: 0.1 + rng.uniform(-0.9, 0.9, 1), observation_space=box(1))
+    transition = sc.verify_env(lambda: world, claim, samples=900)["transition_invariance"]
+    assert (transition.verdict, transition.violations) == ("passed", 0)
+    assert transition.bound["value"] == pytest.approx(1 - 0.01 ** (1 / 900), rel=1e-9)
+    assert "in the last place" not in transition.detail.split("Tolerance:")[0]
+
+
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 
