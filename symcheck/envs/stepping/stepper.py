@@ -71,6 +71,13 @@ class Steps:
     terminated: npt.NDArray[np.bool_]
     states: Vector | None
 
+    def rows(self, rows: npt.NDArray[np.intp]) -> Steps:
+        """Some of the steps, in the order of `rows`."""
+        seen = self.observations
+        observations = seen[rows] if isinstance(seen, np.ndarray) else [seen[i] for i in rows]
+        states = None if self.states is None else self.states[rows]
+        return Steps(observations, self.flat[rows], self.rewards[rows], self.terminated[rows], states)
+
     def every_second(self, first: int) -> Steps:
         """Steps `first`, `first` + 2, ...: the sides of pairs that were stepped one after the other."""
         states = None if self.states is None else self.states[first::2]

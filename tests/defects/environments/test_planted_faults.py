@@ -233,11 +233,12 @@ def test_a_planted_fault_fails_exactly_where_it_was_planted(planted: Fault) -> N
 @pytest.mark.parametrize("planted", [one for one in FAULTS if "transition" in str(one.fails)][:6], ids=lambda p: p.name)
 def test_a_failed_equation_shows_a_pair_that_breaks_it(planted: Fault) -> None:
     result = run(planted.env, planted.symmetry, samples=1000)
-    broken = [one for one in result.properties if one.verdict == "failed" and one.method == "paired"]
-    assert "transition_invariance" in {one.name for one in broken}
-    for one in broken:
+    shown = {one.name: one for one in result.properties if one.verdict == "failed" and one.name != "group_axioms"}
+    assert "transition_invariance" in shown
+    for one in shown.values():
+        assert one.method == "paired"
         assert one.counterexample is not None
-        assert one.counterexample.residual > 0
+        assert one.counterexample.residual > (one.tolerance or 0.0)
         assert one.counterexample.image_observation is not None
 
 

@@ -219,7 +219,7 @@ class Pairs:
         """Line up what the claim expects with what was seen."""
         if part == "reward":
             both = np.concatenate([measured.left.rewards, measured.right.rewards])
-            epsilon = FLOAT32_EPSILON if _single(both) else FLOAT64_EPSILON
+            epsilon = FLOAT32_EPSILON if in_float32(both) else FLOAT64_EPSILON
             left, right = measured.left.rewards[:, None], measured.right.rewards[:, None]
             return Comparison(part, scalar_coordinate("reward", epsilon=epsilon), left, right)
         if part == "termination":
@@ -394,7 +394,7 @@ def _cast(image: Any, action: Any) -> Any:
     return image
 
 
-def _single(values: Vector) -> bool:
+def in_float32(values: Vector) -> bool:
     """Whether all values are exactly representable in float32, as values computed in float32 are."""
     finite = values[np.isfinite(values)]
     with np.errstate(over="ignore"):
@@ -409,6 +409,6 @@ def _rounding(coordinates: Coordinates, actual: Vector) -> Coordinates:
     epsilon = coordinates.epsilon.copy()
     for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):
         column = actual[:, j]
-        if _single(column) and not (column == np.round(column)).all():
+        if in_float32(column) and not (column == np.round(column)).all():
             epsilon[j] = FLOAT32_EPSILON
     return replace(coordinates, epsilon=epsilon)

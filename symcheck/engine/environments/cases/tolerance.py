@@ -74,17 +74,31 @@ class Tolerance:
         return self.of(comparison, 0.0 if moved is None else moved)
 
     def learn(self, parts: Sequence[Part], measured: Measurement, rng: np.random.Generator) -> None:
-        """Measure how far a nudge typically moves the outcome of these cases, for several properties at once."""
+        """Measure how far a nudge typically moves the outcome of these cases, for several properties at once.
+
+        Where cases do not repeat, nothing is learned: chance moves outcomes whether they are nudged or not.
+        """
         rows = rng.permutation(len(measured.cases))[:_NUDGED_CASES]
         cases = [measured.cases[i] for i in rows]
         plain = self._pairs.measure(cases)
         neighbours = self._neighbours(cases, rng, (1,))
         if neighbours is None or not cases:
             return
+        before = Measurement(cases, measured.left.rows(rows), measured.right.rows(rows))
         for part in parts:
+            if not self._repeats(part, before, plain):
+                continue
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
             moved = finite(self._movement(part, plain, neighbours))
             self._typical[part] = np.quantile(moved, _TYPICAL_QUANTILE, axis=0)
+
+    def _repeats(self, part: Part, before: Measurement, again: Measurement) -> bool:
+        """Whether both sides of the same cases, stepped twice, agree up to rounding and the noise that is known."""
+        one, two = self._pairs.comparison(part, before), self._pairs.comparison(part, again)
+        # The noise that is known is the largest of some repetitions: others are larger, though not by an order.
+        limits = SAFETY * self.of(one)
+        sides = ((one.expected, two.expected), (one.actual, two.actual))
+        return all(bool((one.coordinates.residual(*side) <= limits).all()) for side in sides)
 
     def nudges(
         self, part: Part, cases: Sequence[Case], rng: np.random.Generator, *, sizes: Sequence[int] = _NUDGES

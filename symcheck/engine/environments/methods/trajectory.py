@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.outcomes import outcomes_of
+from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, in_float32
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised, told_apart
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.episode_features import (
@@ -51,6 +52,7 @@ _MOST_LEARNED = 800  # columns of the learned feature's regression
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
+_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -364,10 +366,11 @@ class TrajectoryEvidence:
         Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be
         ranked by nothing but the fit, which differs wherever the two groups visit different states.
         """
-        targets, names = self._targets(part, episodes)
+        targets, names, epsilon = self._targets(part, episodes)
         design = polynomial(covariates)
-        # 1e-9 of the values' scale: rounding of the fit is no difference.
-        tie = 1e-9 * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
+        # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image
+        # of a value that repeats is another float of the same value.
+        tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
         # NaN and infinities keep their place in the ranking: no fit explains them.
         residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
         repeating = repeating_columns(targets)
@@ -400,16 +403,22 @@ class TrajectoryEvidence:
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
         return columns[:, kept], [names[j] for j in kept]
 
-    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
+    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str], Vector]:
+        """What follows (s, a), its names, and the rounding unit of each column."""
         outcomes = what_followed(part, episodes)
-        if part != "transition":
-            return outcomes, [part]
+        if part == "reward":
+            return outcomes, [part], np.full(1, FLOAT32_EPSILON if in_float32(outcomes) else 0.0)
+        if part == "termination":
+            return outcomes, [part], np.zeros(1)
         coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
         following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in columns]
         varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
-        return following[:, kept], [names[j] for j in kept]
+        epsilon = np.concatenate(
+            [coordinates.epsilon, np.zeros(len(columns) - coordinates.dim)]
+        )  # indicators are whole
+        return following[:, kept], [names[j] for j in kept], epsilon[kept]
 
 
 register_method("trajectory")
