@@ -67,10 +67,12 @@ def _judged(module: torch.nn.Module, name: str, task: Task, outputs: Sequence[An
 
 def _features(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> tuple[torch.nn.Module, Representation]:
     """What the last convolution gives, flattened, and how it is claimed to move: by channel, component, position."""
+    # The trunk up to its first linear layer.
     layers = list(module.trunk)
     first = next(at for at, layer in enumerate(layers) if isinstance(layer, torch.nn.Linear))
     group, (height, width) = task_symmetry(task).group, image_size(task, network)
     channels = representations.trivial(group, network.channels[len(network.convolutions) - 1])
     positions = grids.image_grid(group, height, width, spatial_operators(task) or ())
+    # The order of torch's Flatten: channel, component, row and column.
     rho = operations.tensor(channels, representations.regular(group), positions)
     return torch.nn.Sequential(*layers[:first]), rho

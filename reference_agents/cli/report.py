@@ -23,9 +23,12 @@ CHOSEN_TOGETHER = (
     "Where a network was trained at several learning rates, the one with the largest area under its median curve is "
     "drawn. It was chosen on the seeds that are shown, which flatters every network that had a choice."
 )
+# With fewer seeds, each half would be too small for a median.
 LEAST_SEEDS_TO_SPLIT = 4
 PPO_ONLY = {"epochs", "minibatches", "clip"}
+# The paper's order; other networks follow by name.
 _ORDER = ("equivariant", "nullspace", "random", "mlp", "mlp-wide")
+# A network's verdict is the worst of its runs.
 _WORST_FIRST = ("failed", "undecided", "passed", "proved")
 
 
@@ -36,11 +39,11 @@ def write_report(folder: Path) -> int:
         TargetError: where there is no run.
         OptionError: where the page cannot be written.
     """
-    found = [(path, load(path)) for path in find_runs(folder)]
-    tasks = sorted({record.task for _, record in found})
+    records = [(path, load(path)) for path in find_runs(folder)]
+    tasks = sorted({record.task for _, record in records})
     for task in tasks:
         target = folder / ("report.html" if len(tasks) == 1 else f"report-{task}.html")
-        _write(target, build_model([(path, record) for path, record in found if record.task == task]), where="DIR")
+        _write(target, build_model([(path, record) for path, record in records if record.task == task]), where="DIR")
     return 0
 
 
@@ -51,15 +54,15 @@ def write_comparison(folders: Sequence[Path], target: Path) -> int:
         TargetError: where a folder holds no run.
         OptionError: where the runs are of several tasks, or the page cannot be written.
     """
-    found = {path.resolve(): load(path) for folder in folders for path in find_runs(folder)}
-    tasks = sorted({record.task for record in found.values()})
+    records = {path.resolve(): load(path) for folder in folders for path in find_runs(folder)}
+    tasks = sorted({record.task for record in records.values()})
     if len(tasks) > 1:
         raise OptionError(
             f"expected runs of one task, got runs of {' and '.join(tasks)}.",
             where="DIR",
             remedy="Compare task by task.",
         )
-    _write(target, build_model(list(found.items())), where="--out")
+    _write(target, build_model(list(records.items())), where="--out")
     return 0
 
 
@@ -68,17 +71,17 @@ def _write(target: Path, model: CurveModel, *, where: str) -> None:
     Console().print(f"wrote {target}", highlight=False, soft_wrap=True)
 
 
-def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
+def build_model(folders: Sequence[tuple[Path, Record]]) -> CurveModel:
     """The page of one task.
 
     Args:
-        found: run folders and their records, all of one task, at least one.
+        folders: run folders and their records, all of one task, at least one.
 
     Returns:
         The model, equivariant networks first.
     """
-    records = [record for _, record in found]
-    ordered = sorted(found, key=lambda item: (_rank(item[1].network), item[0]))
+    records = [record for _, record in folders]
+    ordered = sorted(folders, key=lambda item: (_rank(item[1].network), item[0]))
     networks = [
         curves for (_, record), name in zip(ordered, _names(ordered), strict=True) for curves in _networks(record, name)
     ]
@@ -98,11 +101,11 @@ def build_model(found: Sequence[tuple[Path, Record]]) -> CurveModel:
     )
 
 
-def _names(found: Sequence[tuple[Path, Record]]) -> list[str]:
+def _names(folders: Sequence[tuple[Path, Record]]) -> list[str]:
     """The network of each run; where several runs have the same, with the end of the path that tells them apart."""
     names = []
-    for path, record in found:
-        others = [other.parts for other, one in found if one.network == record.network and other != path]
+    for path, record in folders:
+        others = [o.parts for o, other in folders if other.network == record.network and o != path]
         length = 1
         while any(other[-length:] == path.parts[-length:] for other in others):
             length += 1
@@ -111,6 +114,7 @@ def _names(found: Sequence[tuple[Path, Record]]) -> list[str]:
 
 
 def _rank(network: str) -> tuple[int, str]:
+    # A deep variant stands beside the network it varies.
     stem = network.removesuffix("-deep")
     return (_ORDER.index(stem) if stem in _ORDER else len(_ORDER), network)
 
@@ -119,9 +123,9 @@ def _networks(record: Record, name: str) -> list[NetworkCurves]:
     rates = sorted({run.learning_rate for run in record.runs})
     by_rate = {rate: [curve for curve in record.curves if curve.learning_rate == rate] for rate in rates}
     splits = _splits(record)
-    judged = {rate: [one for one in by_rate[rate] if not splits or one.seed % 2 == 0] for rate in rates}
-    shown = {rate: [one for one in by_rate[rate] if not splits or one.seed % 2 == 1] for rate in rates}
-    best = max(rates, key=lambda rate: _area(judged[rate]))
+    choosing = {rate: [curve for curve in by_rate[rate] if not splits or curve.seed % 2 == 0] for rate in rates}
+    shown = {rate: [curve for curve in by_rate[rate] if not splits or curve.seed % 2 == 1] for rate in rates}
+    best = max(rates, key=lambda rate: _area(choosing[rate]))
     return [_network(record, name, rate, shown[rate], chosen=rate == best) for rate in rates]
 
 
@@ -147,7 +151,9 @@ def _area(curves: Sequence[Curve]) -> float:
     measured = np.isfinite(returns).any(axis=0) if returns.size else np.zeros(0, dtype=bool)
     if not measured.any():
         return -np.inf
+    # Before the first evaluation with a finished episode there is nothing to compare.
     returns = returns[:, int(np.argmax(measured)) :]
+    # A run that stopped has -inf: as a median, half of the runs must have gone on.
     return float(np.median(np.where(np.isnan(returns), -np.inf, returns), axis=0).mean())
 
 
@@ -176,6 +182,7 @@ def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *,
 def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
     """Every setting that its algorithm uses; where records differ, what each has."""
     shown = {"preset": " / ".join(dict.fromkeys(record.preset for record in records))}
+    # A2C has no epochs, minibatches and clipping; their defaults would mislead.
     unused = set() if any(record.settings.get("algorithm") != "a2c" for record in records) else PPO_ONLY
     for key in (key for key in records[0].settings if key not in unused):
         values = dict.fromkeys(_setting(record.settings.get(key)) for record in records)
@@ -193,13 +200,13 @@ def _step_ratios(networks: Sequence[NetworkCurves], threshold: float | None) -> 
     if threshold is None or len(chosen) < 2:
         return []
     reached = [statistics.steps_to_threshold(network, threshold) for network in chosen]
-    told = [
+    ratios = [
         f"{network.name} {_ratio_text(step_ratio(reached[0], steps))}"
         for network, steps in zip(chosen[1:], reached[1:], strict=True)
     ]
     return [
         f"Median steps to {threshold:g} as multiples of those of {chosen[0].name}, with 95% bootstrap intervals over "
-        f"runs: {', '.join(told)}."
+        f"runs: {', '.join(ratios)}."
     ]
 
 
@@ -224,15 +231,17 @@ def step_ratio(
     rng = np.random.default_rng(seed)
 
     def median(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        # The inverted distribution function takes one of the samples, which may be infinite: no mean of infinities.
         return np.asarray(np.quantile(samples, 0.5, axis=-1, method="inverted_cdf"))
 
-    def drawn(runs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def resample_medians(runs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return median(runs[rng.integers(len(runs), size=(resamples, len(runs)))])
 
     with np.errstate(invalid="ignore"):  # infinite over infinite is NaN: neither got there
-        value, ratios = median(others) / median(reference), drawn(others) / drawn(reference)
+        value, ratios = median(others) / median(reference), resample_medians(others) / resample_medians(reference)
     if not np.isfinite(median(reference)):
         return statistics.Estimate(np.nan, np.nan, np.nan)
+    # NaN, where neither reached it, counts as the upper extreme, which widens the interval.
     ends = np.where(np.isnan(ratios), np.inf, ratios)
     low, high = np.quantile(ends, (0.025, 0.975), method="inverted_cdf")
     return statistics.Estimate(float(value), float(low), float(high))

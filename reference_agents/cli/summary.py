@@ -16,6 +16,7 @@ from reference_agents.record import Record, RunRecord, Verification
 from reference_agents.verification import DIVERGED, FEATURES, NOT_CLAIMED
 from symcheck_reports.formatting import plural
 
+# More rows than fit on a screen are summed up by learning rate.
 MOST_ROWS = 40
 _UNVERIFIED = {NOT_CLAIMED: "no claim", DIVERGED: "diverged"}
 _STYLES = {"failed": "bold red", "undecided": "yellow"}
@@ -42,6 +43,7 @@ def summarise(record: Record, folder: Path, console: Console) -> None:
 
 
 def _by_run(record: Record) -> Table:
+    # Tasks without a threshold have no such column.
     goal = () if record.threshold is None else (f"steps to {record.threshold:g}",)
     headers = ("learning rate", "seed", "final return", *goal, "network before", "after")
     table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
@@ -81,7 +83,7 @@ def _median_final(runs: Sequence[RunRecord]) -> float | None:
 
 def _verdicts(verifications: Sequence[Verification]) -> str:
     """Verdicts with how often each came up; a number only where there are several networks."""
-    words = Counter(one.verdict or _unverified(one) for one in verifications)
+    words = Counter(verification.verdict or _unverified(verification) for verification in verifications)
     return ", ".join(
         _styled(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()
     )
@@ -94,6 +96,7 @@ def _styled(word: str, text: str) -> str:
 def _median_sentence(record: Record, rate: float, threshold: float) -> str:
     """When the median over the seeds first reaches the threshold; a run that stopped counts as worse than any."""
     curves = [curve for curve in record.curves if curve.learning_rate == rate]
+    # The median of a set with -inf stays comparable; with NaN it would be NaN.
     returns = np.nan_to_num(np.array([curve.returns for curve in curves]), nan=-math.inf)
     above = np.median(returns, axis=0) >= threshold
     at = f"learning rate {rate:g}: the median of {plural(len(curves), 'seed')}"
