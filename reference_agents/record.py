@@ -30,6 +30,11 @@ JOB_FILE = "job.json"
 RECORD_FILE = "record.json"
 CURVES_FILE = "curves.csv"
 PARAMETERS_FILE = "parameters.pt"
+# The details of records that have no `skipped` yet, word for word.
+_SKIPPED_BEFORE = {
+    "makes no claim to be equivariant": "not_claimed",
+    "diverged, so there is no network to verify": "diverged",
+}
 _CURVE_FIELDS = ("learning_rate", "seed", "env_steps", "mean_return")
 
 
@@ -40,10 +45,14 @@ class Verification:
     Attributes:
         verdict: "proved", "passed", "failed" or "undecided"; None where it was not verified.
         detail: on what evidence, or why not, in a sentence.
+        features: the verdict on the equivariant layers alone, where those above them are free; None elsewhere.
+        skipped: why nothing was verified: "not_claimed" or "diverged"; "" where something was.
     """
 
     verdict: str | None
     detail: str
+    features: str | None = None
+    skipped: str = ""
 
 
 @dataclass(frozen=True)
@@ -255,8 +264,18 @@ def _whole(record: Record) -> Record:
 
 def _run(document: dict[str, Any]) -> RunRecord:
     return RunRecord(
-        **{**document, "before": Verification(**document["before"]), "after": Verification(**document["after"])}
+        **{**document, "before": _verification(document["before"]), "after": _verification(document["after"])}
     )
+
+
+def _verification(document: dict[str, Any]) -> Verification:
+    """A verification; older records say in the detail alone what `features` and `skipped` hold."""
+    if "skipped" in document:
+        return Verification(**document)
+    detail = str(document["detail"])
+    words = detail.split(maxsplit=2)
+    features = words[1] if len(words) == 3 and words[0] == "features" and document["verdict"] is None else None
+    return Verification(**document, features=features, skipped=_SKIPPED_BEFORE.get(detail, ""))
 
 
 def _read_curves(path: Path) -> tuple[Curve, ...]:

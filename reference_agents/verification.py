@@ -19,16 +19,16 @@ from reference_agents.export import PolicyValueNetwork
 from reference_agents.networks.build import image_size
 from reference_agents.record import Verification
 from reference_agents.symmetries import spatial_operators, task_symmetry
+from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Verdict
 from symcheck.representations import constructors as representations
 from symcheck.representations import grids, operations
 from symcheck.representations.representation import Representation
+from symcheck.statements.statement import as_paragraph
 
 SAMPLES = 1_000
-NOT_CLAIMED = Verification(None, "makes no claim to be equivariant")
-FEATURES = "features"
-"""The first word of what is said about a trunk alone; its verdict follows."""
-DIVERGED = Verification(None, "diverged, so there is no network to verify")
+NOT_CLAIMED = Verification(None, "makes no claim to be equivariant", skipped="not_claimed")
+DIVERGED = Verification(None, "diverged, so there is no network to verify", skipped="diverged")
 
 
 def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verification:
@@ -43,17 +43,27 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
         The verdict, and on what evidence.
     """
     if network.claims_equivariance or network.basis == "user":
-        return Verification(*_judged(module, network.name, task, ("action", "invariant")))
+        verdict, decisive = _run_verify_net(module, network.name, task, ("action", "invariant"))
+        return Verification(verdict, f"{decisive.name}: {decisive.detail}")
     if network.basis == "equivariant" and network.free_layers and isinstance(module, PolicyValueNetwork):
         features, rho = _features(module, task, network)
-        verdict, detail = _judged(features, f"the features of {network.name}", task, (rho,))
-        evidence = detail if verdict == "failed" else detail.partition(". ")[0].rstrip(".")
-        said = f"{FEATURES} {verdict} ({evidence}); the layers on top are free, so the policy is not equivariant"
-        return Verification("failed" if verdict == "failed" else None, said)
+        verdict, decisive = _run_verify_net(features, f"the features of {network.name}", task, (rho,))
+        said = decisive.detail if verdict == "failed" else _first_sentence(decisive)
+        detail = f"features {verdict} ({decisive.name}: {said}); the layers on top are free, so the policy is not "
+        return Verification("failed" if verdict == "failed" else None, f"{detail}equivariant", features=verdict)
     return NOT_CLAIMED
 
 
-def _judged(module: torch.nn.Module, name: str, task: Task, outputs: Sequence[Any]) -> tuple[Verdict, str]:
+def _first_sentence(result: PropertyResult) -> str:
+    """The reason of the verdict, or else the first thing that its evidence says."""
+    statements = [*([result.reason] if result.reason is not None else []), *result.notes]
+    return as_paragraph(statements[:1]).rstrip(".")
+
+
+def _run_verify_net(
+    module: torch.nn.Module, name: str, task: Task, outputs: Sequence[Any]
+) -> tuple[Verdict, PropertyResult]:
+    """The verdict, and the property that decides it."""
     import symcheck_properties  # noqa: F401 - registers the properties that a network is checked for
     from symcheck.engine.networks.options import NetOptions
     from symcheck.engine.networks.runner import run_net
@@ -61,8 +71,8 @@ def _judged(module: torch.nn.Module, name: str, task: Task, outputs: Sequence[An
     options = NetOptions(samples=SAMPLES, input_shape=task.observation_shape, outputs=outputs)
     result = run_net(module, task_symmetry(task), options=options, target=name)
     decisive = [item for item in result.properties if item.verdict == result.verdict]
-    chosen = decisive[0 if result.verdict == "failed" else -1]
-    return result.verdict, f"{chosen.name}: {chosen.detail}"
+    # The first failure is where the action is lost; of passes the last one, on the outputs, says most.
+    return result.verdict, decisive[0 if result.verdict == "failed" else -1]
 
 
 def _features(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> tuple[torch.nn.Module, Representation]:

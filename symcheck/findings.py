@@ -1,20 +1,23 @@
-"""Finding codes: what a cause in a report means, what usually brings it about, and what helps.
+"""What `symcheck explain` says of a code: what it means, what usually brings it about, and what helps.
 
-Engines say causes in words, because words can name the layer, the coordinate and the size that would do. The codes are
-for looking things up: `findings.toml` holds one table per code, with patterns by which causes are recognised, so that
-engines need not know the codes and a new finding is a new table.
+The codes are those of the statements that reports make: causes ("SYM014"), reasons ("nan_only") and notes. Their tables
+in `symcheck/statements` hold the sentence of each, and of causes what is said here as well.
 """
 
 from __future__ import annotations
 
 import functools
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 
 from symcheck.errors import OptionError, suggestion
+from symcheck.statements.pattern import pattern_of
+from symcheck.statements.statement import TABLES, table
+
+_MEANINGS = {
+    "reasons": "A reason: why a verdict is no plain pass or failure.",
+    "notes": "A note: on what evidence a verdict stands.",
+}
 
 
 @dataclass(frozen=True)
@@ -22,67 +25,55 @@ class Finding:
     """One code.
 
     Attributes:
-        code: for instance "SYM014"; never reused.
-        title: a line.
+        code: for instance "SYM014" or "nan_only"; never reused.
+        title: a line; of reasons and notes the sentence itself.
+        sentence: what reports say, with the names of its fields in angle brackets.
         meaning: one or two sentences.
-        causes: what usually brings it about.
-        remedies: what helps.
-        patterns: regular expressions that are searched for in a cause.
+        causes: what usually brings it about; empty for reasons and notes.
+        remedies: what helps; likewise where the table names none.
     """
 
     code: str
     title: str
+    sentence: str
     meaning: str
-    causes: tuple[str, ...]
-    remedies: tuple[str, ...]
-    patterns: tuple[re.Pattern[str], ...]
+    causes: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
 
 
 @functools.cache
-def findings() -> Mapping[str, Finding]:
-    """All codes, in the order in which their patterns are tried.
+def findings(kind: str = "causes") -> Mapping[str, Finding]:
+    """All codes of one kind, in the order of their table.
+
+    Args:
+        kind: one of "causes", "reasons", "notes".
 
     Example:
         >>> findings()["SYM014"].title
         'An observation component carries the wrong sign'
+        >>> findings("reasons")["nan_only"].sentence
+        'every <quantity> was <value> on both sides: nothing could be compared'
     """
-    text = resources.files("symcheck.statements").joinpath("causes.toml").read_text(encoding="utf-8")
-    return {
-        code: Finding(
-            code,
-            table["title"],
-            table["meaning"],
-            tuple(table["causes"]),
-            tuple(table["remedies"]),
-            tuple(re.compile(pattern) for pattern in table["patterns"]),
-        )
-        for code, table in tomllib.loads(text).items()
-    }
+    return {code: _finding(kind, code) for code in table(kind)}
 
 
-def code_of(cause: str) -> str | None:
-    """The code of a cause, as engines say it.
-
-    Args:
-        cause: the text, with or without the layer's name before it.
-
-    Returns:
-        The first code one of whose patterns is found in it; None where there is none.
-
-    Example:
-        >>> code_of("holds with sign -1 on theta_dot")
-        'SYM014'
-        >>> code_of("something new") is None
-        True
-    """
-    return next((f.code for f in findings().values() if any(p.search(cause) for p in f.patterns)), None)
+def _finding(kind: str, code: str) -> Finding:
+    entry, sentence = table(kind)[code], pattern_of(code)
+    return Finding(
+        code,
+        entry.get("title", sentence),
+        sentence,
+        entry.get("meaning") or _MEANINGS[kind],
+        tuple(entry.get("causes", ())),
+        tuple(entry.get("remedies", ())),
+    )
 
 
 def explain(code: str) -> Finding:
     """Look a code up.
 
     Args:
-        code: in any case; "14" and "SYM14" mean SYM014.
+        code: in any case; "14" and "SYM14" mean SYM014, "nan-only" means nan_only.
 
     Returns:
         The finding.
@@ -94,13 +85,21 @@ def explain(code: str) -> Finding:
         >>> explain("sym14").code
         'SYM014'
     """
-    digits = code.strip().upper().removeprefix("SYM")
-    wanted = f"SYM{int(digits):03d}" if digits.isascii() and digits.isdigit() else code.strip().upper()
-    found = findings().get(wanted)
-    if found is None:
-        raise OptionError(
-            f"no finding has the code {code!r}.",
-            where="CODE",
-            remedy=f"{suggestion(wanted, findings())} `symcheck explain` lists all.",
-        )
-    return found
+    wanted = _spelled_out(code.strip())
+    for kind in TABLES:
+        if wanted in findings(kind):
+            return findings(kind)[wanted]
+    known = [known for kind in TABLES for known in findings(kind)]
+    raise OptionError(
+        f"no finding has the code {code!r}.",
+        where="CODE",
+        remedy=f"{suggestion(wanted, known)} `symcheck explain` lists all.",
+    )
+
+
+def _spelled_out(code: str) -> str:
+    """The code as the tables have it."""
+    digits = code.upper().removeprefix("SYM")
+    if digits.isascii() and digits.isdigit():
+        return f"SYM{int(digits):03d}"
+    return code.lower().replace("-", "_")

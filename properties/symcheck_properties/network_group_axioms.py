@@ -112,7 +112,7 @@ def _on_samples(context: NetContext) -> PropertyResult:
             "confidence": 1.0 - alpha,
             "region": state("region_normal", shape=list(context.subject.shape)),
         },
-        notes=(state("relations_held", group=group.name, samples=INPUTS),),
+        notes=(state("relations_on_inputs", group=group.name, samples=INPUTS),),
         reason=reason,
         facts=facts,
     )

@@ -162,13 +162,14 @@ def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *,
     runs = [run for run in record.runs if run.learning_rate == rate and run.seed in seeds]
     verdicts = {run.after.verdict for run in runs}
     verdict = next((word for word in _WORST_FIRST if word in verdicts), None)
-    details = [run.after.detail for run in runs if run.after.verdict == verdict]
+    decisive = [run.after for run in runs if run.after.verdict == verdict]
     return NetworkCurves(
         name=name,
         learning_rate=rate,
         curves=[SeedCurve(curve.seed, curve.env_steps, curve.returns) for curve in curves],
         verdict=verdict,  # type: ignore[arg-type]
-        verdict_detail=details[0] if details else "",
+        verdict_detail=decisive[0].detail if decisive else "",
+        features_verdict=decisive[0].features if decisive else None,  # type: ignore[arg-type]
         failed_runs=[
             FailedRun(run.seed, "the gradient stopped being finite", run.stopped_at)
             for run in runs

@@ -13,12 +13,11 @@ from rich.table import Table
 
 from reference_agents.cli.tables import print_table
 from reference_agents.record import Record, RunRecord, Verification
-from reference_agents.verification import DIVERGED, FEATURES, NOT_CLAIMED
 from symcheck_reports.formatting import plural
 
 # More rows than fit on a screen are summed up by learning rate.
 MOST_ROWS = 40
-_UNVERIFIED = {NOT_CLAIMED: "no claim", DIVERGED: "diverged"}
+_SKIPPED = {"not_claimed": "no claim", "diverged": "diverged"}
 _STYLES = {"failed": "bold red", "undecided": "yellow"}
 
 
@@ -109,8 +108,8 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def _unverified(one: Verification) -> str:
+def _unverified(verification: Verification) -> str:
     """A word or two for a network without a verdict of its own."""
-    if one.detail.startswith(f"{FEATURES} "):
-        return " ".join(one.detail.split()[:2])
-    return _UNVERIFIED.get(one, "not verified")
+    if verification.features is not None:
+        return f"features {verification.features}"
+    return _SKIPPED.get(verification.skipped, "not verified")

@@ -34,19 +34,19 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
     Source: GitHub Actions, workflow commands.
     """
     runs = [results] if isinstance(results, RunResult) else list(results)
-    found = [(p, run) for verdict in _LEVELS for run in runs for p in run.properties if p.verdict == verdict]
-    kept = found if len(found) <= LIMIT else found[: LIMIT - 1]
+    listed = [(p, run) for verdict in _LEVELS for run in runs for p in run.properties if p.verdict == verdict]
+    kept = listed if len(listed) <= LIMIT else listed[: LIMIT - 1]
     lines = [_line(result, run) for result, run in kept]
-    if len(kept) < len(found):
-        worst = _LEVELS[found[len(kept)][0].verdict]
-        more = plural(len(found) - len(kept), "further property", "further properties")
+    if len(kept) < len(listed):
+        worst = _LEVELS[listed[len(kept)][0].verdict]
+        more = plural(len(listed) - len(kept), "further property", "further properties")
         lines.append(f"::{worst} title=symcheck::{more} failed or undecided; the summary lists them.\n")
     return "".join(lines)
 
 
 def _line(result: PropertyResult, run: RunResult) -> str:
-    said = words.residual_sentence(result) if result.verdict == "failed" else result.detail
-    parts = [f"{words.target_name(run)} under {one_line(run.symmetry, 120)}: {said or words.evidence(result)}"]
+    why = words.residual_sentence(result) if result.verdict == "failed" else words.reason_text(result)
+    parts = [f"{words.target_name(run)} under {one_line(run.symmetry, 120)}: {why or words.evidence(result)}"]
     parts += [f"layer {result.location}"] if result.location else []
     parts += words.causes_lettered(result.causes[:1])
     title = f"{one_line(result.name, 60)} {result.verdict}"

@@ -41,8 +41,8 @@ def render_basis(model: BasisModel) -> str:
     """
     if not model.layers:
         raise ValueError("expected at least one layer, got none")
-    head = PageHead("Intertwiner bases", _sentence(model), _lead(model), facts=_facts(model))
-    sections = [_table(model), _filters(model), _again(model)]
+    head = PageHead("Intertwiner bases", _sentence(model), _empty_layers_sentence(model), facts=_facts(model))
+    sections = [_layer_table(model), _filters(model), _again(model)]
     return document(head, [built for built in sections if built is not None])
 
 
@@ -53,7 +53,7 @@ def _sentence(model: BasisModel) -> str:
     return f"{one_line(model.symmetry, 80)}: {name} has {free} where a dense layer has {count(first.dense)}."
 
 
-def _lead(model: BasisModel) -> str:
+def _empty_layers_sentence(model: BasisModel) -> str:
     empty = ", ".join(layer.name.replace("->", "→") for layer in model.layers if layer.rank == 0)
     if not empty:
         return "Numbers are per pair of an input and an output channel."
@@ -64,7 +64,7 @@ def _facts(model: BasisModel) -> list[tuple[str, str]]:
     return [("symmetry", model.symmetry), ("group", f"{model.group} (order {count(model.order)})")]
 
 
-def _table(model: BasisModel) -> Section:
+def _layer_table(model: BasisModel) -> Section:
     rows = [(layer, _sharing(layer), " × ".join(str(side) for side in layer.shape)) for layer in model.layers]
     return section("basis", "basis", "What the symmetry leaves free", rows=rows)
 
@@ -111,7 +111,7 @@ def hinton(matrix: Sequence[Sequence[float]], name: str, title: str, tile: Seque
         description=description,
         width=width * CELL,
         height=height * CELL,
-        pixels=_scale(max(height, width)),
+        pixels=_cell_pixels(max(height, width)),
     )
 
 
@@ -136,7 +136,7 @@ def squares(matrix: Sequence[Sequence[float]], tile: Sequence[int] = ()) -> tupl
     return parts, description
 
 
-def _scale(side: int) -> float:
+def _cell_pixels(side: int) -> float:
     """Pixels per user unit: cells of 24 pixels where they are few, of 14 where a matrix is large."""
     return 2.4 if side <= 8 else 1.4
 

@@ -82,7 +82,7 @@ def learning_curves(drawn: Sequence[Drawn], threshold: float | None, name: str, 
         task: for the description.
     """
     frame = _frame([d.curve for d in drawn], threshold, height=400.0)
-    parts = _axes(frame)
+    parts = _draw_axes(frame)
     parts += [_band(d, frame) for d in drawn]
     parts += _threshold(frame, threshold)
     parts += [_line(d.curve.env_steps, d.curve.median, frame, f"line {d.style}") for d in drawn]
@@ -126,7 +126,7 @@ def runs(
     """
     every = [v for run in returns for v in run if math.isfinite(v)]
     frame = _frame(frame_of, threshold, height=300.0, also=every, width=_HALF_WIDTH)
-    parts = [*_axes(frame), *_threshold(frame, threshold)]
+    parts = [*_draw_axes(frame), *_threshold(frame, threshold)]
     parts += [_line(s, r, frame, f"thin {drawn.style.split()[0]}") for s, r in zip(env_steps, returns, strict=True)]
     parts.append(_line(drawn.curve.env_steps, drawn.curve.median, frame, f"line {drawn.style.split()[0]}"))
     return svg.figure(
@@ -154,7 +154,9 @@ def sensitivity(
     low, high = _padded(min(scores), max(scores))
     x = svg.Scale(min(rates) / 1.3, max(rates) * 1.3, 66, _HALF_WIDTH - 18, log=True)
     frame = Frame(x, svg.Scale(low, high, 290, 28), _HALF_WIDTH, 344.0)
-    parts = _axes(frame, x_ticks=[(rate, f"{rate:g}") for rate in _thinned(sorted(set(rates)))], x_name="learning rate")
+    parts = _draw_axes(
+        frame, x_ticks=[(rate, f"{rate:g}") for rate in _thinned(sorted(set(rates)))], x_name="learning rate"
+    )
     for _, classes, points in series:
         upper = [(frame.x(p[0]), frame.y(p[3])) for p in points]
         lower = [(frame.x(p[0]), frame.y(p[1])) for p in reversed(points)]
@@ -195,7 +197,7 @@ def _frame(
     return Frame(svg.Scale(0, last, 66, width - 18), svg.Scale(low, high, height - 54, 28), width, height)
 
 
-def _axes(
+def _draw_axes(
     frame: Frame, x_ticks: Sequence[tuple[float, str]] | None = None, x_name: str = "environment steps"
 ) -> list[Markup]:
     left, right, base = frame.x.start, frame.x.end, frame.y.start

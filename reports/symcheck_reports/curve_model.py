@@ -54,6 +54,7 @@ class NetworkCurves:
         curves: one per seed that ran, in order of the seeds; runs that stopped early included, as far as they got.
         verdict: the weakest that `verify-net` gave any of the trained networks; None where none was verified.
         verdict_detail: on what evidence, or why it was not verified, in a sentence.
+        features_verdict: of the equivariant layers below free ones, where the network has no verdict of its own.
         failed_runs: the runs that stopped early.
         parameters: number of trainable numbers; None where unknown.
         chosen: whether this learning rate is the one to draw for this name.
@@ -67,6 +68,7 @@ class NetworkCurves:
     failed_runs: Sequence[FailedRun] = ()
     parameters: int | None = None
     chosen: bool = True
+    features_verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ def _on_grid(curve: SeedCurve, steps: NDArray[np.int64], floor: float | None) ->
 
 def lowest_return(networks: Sequence[NetworkCurves]) -> float:
     """The lowest finite return of any run; NaN where there is none."""
-    found = [v for network in networks for curve in network.curves for v in curve.returns if math.isfinite(v)]
-    return min(found, default=math.nan)
+    finite = [v for network in networks for curve in network.curves for v in curve.returns if math.isfinite(v)]
+    return min(finite, default=math.nan)
 
 
 def quantile_curve(network: NetworkCurves, floor: float) -> QuantileCurve:

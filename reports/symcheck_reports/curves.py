@@ -32,12 +32,12 @@ def render_curves(model: CurveModel) -> str:
     if not model.networks:
         raise ValueError("expected at least one network with its runs, got none")
     view = curve_view(model)
-    head = PageHead("Learning curves", verdict_on_task(view), _lead(view), facts=_facts(view))
+    head = PageHead("Learning curves", verdict_on_task(view), _verified_sentence(view), facts=_task_facts(view))
     sections = [built for module in _SECTIONS if (built := module.build(view)) is not None]
     return document(head, sections)
 
 
-def _lead(view: CurveView) -> str:
+def _verified_sentence(view: CurveView) -> str:
     stopped = sum(len(network.failed_runs) for network in view.model.networks)
     early = f" {plural(stopped, 'run')} stopped early." if stopped else ""
     verdicts = [f"{n.network.name} {said}" for n in view.networks if (said := _verdict(n.network))]
@@ -47,12 +47,12 @@ def _lead(view: CurveView) -> str:
 
 def _verdict(network: NetworkCurves) -> str:
     """What verify-net found, in a word; of a part of the network, which part."""
-    if network.verdict is None and network.verdict_detail.startswith(comparison.PART_OF_A_NETWORK):
-        return " ".join(network.verdict_detail.split()[:2])
+    if network.verdict is None and network.features_verdict is not None:
+        return f"features {network.features_verdict}"
     return network.verdict or ""
 
 
-def _facts(view: CurveView) -> list[tuple[str, str]]:
+def _task_facts(view: CurveView) -> list[tuple[str, str]]:
     model = view.model
     shown = sum(len(network.curves) for network in model.networks)
     runs = count(shown) if model.trained in (None, shown) else f"{count(shown)} shown of {count(model.trained)} trained"

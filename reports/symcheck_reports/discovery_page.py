@@ -36,15 +36,22 @@ def render_discovery(model: DiscoveryModel) -> str:
         True
     """
     verdict = model.verdict if model.order > 1 or model.verdict == "undecided" else None
-    head = PageHead("Discovery of symmetries", words.found_sentence(model), _lead(model), verdict, _facts(model))
+    head = PageHead(
+        "Discovery of symmetries",
+        words.found_sentence(model),
+        _refused_sentence(model),
+        verdict,
+        _search_facts(model),
+        "discovery",
+    )
     orbits = [] if model.orbits is None else homomorphism_sections(model.orbits)
     before = [_spec(model), *orbits, _candidates(model)]
     sections = [*before, _narrowing(model), _rotations(model), _effects(model), _again(model)]
     return document(head, [built for built in sections if built is not None])
 
 
-def _lead(model: DiscoveryModel) -> str:
-    refused = sum(one.verdict in words.REFUSALS for one in model.candidates)
+def _refused_sentence(model: DiscoveryModel) -> str:
+    refused = sum(candidate.verdict in words.REFUSALS for candidate in model.candidates)
     said = f"{plural(refused, 'candidate was', 'candidates were')} refused. " if refused else ""
     if model.exhaustive and model.order == 1:
         return "The table was searched completely: no permutation of its states is a symmetry."
@@ -53,7 +60,7 @@ def _lead(model: DiscoveryModel) -> str:
     return f"{said}The search is no proof that there is no other symmetry: it covers the maps listed below."
 
 
-def _facts(model: DiscoveryModel) -> list[tuple[str, str]]:
+def _search_facts(model: DiscoveryModel) -> list[tuple[str, str]]:
     return [
         ("environment", model.target),
         ("group", f"{model.group} (order {count(model.order)})"),
@@ -77,7 +84,7 @@ def _candidates(model: DiscoveryModel) -> Section | None:
         "What was tried, and what became of it",
         rows=rows,
         more=len(rest),
-        refused=all(one.verdict in words.REFUSALS for one in rest),
+        refused=all(candidate.verdict in words.REFUSALS for candidate in rest),
     )
 
 

@@ -61,5 +61,5 @@ def left_out(model: DiscoveryModel, shown: int) -> str:
     rest = model.candidates[shown:]
     if not rest:
         return ""
-    fate = " refused" if all(one.verdict in REFUSALS for one in rest) else ""
+    fate = " refused" if all(candidate.verdict in REFUSALS for candidate in rest) else ""
     return f"{plural(len(rest), 'more candidate')}{fate}; --json has them all"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.statements.statement import Statement, as_paragraph, free, table  # noqa: F401 (free: doctest)
 from symcheck_reports.formatting import number, percent, scientific
 
-# Shorter pieces ("No violation.") are said faster than they are looked up.
+# Characters: a shorter note ("no violation") is read faster beside each property than it is looked up below.
 _WORTH_SHARING = 30
 
 
@@ -84,27 +84,27 @@ _GAP_NAMES = {
     "epsilon_reward": "largest reward difference",
     "epsilon_transition": "largest transition difference",
     "transition_distance": "measured as",
-    "noise_reward": "reward difference of equal laws, as sampled",
-    "noise_transition": "transition difference of equal laws, as sampled",
+    "noise_reward": "reward difference of equal distributions, as sampled",
+    "noise_transition": "transition difference of equal distributions, as sampled",
     "discount": "discount",
     "region": "region",
 }
-_GAP_SAID_OTHERWISE = frozenset(("kind", "value", "estimate", "confidence", "exceeding_fraction"))
+_GAP_STATED_APART = frozenset(("kind", "value", "estimate", "confidence", "exceeding_fraction"))
 
 
 def gaps(run: RunResult) -> tuple[GapView, ...]:
     """What an approximate symmetry can cost in value; empty where none is stated, the same figures stated once."""
-    found: dict[GapView, list[str]] = {}
+    by_view: dict[GapView, list[str]] = {}
     for p in run.properties:
         if p.bound is not None and p.bound.get("kind") == "value_gap" and p.bound.get("value") is not None:
-            view = GapView((), _size(p.bound["value"]), p.bound.get("estimate") == "exact", _parts(p.bound))
-            found.setdefault(view, []).append(p.name)
-    return tuple(dataclasses.replace(view, names=tuple(names)) for view, names in found.items())
+            view = GapView((), _size_text(p.bound["value"]), p.bound.get("estimate") == "exact", _parts(p.bound))
+            by_view.setdefault(view, []).append(p.name)
+    return tuple(dataclasses.replace(view, names=tuple(names)) for view, names in by_view.items())
 
 
 def _parts(bound: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    listed = ((key, value) for key, value in bound.items() if key not in _GAP_SAID_OTHERWISE and value is not None)
-    named = [(_GAP_NAMES.get(key, key.replace("_", " ")), _size(value)) for key, value in listed]
+    listed = ((key, value) for key, value in bound.items() if key not in _GAP_STATED_APART and value is not None)
+    named = [(_GAP_NAMES.get(key, key.replace("_", " ")), _size_text(value)) for key, value in listed]
     fraction, confidence = bound.get("exceeding_fraction"), bound.get("confidence")
     if isinstance(fraction, int | float) and isinstance(confidence, int | float):
         named.append(
@@ -113,78 +113,58 @@ def _parts(bound: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(named)
 
 
-def _size(value: Any) -> str:
+def _size_text(value: Any) -> str:
     return number(value, 3) if isinstance(value, int | float) else str(value)
 
 
-def said_once(
-    details: Sequence[tuple[str, str]],
-) -> tuple[tuple[tuple[tuple[str, ...], str], ...], list[str]]:
-    """Split what several properties say in the same words from what each says alone.
+def share_notes(
+    noted: Sequence[tuple[str, Sequence[Statement]]],
+) -> tuple[tuple[tuple[tuple[str, ...], str], ...], list[list[Statement]]]:
+    """Split the notes that several properties share from those that each has alone.
 
     Args:
-        details: (property, detail) of each.
+        noted: (property, its notes) of each.
 
     Returns:
-        The common pieces, each with the properties that say it, and the rest of every detail.
+        The shared notes as sentences, with the properties that have them, and the other notes of each property. Short
+        notes stay with each property, and so do notes about the verdict itself.
 
     Example:
-        >>> common = "2,000 pairs were drawn from 100 states"
-        >>> said_once([("reward", f"{common}."), ("end", f"{common}; 3 end the episode.")])
-        (((('reward', 'end'), '2,000 pairs were drawn from 100 states.'),), ['', '3 end the episode.'])
+        >>> common = free("2,000 pairs were drawn from 100 states")
+        >>> shared, own = share_notes([("reward", [common]), ("end", [common, free("3 end the episode")])])
+        >>> shared
+        ((('reward', 'end'), '2,000 pairs were drawn from 100 states.'),)
+        >>> [[note.text for note in notes] for notes in own]
+        [[], ['3 end the episode']]
     """
-    cut = [pieces(detail) for _, detail in details]
-    saying: dict[str, list[str]] = {}
-    for (name, _), found in zip(details, cut, strict=True):
-        for piece in dict.fromkeys(found):
-            saying.setdefault(piece, []).append(name)
-    common = {piece: names for piece, names in saying.items() if len(names) > 1 and _is_worth_sharing(piece)}
-    by_names: dict[tuple[str, ...], list[str]] = {}
-    for piece, names in common.items():
-        by_names.setdefault(tuple(names), []).append(piece)
-    shared = tuple((names, _sentences(found)) for names, found in by_names.items())
-    own = [
-        detail if not any(piece in common for piece in found) else _sentences([p for p in found if p not in common])
-        for (_, detail), found in zip(details, cut, strict=True)
-    ]
-    return shared, own
+    keyed = [[(_identity(note), note) for note in notes] for _, notes in noted]
+    having: dict[tuple[str, str], list[str]] = {}
+    for (name, _), notes in zip(noted, keyed, strict=True):
+        for key in dict.fromkeys(key for key, _ in notes):  # a property that repeats itself has the note once
+            having.setdefault(key, []).append(name)
+    by_key = {key: note for notes in keyed for key, note in notes}
+    common = {key: names for key, names in having.items() if len(names) > 1 and _is_worth_sharing(by_key[key])}
+    by_names: dict[tuple[str, ...], list[Statement]] = {}
+    for key, names in common.items():
+        by_names.setdefault(tuple(names), []).append(by_key[key])
+    shared = tuple((names, as_paragraph(notes)) for names, notes in by_names.items())
+    return shared, [[note for key, note in notes if key not in common] for notes in keyed]
 
 
-def _is_worth_sharing(piece: str) -> bool:
-    """Long enough, and not the reason for the verdict itself, which stays beside it."""
-    return len(piece) >= _WORTH_SHARING and not piece.lower().startswith(("undecided", "approximate"))
+def is_in_a_table(note: Statement) -> bool:
+    """Whether the page has a table of what the note says: the outputs at each precision."""
+    return _placement(note) == "table"
 
 
-def without_precision(detail: str) -> str:
-    """A detail without the sentence on the deployed precision, which the page has a table for.
-
-    Example:
-        >>> without_precision("No violation. As deployed (float32): residual 0; 0 of 9 argmax decisions flip.")
-        'No violation.'
-    """
-    kept = _DEPLOYED.sub("", detail).strip()
-    return kept if kept != detail.strip() else detail
+def _is_worth_sharing(note: Statement) -> bool:
+    return len(note.text) >= _WORTH_SHARING and _placement(note) == ""
 
 
-_DEPLOYED = re.compile(r"As deployed \([^)]*\): [^.]*(?:\.\d[^.]*)*\.(?= |$)")
-_END = re.compile(r"(?<=[.;]) +")
+def _placement(note: Statement) -> str:
+    """Where pages show the note, as its table says: "beside" its property always, in a "table"; "" for anywhere."""
+    return str(table("notes").get(note.code, {}).get("shown", ""))
 
 
-def pieces(detail: str) -> list[str]:
-    """The sentences of a text, and the parts between its semicolons, without their last character; brackets stay whole.
-
-    Example:
-        >>> pieces("one (two; three); four. Five.")
-        ['one (two; three)', 'four', 'Five']
-    """
-    found: list[str] = []
-    for part in _END.split(detail):
-        if found and found[-1].count("(") > found[-1].count(")"):
-            found[-1] += " " + part
-        else:
-            found.append(part)
-    return [piece.rstrip(".;") for piece in found if piece.strip()]
-
-
-def _sentences(found: Sequence[str]) -> str:
-    return " ".join(f"{piece[:1].upper()}{piece[1:]}." for piece in found)
+def _identity(note: Statement) -> tuple[str, str]:
+    """What makes two notes the same to a reader; statements themselves are not hashable."""
+    return note.code, note.text

@@ -61,7 +61,7 @@ def draw(model: HomomorphismModel) -> Pair | None:
 
 
 def _maps(model: HomomorphismModel) -> Pair:
-    place = model.place if model.place is not None else _rows(len(model.block))
+    place = model.place if model.place is not None else _grid_places(len(model.block))
     height, width = max(r for r, _ in place) + 1, max(c for _, c in place) + 1
     size = (width * _CELL, height * _CELL)
     labelled = len(model.block) <= _MOST_LABELS
@@ -72,10 +72,10 @@ def _maps(model: HomomorphismModel) -> Pair:
     chosen = _painted(model, place, first)
     middle = {model.block[s]: _middle(place[s]) for s in first}
     kept = [_label(place[s], str(model.block[s])) for s in first] if labelled else []
-    lines = _edges(model.edges, middle)
+    lines = _draw_edges(model.edges, middle)
     return Pair(
-        _figure([ghost, *cells, *names], "original", "Original MDP", _said(model), size),
-        _figure([ghost, *chosen, *lines, *kept], "abstract", "Abstract MDP", _said_abstract(model), size),
+        _figure([ghost, *cells, *names], "original", "Original MDP", _describe_original(model), size),
+        _figure([ghost, *chosen, *lines, *kept], "abstract", "Abstract MDP", _describe_abstract(model), size),
         _map_caption(model, labelled),
         "One state of each block." + (_LINES if lines else ""),
     )
@@ -86,9 +86,9 @@ _LINES = " Lines join what an action leads to; thick ones with probability one h
 
 def _map_caption(model: HomomorphismModel, labelled: bool) -> str:
     what = "on its map" if model.place is not None else "in rows by number"
-    told = "number and colour say" if labelled else "colour says"
+    signs = "number and colour say" if labelled else "colour says"
     idle = " States that no episode acts in are crossed out." if any(model.idle) else ""
-    return f"Every state {what}; the {told} which block it belongs to.{idle}"
+    return f"Every state {what}; the {signs} which block it belongs to.{idle}"
 
 
 def _circles(model: HomomorphismModel) -> Pair:
@@ -98,12 +98,18 @@ def _circles(model: HomomorphismModel) -> Pair:
     middle = {model.block[s]: at for s, at in zip(first, _ring(len(first)), strict=True)}
     size = (2 * _RING + 2 * _CELL,) * 2
     names = model.labels or [str(s) for s in range(len(model.block))]
-    lines = _edges(model.edges, middle)
+    lines = _draw_edges(model.edges, middle)
     dots = [_dot(model.block[s], around[s], names[s]) for s in order]
     abstract = [_dot(block, at, str(block)) for block, at in middle.items()]
     return Pair(
-        _figure([*_edges(model.state_edges, around), *dots], "original", "Original MDP", _said(model), size),
-        _figure([*lines, *abstract], "abstract", "Abstract MDP", _said_abstract(model), size),
+        _figure(
+            [*_draw_edges(model.state_edges, around), *dots],
+            "original",
+            "Original MDP",
+            _describe_original(model),
+            size,
+        ),
+        _figure([*lines, *abstract], "abstract", "Abstract MDP", _describe_abstract(model), size),
         "Every state by its name, block after block around the circle; the colour says which block.",
         "The blocks by their numbers." + (_LINES if lines else ""),
     )
@@ -118,7 +124,7 @@ def _ring(points: int) -> list[_Place]:
     return [(centre + _RING * math.cos(a), centre + _RING * math.sin(a)) for a in angles]
 
 
-def _rows(states: int) -> list[tuple[int, int]]:
+def _grid_places(states: int) -> list[tuple[int, int]]:
     wide = max(1, math.ceil(math.sqrt(states * 1.4)))
     return [divmod(s, wide) for s in range(states)]
 
@@ -180,7 +186,7 @@ def _dot(block: int, at: _Place, text: str) -> Markup:
     return Markup("").join([circle, rim, svg.element("text", shown, x=at[0], y=at[1] + 5, class_="mid")])
 
 
-def _edges(edges: Sequence[tuple[int, int, float]], middle: dict[int, _Place]) -> list[Markup]:
+def _draw_edges(edges: Sequence[tuple[int, int, float]], middle: dict[int, _Place]) -> list[Markup]:
     """Lines, the two directions of a pair drawn once; thick where the likelier one has one half or more."""
     joined: dict[tuple[int, int], float] = defaultdict(float)
     for source, target, probability in edges:
@@ -211,10 +217,10 @@ def _figure(parts: Sequence[Markup], name: str, title: str, description: str, si
     )
 
 
-def _said(model: HomomorphismModel) -> str:
+def _describe_original(model: HomomorphismModel) -> str:
     largest = max(Counter(model.block).values())
     return f"{plural(len(model.block), 'state')} in {plural(model.blocks, 'block')}; the largest has {largest}."
 
 
-def _said_abstract(model: HomomorphismModel) -> str:
+def _describe_abstract(model: HomomorphismModel) -> str:
     return f"{plural(model.blocks, 'abstract state')}, {count(len(model.edges))} transitions between different ones."

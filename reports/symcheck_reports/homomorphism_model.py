@@ -38,9 +38,9 @@ class HomomorphismModel:
         place: (row, column) of each state; None where states have no place.
         labels: a name of each state; None where its number is the name.
         values: optimal value of each block; None where they were not computed.
-        exact: whether rewards and laws agree up to rounding.
+        exact: whether rewards and distributions agree up to rounding.
         reward_error: largest difference of rewards within a block, from their mean.
-        transition_error: largest L1 distance of laws within a block, from their mean.
+        transition_error: largest L1 distance of distributions within a block, from their mean.
         loss_bound: the lifted optimal policy is worse than optimal by at most this; None where exact or not known.
         group: the group's name, where the blocks are orbits.
         order: its order, in words.

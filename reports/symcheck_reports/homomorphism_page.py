@@ -32,7 +32,7 @@ def render_homomorphism(model: HomomorphismModel) -> str:
     """
     if not model.block:
         raise ValueError("expected at least one state, got none")
-    head = PageHead("MDP homomorphism", _sentence(model), _lead(model), facts=_facts(model))
+    head = PageHead("MDP homomorphism", _sentence(model), _exactness_sentence(model), facts=_facts(model))
     again = _again(model)
     return document(head, [*homomorphism_sections(model), *([again] if again is not None else [])])
 
@@ -47,22 +47,22 @@ def homomorphism_sections(model: HomomorphismModel) -> list[Section]:
         Two or three sections.
     """
     matched = _matched(model)
-    return [_pictures(model), _table(model), *([matched] if matched is not None else [])]
+    return [_pictures(model), _block_table(model), *([matched] if matched is not None else [])]
 
 
 def _sentence(model: HomomorphismModel) -> str:
     return f"{one_line(model.target, 80)}: {plural(len(model.block), 'state')} become {count(model.blocks)}."
 
 
-def _lead(model: HomomorphismModel) -> str:
+def _exactness_sentence(model: HomomorphismModel) -> str:
     if model.exact:
         return (
-            "Exact: states of one block have the same rewards and the same law over blocks, once their actions are "
-            "matched. A policy that is optimal for the blocks is optimal when lifted."
+            "Exact: states of one block have the same rewards and the same distribution over blocks, once their "
+            "actions are matched. A policy that is optimal for the blocks is optimal when lifted."
         )
     cost = "" if model.loss_bound is None else f" The lifted policy loses at most {number(model.loss_bound)}."
     return (
-        f"Approximate: within a block rewards are off by up to {number(model.reward_error)} and laws by up to "
+        f"Approximate: within a block rewards are off by up to {number(model.reward_error)} and distributions by up to "
         f"{number(model.transition_error)} (L1) from their mean.{cost}"
     )
 
@@ -83,14 +83,14 @@ def _pictures(model: HomomorphismModel) -> Section:
     return section("homomorphism", "pictures", "Original and abstract", drawn=drawn, limit=MOST_DRAWN)
 
 
-def _table(model: HomomorphismModel) -> Section:
+def _block_table(model: HomomorphismModel) -> Section:
     members: dict[int, list[int]] = defaultdict(list)
     for state, block in enumerate(model.block):
         members[block].append(state)
     rows = [
         (
             block,
-            _named(model, members[block]),
+            _name_states(model, members[block]),
             len(members[block]),
             None if model.values is None else number(model.values[block]),
         )
@@ -101,7 +101,7 @@ def _table(model: HomomorphismModel) -> Section:
     return section("homomorphism_blocks", "blocks", "The blocks", rows=rows, left_out=left_out, valued=valued)
 
 
-def _named(model: HomomorphismModel, states: list[int]) -> str:
+def _name_states(model: HomomorphismModel, states: list[int]) -> str:
     names = [model.labels[s] if model.labels else str(s) for s in states[:_SHOWN_STATES]]
     rest = len(states) - len(names)
     return ", ".join(names) + (f" and {count(rest)} more" if rest else "")
@@ -114,7 +114,7 @@ def _matched(model: HomomorphismModel) -> Section | None:
     for matching in model.matchings:
         width = max(len(row) for row in matching.actions)
         rows = [
-            (_named(model, [state]), [", ".join(map(str, actions)) for actions in row])
+            (_name_states(model, [state]), [", ".join(map(str, actions)) for actions in row])
             for state, row in zip(matching.states, matching.actions, strict=True)
         ]
         tables.append((matching.block, width, rows))

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from symcheck.engine.results import RunResult, overall_verdict
+from symcheck.engine.results import Kind, RunResult, overall_verdict
 from symcheck_reports import words
 from symcheck_reports.formatting import count, plural
-from symcheck_reports.model import RunView, run_view
+from symcheck_reports.model import run_view
 from symcheck_reports.sections import (
     claim,
     counterexamples,
@@ -27,6 +27,7 @@ from symcheck_reports.sections import (
     value_gap,
 )
 from symcheck_reports.templating import PageHead, Section, document, section
+from symcheck_reports.views import RunView
 
 # Half a megabyte: what a mail attachment, a CI artifact preview and a phone all open at once.
 BUDGET_BYTES = 500_000
@@ -35,6 +36,13 @@ PASSING_WHEN_SHORT = 12
 # Upper bounds for names of ordinary length: a row of the overview, and an article's heading with its links.
 _ROW_BYTES = 420
 _HEADING_BYTES = 400
+_EYEBROWS: dict[Kind, str] = {
+    "env": "Symmetry of an environment",
+    "net": "Equivariance of a network",
+    "mirror": "Mirror of a robot",
+    "policy": "Equivariance of a policy",
+    "game": "Symmetries of a game",
+}
 _NO_PICTURES = "Pictures are left out to keep this page small; a report of a single run has them."
 _SECTIONS = (claim, properties, value_gap, counterexamples, layers, precision, residuals, method)
 
@@ -80,7 +88,7 @@ def render_counterexamples(run: RunResult, name: str | None = None) -> str:
         given = "a run without any" if name is None else repr(name)
         raise ValueError(f"expected a property with a counterexample, got {given}")
     view = run_view(dataclasses.replace(run, properties=tuple(chosen)))
-    head = PageHead(_eyebrow(run.kind), words.verdict_sentence(run), verdict=run.verdict)
+    head = PageHead(_EYEBROWS[run.kind], words.verdict_sentence(run), verdict=run.verdict, kind="verification")
     sections = [built for module in (claim, counterexamples) if (built := module.build(view)) is not None]
     return document(head, sections)
 
@@ -114,22 +122,19 @@ def frame(page: str, height: int = 720) -> str:
 def _single(run: RunResult) -> str:
     for limit in (None, 400, PASSING_WHEN_SHORT):
         view = run_view(run, max_passing=limit)
-        head = PageHead(_eyebrow(run.kind), view.sentence, _lead(view), view.verdict, _head_facts(view))
+        facts = _head_facts(view)
+        head = PageHead(_EYEBROWS[run.kind], view.sentence, _tally_sentence(view), view.verdict, facts, "verification")
         page = document(head, _sections(view))
         if len(page.encode("utf-8")) <= BUDGET_BYTES:
             break
     return page
 
 
-def _eyebrow(kind: str) -> str:
-    return "Symmetry of an environment" if kind == "env" else "Equivariance of a network"
-
-
 def _sections(view: RunView) -> list[Section]:
     return [built for module in _SECTIONS if (built := module.build(view)) is not None]
 
 
-def _lead(view: RunView) -> str:
+def _tally_sentence(view: RunView) -> str:
     parts = [f"{count(number)} {verdict}" for verdict, number in view.tally.items() if number]
     return f"{plural(sum(view.tally.values()), 'property', 'properties')}: {', '.join(parts)}." if parts else ""
 
@@ -142,7 +147,7 @@ def _several(runs: Sequence[RunResult]) -> str:
     verdict = overall_verdict(run.verdict for run in runs)
     checks = sum(len(run.properties) for run in runs)
     lead = f"{plural(checks, 'property', 'properties')} in all."
-    head = PageHead("Symmetry checks", words.summary_sentence(runs), lead, verdict)
+    head = PageHead("Symmetry checks", words.summary_sentence(runs), lead, verdict, kind="verification")
     every = range(len(runs))
     for shown, footer in ((runs, ""), ([_without_pictures(run) for run in runs], _NO_PICTURES)):
         articles = [_article(run_view(run, index)) for index, run in enumerate(shown)]
@@ -203,5 +208,5 @@ def _overview(runs: Sequence[RunResult], listed: Sequence[int], linked: Sequence
 
 
 def _article(view: RunView) -> Section:
-    body = section("article", view.anchor, "", view=view, lead=_lead(view), parts=_sections(view)).body
+    body = section("article", view.anchor, "", view=view, lead=_tally_sentence(view), parts=_sections(view)).body
     return Section(view.anchor, f"{view.target} under {view.symmetry}", Markup(body))

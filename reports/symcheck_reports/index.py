@@ -1,28 +1,29 @@
 """The index page over a folder of reports: every verdict in one table, each linked to its page.
 
 `read_folder` collects the JSON reports below a folder, `render_index` turns them into a page to be written into that
-folder. A file that is not a report is passed over; one that looks like a report and cannot be read is listed as such.
+folder. A page without a JSON report counts with the verdict that it states itself, so that the index never looks better
+than a page below it. A file that is not a report is passed over; one that looks like a report and cannot be read is
+listed as such.
 """
 
 from __future__ import annotations
 
-import html
 import json
-import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from symcheck.engine.results import SCHEMA, overall_verdict
+from symcheck.engine.published import READABLE, upgrade
+from symcheck.engine.results import overall_verdict
 from symcheck.engine.verdict import Verdict
 from symcheck_reports.formatting import count, one_line, plural
+from symcheck_reports.page_verdict import PageFacts, read_page
 from symcheck_reports.templating import PageHead, document, section
 
 INDEX_NAME = "index.html"
-_TITLE = re.compile(r"<title>([^<]*)</title>")
-_HEAD_CHARACTERS = 4000
 _VERDICTS: tuple[Verdict, ...] = ("failed", "undecided", "passed", "proved")
 
 
@@ -34,7 +35,8 @@ class IndexEntry:
         target: the environment or network.
         symmetry: the symmetry's name.
         verdict: the run's verdict.
-        kind: "env" or "net".
+        approximate: whether a property that did not fail holds approximately only.
+        kind: "env", "net", "mirror", "policy" or "game".
         failing: the properties that failed.
         properties: number of properties.
         json_link: address of the JSON file, relative to the folder.
@@ -44,6 +46,7 @@ class IndexEntry:
     target: str
     symmetry: str
     verdict: Verdict
+    approximate: bool
     kind: str
     failing: tuple[str, ...]
     properties: int
@@ -71,6 +74,21 @@ class SearchEntry:
 
 
 @dataclass(frozen=True)
+class PageEntry:
+    """A page of a verification that no JSON report stands for.
+
+    Attributes:
+        name: the file, relative to the folder.
+        title: what the page calls itself.
+        verdict: as the page states it.
+    """
+
+    name: str
+    title: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class FolderIndex:
     """What a folder holds.
 
@@ -79,7 +97,9 @@ class FolderIndex:
         entries: the runs, failed ones first.
         unreadable: (file, reason) of reports that could not be read.
         searches: the searches for symmetries.
-        other_pages: (file, title) of HTML files without a JSON report, for instance learning curves.
+        other_pages: (file, title) of HTML files that verify nothing, for instance learning curves.
+        pages: pages of verifications without a JSON report, failed ones first.
+        not_counted: how many of the other pages may hold a verdict that cannot be read.
     """
 
     name: str
@@ -87,6 +107,8 @@ class FolderIndex:
     unreadable: tuple[tuple[str, str], ...] = ()
     other_pages: tuple[tuple[str, str], ...] = ()
     searches: tuple[SearchEntry, ...] = ()
+    pages: tuple[PageEntry, ...] = ()
+    not_counted: int = 0
 
 
 def read_folder(folder: Path) -> FolderIndex:
@@ -101,36 +123,49 @@ def read_folder(folder: Path) -> FolderIndex:
     entries: list[IndexEntry] = []
     searches: list[SearchEntry] = []
     unreadable: list[tuple[str, str]] = []
-    paged: set[Path] = set()
+    pages = {path: read_page(path) for path in sorted(folder.rglob("*.html")) if path != folder / INDEX_NAME}
     for path in sorted(folder.rglob("*.json")):
         try:
-            reports = _reports(path)
+            reports = _read_reports(path)
         except ValueError as error:
             unreadable.append((path.relative_to(folder).as_posix(), str(error)))
             continue
         page = path.with_suffix(".html")
-        if reports and page.is_file():
-            paged.add(page)
-        links = (_link(path, folder), _link(page, folder) if page in paged else "")
+        has_page = page in pages and _is_page_of(pages[page], reports)
+        links = (_link(path, folder), _link(page, folder) if has_page else "")
+        if has_page:
+            del pages[page]
         searches += [_search(report, *links) for report in reports if report.get("kind") == "discovery"]
-        entries += [_entry(report, *links) for report in reports if report.get("kind") != "discovery"]
+        entries += [_run_entry(report, *links) for report in reports if report.get("kind") != "discovery"]
     entries.sort(key=lambda entry: _VERDICTS.index(entry.verdict))
-    pages = (p for p in sorted(folder.rglob("*.html")) if p not in paged and p != folder / INDEX_NAME)
-    others = tuple((p.relative_to(folder).as_posix(), _title(p)) for p in pages)
-    return FolderIndex(folder.resolve().name, tuple(entries), tuple(unreadable), others, tuple(searches))
+    names = {path: path.relative_to(folder).as_posix() for path in pages}
+    counted = [
+        PageEntry(names[path], facts.title, facts.verdict)
+        for path, facts in pages.items()
+        if facts.kind == "verification" and facts.verdict is not None
+    ]
+    counted.sort(key=lambda page: _VERDICTS.index(page.verdict))
+    others = {path: facts for path, facts in pages.items() if names[path] not in {page.name for page in counted}}
+    return FolderIndex(
+        folder.resolve().name,
+        tuple(entries),
+        tuple(unreadable),
+        tuple((names[path], facts.title) for path, facts in others.items()),
+        tuple(searches),
+        tuple(counted),
+        # Of our own kinds only a verification has a verdict to count.
+        sum(facts.kind in (None, "verification") for facts in others.values()),
+    )
 
 
-def _title(page: Path) -> str:
-    """The title that a page gives itself; "" where it has none near its beginning."""
-    try:
-        with page.open(encoding="utf-8", errors="replace") as stream:
-            found = _TITLE.search(stream.read(_HEAD_CHARACTERS))
-    except OSError:
-        return ""
-    return html.unescape(found.group(1)) if found else ""
+def _is_page_of(page: PageFacts, reports: Sequence[dict[str, Any]]) -> bool:
+    """Whether a page beside a JSON report shows that report: not where its verdict is another, as of an older run."""
+    if not reports:
+        return False
+    return page.kind != "verification" or page.verdict == overall_verdict(report["verdict"] for report in reports)
 
 
-def _reports(path: Path) -> list[dict[str, Any]]:
+def _read_reports(path: Path) -> list[dict[str, Any]]:
     """The runs of one file; none where it is another kind of JSON.
 
     Raises:
@@ -142,8 +177,9 @@ def _reports(path: Path) -> list[dict[str, Any]]:
         raise ValueError(f"not readable as JSON: {error}") from error
     if not isinstance(data, dict) or not str(data.get("schema", "")).startswith("symcheck/"):
         return []
-    if data["schema"] != SCHEMA:
-        raise ValueError(f"expected schema {SCHEMA!r}, got {data['schema']!r}")
+    if data["schema"] not in READABLE:
+        raise ValueError(f"expected schema {' or '.join(map(repr, READABLE))}, got {data['schema']!r}")
+    data = upgrade(data)
     reports = data.get("reports", [data])
     for report in reports if isinstance(reports, list) else [None]:
         if not isinstance(report, dict) or report.get("verdict") not in _VERDICTS:
@@ -151,13 +187,14 @@ def _reports(path: Path) -> list[dict[str, Any]]:
     return list(reports)
 
 
-def _entry(report: dict[str, Any], json_link: str, page_link: str) -> IndexEntry:
+def _run_entry(report: dict[str, Any], json_link: str, page_link: str) -> IndexEntry:
     listed = report.get("properties")
     properties = [p for p in listed if isinstance(p, dict)] if isinstance(listed, list) else []
     return IndexEntry(
         target=str(report.get("target", "")),
         symmetry=str(report.get("symmetry", "")),
         verdict=report["verdict"],
+        approximate=report.get("approximate") is True,
         kind=str(report.get("kind", "")),
         failing=tuple(str(p.get("name", "")) for p in properties if p.get("verdict") == "failed"),
         properties=len(properties),
@@ -171,15 +208,15 @@ def _search(report: dict[str, Any], json_link: str, page_link: str) -> SearchEnt
     name, order = (group.get("name", ""), group.get("order", 1)) if isinstance(group, dict) else ("", 1)
     verdict = str(report["verdict"])
     if order != 1:
-        found = f"{name} (order {order})"
+        result = f"{name} (order {order})"
     elif verdict == "undecided":
-        found = "none verified, and some candidates are undecided or untried"
+        result = "none verified, and some candidates are undecided or untried"
     elif report.get("route") == "table":
-        found = "none: the table was searched completely"
+        result = "none: the table was searched completely"
     else:
-        found = "none of the forms searched holds"
+        result = "none of the forms searched holds"
     shown = verdict if order != 1 or verdict == "undecided" else ""
-    return SearchEntry(str(report.get("target", "")), found, shown, json_link, page_link)
+    return SearchEntry(str(report.get("target", "")), result, shown, json_link, page_link)
 
 
 def _link(path: Path, folder: Path) -> str:
@@ -200,14 +237,25 @@ def render_index(index: FolderIndex) -> str:
         >>> render_index(FolderIndex("reports", ())).count("No JSON report lies in this folder")
         1
     """
-    tally = Counter(entry.verdict for entry in index.entries)
+    tally = Counter([*(entry.verdict for entry in index.entries), *(page.verdict for page in index.pages)])
     counted = ", ".join(f"{count(tally[verdict])} {verdict}" for verdict in _VERDICTS if tally[verdict])
-    entries = plural(len(index.entries), "run")
-    sentence = f"{one_line(index.name, 80)}: {entries}, {counted}." if index.entries else "No report was found."
-    if not index.entries and (pages := len(index.other_pages) + len(index.searches)):
-        sentence = f"{one_line(index.name, 80)}: {plural(pages, 'page')}."
-    verdict = overall_verdict(tally) if index.entries else None
-    lead = f"{plural(len(index.unreadable), 'file')} could not be read." if index.unreadable else ""
+    amounts = ((len(index.entries), "run"), (len(index.pages), "page without data", "pages without data"))
+    parts = " and ".join(plural(*amount) for amount in amounts if amount[0])
+    name = one_line(index.name, 80)
+    sentence = f"{name}: {parts}, {counted}." if tally else "No report was found."
+    if not tally and (unjudged := len(index.other_pages) + len(index.searches)):
+        sentence = f"{name}: {plural(unjudged, 'page')}."
+    verdict = overall_verdict(tally) if tally else None
     others = [(title or name, name, "./" + quote(name)) for name, title in index.other_pages]
-    body = section("index", "index", "Reports", index=index, others=others)
-    return document(PageHead("Index of reports", sentence, lead, verdict), [body])
+    pages = [(page.title or page.name, page.name, "./" + quote(page.name), page.verdict) for page in index.pages]
+    body = section("index", "index", "Reports", index=index, others=others, pages=pages)
+    return document(PageHead("Index of reports", sentence, _uncounted_sentence(index), verdict, kind="index"), [body])
+
+
+def _uncounted_sentence(index: FolderIndex) -> str:
+    """What the verdict above does not cover."""
+    parts = [f"{plural(len(index.unreadable), 'file')} could not be read."] if index.unreadable else []
+    if index.not_counted:
+        verb, its = ("is", "its") if index.not_counted == 1 else ("are", "their")
+        parts.append(f"{plural(index.not_counted, 'page')} {verb} not counted: {its} verdict cannot be read.")
+    return " ".join(parts)

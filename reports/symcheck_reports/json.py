@@ -1,4 +1,4 @@
-"""JSON reports, schema `symcheck/1`: the run as data, for programs, and for `symcheck replay`.
+"""JSON reports, schema `symcheck/2`: the run as data, for programs, and for `symcheck replay`.
 
 One run is one object; several runs stand under `reports`, below their overall verdict. The published JSON Schema lies
 beside this module, and `schema()` returns it.
@@ -31,7 +31,7 @@ def render(results: Sequence[RunResult] | RunResult) -> str:
     Example:
         >>> run = RunResult("env", "CartPole-v1", "mirror", {"name": "C2", "order": 2}, (), 0.01, 0)
         >>> json.loads(render(run))["schema"]
-        'symcheck/1'
+        'symcheck/2'
     """
     return json.dumps(to_object(results), indent=2, allow_nan=False) + "\n"
 
@@ -56,8 +56,8 @@ def schema() -> dict[str, Any]:
 
     Example:
         >>> schema()["title"]
-        'symcheck report, schema symcheck/1'
+        'symcheck report, schema symcheck/2'
     """
-    text = resources.files("symcheck_reports").joinpath("schema/symcheck-1.schema.json").read_text(encoding="utf-8")
+    text = resources.files("symcheck_reports").joinpath("schema/symcheck-2.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded

@@ -68,7 +68,7 @@ def _case(result: PropertyResult, run: RunResult, suite: str) -> ET.Element:
         message = f"{result.name}: {words.residual_sentence(result) or words.evidence(result)}"
         ET.SubElement(case, "failure", type="failed", message=one_line(message, 400)).text = text
     elif result.verdict == "undecided":
-        message = result.detail or words.evidence(result)
+        message = words.reason_text(result) or words.evidence(result)
         ET.SubElement(case, "error", type="undecided", message=one_line(message, 400)).text = text
     else:
         ET.SubElement(case, "system-out").text = text

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from symcheck.engine.results import PropertyResult, RunResult, overall_verdict
 from symcheck_reports import words
+from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.formatting import clean, one_line, plural, scientific
 
 # GitHub drops a step summary above 1,024 kB whole; what else a job appends needs room too.
@@ -41,7 +42,7 @@ def render(results: Sequence[RunResult] | RunResult, *, budget: int = BUDGET_BYT
     lead = words.verdict_sentence(runs[0]) if len(runs) == 1 else words.summary_sentence(runs)
     head = f"## symcheck: {verdict}\n\n{escaped(lead)}\n\n"
     ordered = sorted(runs, key=lambda run: run.verdict in ("passed", "proved"))
-    return head + _fitting([_run(run, several=len(runs) > 1) for run in ordered], budget - len(head.encode()))
+    return head + _fitting([_run_section(run, several=len(runs) > 1) for run in ordered], budget - len(head.encode()))
 
 
 def _fitting(parts: Sequence[str], budget: int) -> str:
@@ -59,10 +60,10 @@ def _fitting(parts: Sequence[str], budget: int) -> str:
     return "".join(kept) + (note if left_out else "")
 
 
-def _run(run: RunResult, *, several: bool) -> str:
+def _run_section(run: RunResult, *, several: bool) -> str:
     lines = [f"### {escaped(words.verdict_sentence(run))}", ""] if several else []
     lines += ["| property | verdict | evidence | residual | tolerance |", "|---|---|---|---:|---:|"]
-    lines += [_row(result) for result in run.properties]
+    lines += [_property_row(result) for result in run.properties]
     lines.append("")
     for result in run.properties:
         if result.verdict in ("failed", "undecided"):
@@ -81,15 +82,20 @@ def _cut(text: str, budget: int) -> str:
     return f"{shortened}{fence}\n\nThe rest is left out to keep this summary small; the JSON report has all of it.\n\n"
 
 
-def _row(result: PropertyResult) -> str:
+def _property_row(result: PropertyResult) -> str:
     cells = (
         f"`{_code(result.name, 60)}`",
-        _WORDS_OF_VERDICT[result.verdict] + (" (approximate)" if words.is_approximate(result) else ""),
-        escaped("; ".join(filter(None, (words.evidence(result), words.bound_sentence(result.bound))))),
+        _WORDS_OF_VERDICT[result.verdict] + _qualified(result),
+        escaped("; ".join(filter(None, (words.evidence(result), bound_sentence(result.bound), words.remark(result))))),
         scientific(words.largest_residual(result)),
         scientific(result.tolerance),
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def _qualified(result: PropertyResult) -> str:
+    texts = [escaped(text) for text in words.qualifications(result)]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 def _details(result: PropertyResult, run: RunResult) -> list[str]:

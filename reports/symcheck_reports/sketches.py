@@ -16,7 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from symcheck_reports import svg
-from symcheck_reports.model import CounterexampleView
+from symcheck_reports.views import CounterexampleView
 
 _WIDTH, _HEIGHT = 220.0, 150.0
 _MIDDLE = _WIDTH / 2
@@ -62,21 +62,21 @@ def scenes(target: str, view: CounterexampleView) -> list[Scene]:
     given, moved = (_vector(value, sketch) for value in (view.observation, view.image_observation))
     if sketch is None or given is None or moved is None:
         return []
-    found = [
+    scenes = [
         _scene("given: s and a", sketch, given, view.action, f"{view.anchor}-given"),
         _scene("moved by g: g s and g a", sketch, moved, view.image_action, f"{view.anchor}-moved"),
     ]
     for index, (caption, observation) in enumerate(view.next_observations):
         after = _vector(observation, sketch)
         if after is not None:
-            found.append(_scene(f"next state: {caption}", sketch, after, None, f"{view.anchor}-after{index}"))
+            scenes.append(_scene(f"next state: {caption}", sketch, after, None, f"{view.anchor}-after{index}"))
     expected, measured = _vector(view.expected, sketch), _vector(view.actual, sketch)
     if view.property_name == "transition_invariance" and expected is not None and measured is not None:
         ghost = svg.element("g", *sketch.body(expected), class_="ghost")
         asked, came = "next state asked for: g T(s, a)", "next state measured: T(g s, g a); the other pale"
-        found.append(_scene(asked, sketch, expected, None, f"{view.anchor}-asked"))
-        found.append(Scene(came, _figure([ghost, *sketch.body(measured)], f"{view.anchor}-next", came)))
-    return found
+        scenes.append(_scene(asked, sketch, expected, None, f"{view.anchor}-asked"))
+        scenes.append(Scene(came, _figure([ghost, *sketch.body(measured)], f"{view.anchor}-next", came)))
+    return scenes
 
 
 def _vector(value: Any, sketch: _Sketch | None) -> list[float] | None:

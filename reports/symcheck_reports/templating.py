@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from symcheck.engine.verdict import Verdict
 from symcheck_reports.formatting import clean, count, one_line
+from symcheck_reports.page_verdict import PageKind
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class PageHead:
         lead: a sentence or two below it; "" leaves it out.
         verdict: drawn as a coloured word; None leaves it out.
         facts: (name, value) pairs in a strip.
+        kind: what kind of page it is, for `symcheck report`.
     """
 
     eyebrow: str
@@ -54,6 +56,7 @@ class PageHead:
     lead: str = ""
     verdict: Verdict | None = None
     facts: Sequence[tuple[str, str]] = ()
+    kind: PageKind = "page"
 
 
 def document(head: PageHead, sections: Sequence[Section], footer: str = "") -> str:
@@ -100,7 +103,7 @@ def _finalize(value: Any) -> Any:
 
 
 @functools.cache
-def _environment() -> Environment:
+def _page_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("symcheck_reports", "templates"),
         autoescape=True,
@@ -124,7 +127,7 @@ def _environment() -> Environment:
 
 @functools.cache
 def _template(name: str) -> Any:
-    return _environment().get_template(name)
+    return _page_environment().get_template(name)
 
 
 @functools.cache

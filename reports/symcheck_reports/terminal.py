@@ -14,6 +14,7 @@ from rich.text import Text
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.verdict import Verdict
 from symcheck_reports import words
+from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.formatting import one_line, scientific, seconds
 
 _STYLES: dict[Verdict, str] = {
@@ -44,14 +45,14 @@ def print_run(results: Sequence[RunResult] | RunResult, console: Console, *, qui
         if index and not quiet:
             console.print()
         for line in run_lines(run, quiet=quiet):
-            _print(console, line)
+            _print_line(console, line)
     if len(runs) > 1:
         if not quiet:
             console.print()
-        _print(console, Text(words.summary_sentence(runs), style="bold"))
+        _print_line(console, Text(words.summary_sentence(runs), style="bold"))
 
 
-def _print(console: Console, line: Text) -> None:
+def _print_line(console: Console, line: Text) -> None:
     console.print(line, soft_wrap=True, highlight=False)
 
 
@@ -82,14 +83,7 @@ def _regions(run: RunResult) -> list[Text]:
     """The regions that the bounds speak of, each once."""
     regions = dict.fromkeys(str(p.bound["region"]) for p in run.properties if p.bound and p.bound.get("region"))
     gap = " " * _VERDICT_WIDTH
-    shown = [_beyond(region, list(regions)) for region in regions]
-    return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in shown]
-
-
-def _beyond(region: str, others: list[str]) -> str:
-    """What a region says beyond one that is shown as well."""
-    known = next((other for other in others if region.startswith(f"{other}; ")), "")
-    return region.removeprefix(f"{known}; ") if known else region
+    return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in regions]
 
 
 def _header(run: RunResult) -> Text:
@@ -102,11 +96,12 @@ def property_lines(result: PropertyResult, width: int = 0) -> list[Text]:
     if (largest := words.largest_residual(result)) is not None:
         against = f" (tolerance {scientific(result.tolerance)})" if result.tolerance is not None else ""
         parts.append(f"largest residual {scientific(largest)}{against}")
-    if bound := words.bound_sentence(result.bound, with_region=False):
+    if bound := bound_sentence(result.bound, with_region=False):
         parts.append(bound)
+    parts += filter(None, [words.remark(result), ", ".join(words.qualifications(result))])
     name = one_line(result.name, 60).ljust(width)
     lines = [Text.assemble(_verdict(result.verdict), "  ", name, "  ", ("; ".join(parts), "dim"))]
-    if result.verdict == "undecided" or words.is_approximate(result):
+    if result.verdict == "undecided" or words.qualifications(result):
         lines.append(_labelled("because", one_line(result.detail, 1000)))
         lines += [_labelled("likely", cause) for cause in words.causes_lettered(result.causes)]
     return lines
@@ -116,7 +111,9 @@ def failure_lines(result: PropertyResult, run: RunResult) -> list[Text]:
     """The block of a failed property: place, claim, residual, likely causes, how to see it again."""
     group = one_line(str(run.group.get("name", "the group")), 40)
     name = (one_line(result.name, 60), "bold")
-    head = Text.assemble(name, " ", ("FAILED", _STYLES["failed"]), f"  {words.target_name(run)} under {group}")
+    beside = f" ({', '.join(qualified)})" if (qualified := words.qualifications(result)) else ""
+    subject = f"{beside}  {words.target_name(run)} under {group}"
+    head = Text.assemble(name, " ", ("FAILED", _STYLES["failed"]), subject)
     return [head, *(_labelled(label, text) for label, text in words.labelled_lines(result))]
 
 

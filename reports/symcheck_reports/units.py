@@ -56,11 +56,11 @@ def label(target: str, place: str) -> str:
         >>> label("CartPole-v1", "observation[2]"), label("CartPole-v1", "reward"), label("Mine-v0", "s[0]")
         ('theta, rad', '', '')
     """
-    found = _PLACE.fullmatch(place)
+    match = _PLACE.fullmatch(place)
     labels = next((labels for pattern, labels in _KNOWN if pattern.search(target)), ())
-    if found is None or int(found[1]) >= len(labels):
+    if match is None or int(match[1]) >= len(labels):
         return ""
-    name, unit = labels[int(found[1])]
+    name, unit = labels[int(match[1])]
     return f"{name}, {unit}" if unit else name
 
 
@@ -71,5 +71,5 @@ def labelled(target: str, place: str) -> str:
         >>> labelled("CartPole-v1", "s[0]"), labelled("CartPole-v1", "a")
         ('s[0] (x, m)', 'a')
     """
-    said = label(target, place)
-    return f"{place} ({said})" if said else place
+    name = label(target, place)
+    return f"{place} ({name})" if name else place

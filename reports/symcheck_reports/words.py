@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from symcheck.engine.results import Counterexample, PropertyResult, RunResult, to_json_value
-from symcheck.engine.verdict import Verdict
-from symcheck.findings import code_of
-from symcheck.statements.statement import Statement, free, state  # noqa: F401 (free and state: doctests)
-from symcheck_reports.formatting import compact, count, leaves, number, one_line, percent, plural, scientific, seconds
+from symcheck.engine.equations import BY_NAME
+from symcheck.engine.results import Counterexample, Kind, PropertyResult, RunResult, to_json_value
+from symcheck.engine.verdict import AcceptedBy, Verdict
+from symcheck.statements.statement import Statement, as_sentence, free, state  # noqa: F401 (free and state: doctests)
+from symcheck_reports.bounds import bound_sentence
+from symcheck_reports.formatting import clean, compact, count, leaves, number, one_line, plural, scientific, seconds
 
 # Enough to tell two float32 values apart (9 digits identify each), so that expected and measured never look the same.
 _OUTCOME_DIGITS = 9
 _LAYERS = ("layer_certificate", "representation_propagation")
+# What a subject is called, and the word for one that has the symmetry.
+_NOUNS: dict[Kind, str] = {"env": "environment", "net": "network"}  # the others are called by their kind
+_PLURALS: dict[Kind, str] = {"policy": "policies"}
+_EQUIVARIANT: tuple[Kind, ...] = ("net", "policy")
+_ACCEPTED: dict[AcceptedBy, str] = {"baseline": "accepted by baseline", "accept_gap": "accepted by --accept-gap"}
 
 
 @dataclass(frozen=True)
@@ -29,41 +34,18 @@ class PropertyWords:
     meaning: str
 
 
-_PROPERTIES = {
-    "group_axioms": PropertyWords(
-        "(g h) s = g (h s),  (g h) a = g (h a)", "the maps on observations and actions compose as the group does"
-    ),
-    "observation_equivariance": PropertyWords(
-        "obs(g s) = g obs(s)", "the observation of the moved state is the moved observation"
-    ),
-    "reward_invariance": PropertyWords("R(g s, g a) = R(s, a)", "the moved step earns the same reward"),
-    "transition_invariance": PropertyWords(
-        "T(g s, g a) = g T(s, a)", "moving and then stepping is stepping and then moving"
-    ),
-    "termination_invariance": PropertyWords(
-        "terminated(g s, g a) = terminated(s, a)", "the moved episode ends at the same step"
-    ),
-    "initial_invariance": PropertyWords("g s_0 ~ s_0", "the start distribution is the same after moving"),
-    "layer_certificate": PropertyWords(
-        "rho_out(g) W = W rho_in(g), rho_out(g) b = b", "every layer commutes with the group, read off its weights"
-    ),
-    "network_equivariance": PropertyWords(
-        "f(g x) = g f(x)", "moving the input moves the output in the way that the symmetry says"
-    ),
-    "representation_propagation": PropertyWords(
-        "h_l(g x) = rho_l(g) h_l(x)", "each hidden layer carries an action of the group"
-    ),
-}
-
-
-def property_words(name: str) -> PropertyWords:
-    """Equation and meaning of a property; of an unknown one its name with spaces.
+def property_words(result: PropertyResult) -> PropertyWords:
+    """Equation and meaning of a property: its own, else those of the table of equations, else its name with spaces.
 
     Example:
-        >>> property_words("reward_invariance").equation
+        >>> property_words(PropertyResult("reward_invariance", "passed", "paired", 9)).equation
         'R(g s, g a) = R(s, a)'
     """
-    return _PROPERTIES.get(name, PropertyWords("", name.replace("_", " ")))
+    known = BY_NAME.get(result.name)
+    claim, meaning = ("", result.name.replace("_", " ")) if known is None else (known.claim, known.meaning)
+    # A property of a user's own brings its own text. Spaces within an equation stay: they set two equations apart.
+    equation = " ".join(clean((result.equation or claim)[:300]).splitlines())
+    return PropertyWords(equation, one_line(result.meaning or meaning, 300))
 
 
 def target_name(result: RunResult) -> str:
@@ -92,42 +74,59 @@ def verdict_sentence(result: RunResult) -> str:
         'CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks can tell.'
     """
     target, symmetry = target_name(result), one_line(result.symmetry, 120)
-    word = "symmetric" if result.kind == "env" else "equivariant"
-    if result.verdict != "failed" and any(is_approximate(p) for p in result.properties):
+    word = "equivariant" if result.kind in _EQUIVARIANT else "symmetric"
+    if result.approximate and result.verdict != "failed":
         word = f"approximately {word}"
     return _SENTENCES[result.verdict](result, target, f"{word} under {symmetry}")
 
 
-def _proved(result: RunResult, target: str, claim: str) -> str:
-    every = "every state, action and group element" if result.kind == "env" else "every input and group element"
+def _proved_sentence(result: RunResult, target: str, claim: str) -> str:
+    network = result.kind in _EQUIVARIANT
+    every = "every input and group element" if network else "every state, action and group element"
     return f"{target} is {claim}: proved for {every}."
 
 
-def _passed(result: RunResult, target: str, claim: str) -> str:
+def _passed_sentence(result: RunResult, target: str, claim: str) -> str:
     evidence = _evidence_by_method(result.properties)
-    return f"{target} is {claim} as far as {evidence} can tell." if evidence else f"{target} is {claim}."
+    sentence = f"{target} is {claim} as far as {evidence} can tell" if evidence else f"{target} is {claim}"
+    return f"{sentence}{_acceptance(result)}."
 
 
-def _failed(result: RunResult, target: str, claim: str) -> str:
+def _acceptance(result: RunResult) -> str:
+    """Which violations are accepted, and by what, as the end of a sentence; "" where none is."""
+    parts = []
+    for by, text in _ACCEPTED.items():
+        names = [p.name for p in result.properties if p.accepted_by == by]
+        subject, verb = ("the violation of", "is") if len(names) == 1 else ("the violations of", "are")
+        parts += [f"{subject} {_enumerate_names(names)} {verb} {text}"] if names else []
+    return f"; {' and '.join(parts)}" if parts else ""
+
+
+def _failed_sentence(result: RunResult, target: str, claim: str) -> str:
     names = [p.name for p in result.properties if p.verdict == "failed"]
     where = next((p.location for p in result.properties if p.verdict == "failed" and p.location), None)
     place = f" at layer {one_line(where, 80)}" if where else ""
-    return f"{target} is not {claim}: {_listed(names)} {'fails' if len(names) == 1 else 'fail'}{place}."
+    return f"{target} is not {claim}: {_enumerate_names(names)} {'fails' if len(names) == 1 else 'fail'}{place}."
 
 
-def _undecided(result: RunResult, target: str, claim: str) -> str:
+def _undecided_sentence(result: RunResult, target: str, claim: str) -> str:
     if not result.properties:
         return f"Whether {target} is {claim} is undecided: nothing was checked."
     if result.interrupted:
         return f"Whether {target} is {claim} is undecided: the run was interrupted, and nothing had failed until then."
     names = [p.name for p in result.properties if p.verdict == "undecided"]
-    return f"Whether {target} is {claim} is undecided: {_listed(names)} could not be decided."
+    return f"Whether {target} is {claim} is undecided: {_enumerate_names(names)} could not be decided."
 
 
-_SENTENCES = {"proved": _proved, "passed": _passed, "failed": _failed, "undecided": _undecided}
+_SENTENCES = {
+    "proved": _proved_sentence,
+    "passed": _passed_sentence,
+    "failed": _failed_sentence,
+    "undecided": _undecided_sentence,
+}
 
 
-def _listed(names: Sequence[str]) -> str:
+def _enumerate_names(names: Sequence[str]) -> str:
     unique = list(dict.fromkeys(one_line(name, 60) for name in names))
     if len(unique) > 4:
         unique = [*unique[:3], f"{len(unique) - 3} more"]
@@ -149,16 +148,17 @@ def summary_sentence(results: Sequence[RunResult]) -> str:
     """Several runs in a sentence, for instance "3 symmetries checked: 2 passed, 1 failed."."""
     tally = count_verdicts(results)
     parts = ", ".join(f"{count(n)} {verdict}" for verdict, n in tally.items() if n)
-    return f"{_checked(results)} checked: {parts}." if results else "Nothing was checked."
+    return f"{_subjects(results)} checked: {parts}." if results else "Nothing was checked."
 
 
-def _checked(results: Sequence[RunResult]) -> str:
+def _subjects(results: Sequence[RunResult]) -> str:
     """How many symmetries; where one symmetry was checked of several things, how many of these."""
     targets, symmetries = {result.target for result in results}, {result.symmetry for result in results}
     kinds = {result.kind for result in results}
     if len(results) == 1 or len(targets) < len(results) or len(symmetries) > 1 or len(kinds) > 1:
         return plural(len(results), "symmetry", "symmetries")
-    return plural(len(results), {"env": "environment", "net": "network"}[kinds.pop()])
+    kind = kinds.pop()
+    return plural(len(results), _NOUNS.get(kind, kind), _PLURALS.get(kind))
 
 
 def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dict[Verdict, int]:
@@ -169,9 +169,27 @@ def count_verdicts(items: Sequence[RunResult] | Sequence[PropertyResult]) -> dic
     return tally
 
 
-def is_approximate(result: PropertyResult) -> bool:
-    """Whether a pass holds up to an accepted size only; its `detail` then says "approximate" and the size."""
-    return result.verdict != "failed" and result.approximate
+def qualifications(result: PropertyResult) -> list[str]:
+    """What stands beside the verdict's word: "approximate", and what accepts the violation.
+
+    Example:
+        >>> qualifications(PropertyResult("r", "passed", "paired", 9, approximate=True, accepted_by="baseline"))
+        ['approximate', 'accepted by baseline']
+    """
+    parts = ["approximate"] if result.approximate else []
+    return [*parts, _ACCEPTED[result.accepted_by]] if result.accepted_by is not None else parts
+
+
+def remark(result: PropertyResult) -> str:
+    """Why a property that holds is no plain pass, for instance a reward that is constant; "" where it is plain."""
+    if result.reason is None or result.verdict in ("failed", "undecided"):
+        return ""
+    return one_line(result.reason.text, 300)
+
+
+def reason_text(result: PropertyResult) -> str:
+    """The reason of the verdict as a sentence; where none is given, all that is said of the evidence."""
+    return as_sentence(result.reason.text) if result.reason is not None else result.detail
 
 
 def evidence(result: PropertyResult) -> str:
@@ -189,10 +207,10 @@ def evidence(result: PropertyResult) -> str:
     """
     if result.checked == 0:
         return "nothing checked" if result.verdict != "proved" else f"{one_line(result.method, 40)}"
-    return f"{plural(result.checked, _noun(result))}, {_found(result)}"
+    return f"{plural(result.checked, _noun(result))}, {_outcome(result)}"
 
 
-def _found(result: PropertyResult) -> str:
+def _outcome(result: PropertyResult) -> str:
     if result.p_value is not None:
         word = "rejected" if result.violations else "not rejected"
         return f"symmetry {word} (p = {number(result.p_value, 2)})"
@@ -218,65 +236,6 @@ def _noun(result: PropertyResult) -> str:
     if result.method == "certificate" and result.name in _LAYERS:
         return "layer"
     return f"{'sampled' if result.method == 'samples' else one_line(result.method, 40)} check"
-
-
-def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
-    """What the evidence excludes, in a sentence without its full stop; "" where no bound is stated.
-
-    Args:
-        bound: as in `PropertyResult.bound`.
-        with_region: name the region in it; leave it out where the region is said once for several properties.
-
-    Example:
-        >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
-        'at most 0.03% of such checks could violate it (99% confidence; region: rollouts)'
-    """
-    if not bound or bound.get("value") is None:
-        return ""
-    kind = str(bound.get("kind", "effect"))
-    lead, notes = _BOUNDS.get(kind, _other_bound)(bound)
-    if with_region and bound.get("region"):
-        notes.append(f"region: {one_line(str(bound['region']), 300)}")
-    return f"{lead} ({'; '.join(notes)})" if notes else lead
-
-
-def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
-    value = bound["value"]
-    if not isinstance(value, int | float):
-        return _other_bound(bound)
-    return f"at most {percent(float(value))} of such checks could violate it", _confidence(bound)
-
-
-def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
-    """The shift that the test finds with this power: smaller ones may be there."""
-    power = bound.get("confidence")
-    said = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
-    unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
-    return f"a mean shift of {_sized(bound['value'])}{unit} would be found{said}", []
-
-
-def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
-    size = _sized(bound["value"], 3)
-    if bound.get("estimate") == "exact":
-        return f"optimal values differ by at most {size}", []
-    return f"optimal values differ by about {size}", ["an estimate from the largest differences seen"]
-
-
-def _other_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
-    kind = one_line(str(bound.get("kind", "effect")), 80).replace("_", " ")
-    return f"{kind} at most {_sized(bound['value'])}", _confidence(bound)
-
-
-def _sized(value: Any, digits: int = 2) -> str:
-    return number(float(value), digits) if isinstance(value, int | float) else one_line(str(value), 80)
-
-
-def _confidence(bound: dict[str, Any]) -> list[str]:
-    confidence = bound.get("confidence")
-    return [f"{percent(float(confidence))} confidence"] if isinstance(confidence, int | float) else []
-
-
-_BOUNDS = {"violation_fraction": _fraction_bound, "mean_shift": _shift_bound, "value_gap": _gap_bound}
 
 
 def residual_sentence(result: PropertyResult, *, place: str = "") -> str:
@@ -308,13 +267,13 @@ def _over_scale(result: PropertyResult) -> str:
 def facts(run: RunResult) -> list[tuple[str, str]]:
     """What repeats a run and what it cost, as (name, text): false-alarm rate, seed, wall time, versions."""
     versions = ", ".join(f"{one_line(name, 60)} {one_line(version, 60)}" for name, version in run.versions.items())
-    found = [
+    listed = [
         ("false-alarm rate", f"alpha = {run.alpha:g} over the whole run"),
         ("seed", str(run.seed)),
         ("wall time", seconds(run.duration_s)),
         ("versions", versions),
     ]
-    return [(name, text) for name, text in found if text]
+    return [(name, text) for name, text in listed if text]
 
 
 def place_sentence(result: PropertyResult) -> str:
@@ -338,13 +297,14 @@ def has_state_of_its_own(example: Counterexample) -> bool:
     """Whether the state says more than the observation: other entries, or other values at six digits."""
     if example.state is None:
         return False
-    said = [[number(entry) for _, entry in leaves(to_json_value(v))] for v in (example.state, example.observation)]
-    return said[0] != said[1]
+    values = (example.state, example.observation)
+    internal, shown = ([number(entry) for _, entry in leaves(to_json_value(value))] for value in values)
+    return internal != shown
 
 
 def expectation(result: PropertyResult) -> str:
     """What the claim asks for: the equation, and the value it asks for where it is short."""
-    equation = property_words(result.name).equation
+    equation = property_words(result).equation
     example = result.counterexample
     if example is None or example.expected is None:
         return equation
@@ -377,12 +337,11 @@ def coded(cause: Statement) -> str:
     """A cause on one line, after its finding code where it has one.
 
     Example:
-        >>> coded(free("it breaks in 3% of the pairs tested"))
-        '[SYM027] it breaks in 3% of the pairs tested'
+        >>> coded(state("SYM014", sign="-1", coordinate="theta"))
+        '[SYM014] holds with sign -1 on theta'
     """
     line = one_line(cause.text, 2000)
-    code = cause.code or code_of(line)
-    return f"[{code}] {line}" if code else line
+    return f"[{cause.code}] {line}" if cause.code else line
 
 
 def _letter(index: int) -> str:
@@ -400,7 +359,7 @@ def labelled_lines(result: PropertyResult) -> list[tuple[str, str]]:
     """
     example = result.counterexample
     failed = result.verdict == "failed"
-    said = [
+    lines = [
         ("at", place_sentence(result) if failed else ""),
         ("expected", expectation(result) if failed else ""),
         ("measured", measurement(result)),
@@ -411,7 +370,7 @@ def labelled_lines(result: PropertyResult) -> list[tuple[str, str]]:
     ]
     causes = [("" if index else "likely", cause) for index, cause in enumerate(causes_lettered(result.causes))]
     again = one_line(example.reproduce, 2000) if example is not None else ""
-    return [(label, text) for label, text in (*said, *causes, ("again", again)) if text]
+    return [(label, text) for label, text in (*lines, *causes, ("again", again)) if text]
 
 
 def property_lines(result: PropertyResult, run: RunResult) -> list[str]:
@@ -423,5 +382,6 @@ def property_lines(result: PropertyResult, run: RunResult) -> list[str]:
     """
     group = one_line(str(run.group.get("name", "the group")), 40)
     verdict = result.verdict.upper() if result.verdict == "failed" else result.verdict
-    head = f"{one_line(result.name, 60)} {verdict}  {target_name(run)} under {group}"
+    beside = f" ({', '.join(qualified)})" if (qualified := qualifications(result)) else ""
+    head = f"{one_line(result.name, 60)} {verdict}{beside}  {target_name(run)} under {group}"
     return [head, *(f"  {label:<8}  {text}" for label, text in labelled_lines(result))]

@@ -76,7 +76,7 @@ class Discovered:
         return write_text(path, self.spec)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON types; verifications are objects of the schema `symcheck/1`."""
+        """JSON types; verifications are objects of the schema `symcheck/2`."""
         return self.result.to_dict()
 
     def to_json(self) -> str:

@@ -13,7 +13,8 @@ from symcheck.api.options import VerifyEnvOptions
 from symcheck.api.report import Report
 from symcheck.api.specs import resolve_symmetry
 from symcheck.engine.option_fields import from_texts
-from symcheck.engine.results import SCHEMA, PropertyResult, RunResult
+from symcheck.engine.published import READABLE, upgrade
+from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.errors import SymcheckError, described
 from symcheck.statements.statement import state
 
@@ -27,7 +28,7 @@ def replay(path: str | Path) -> Report:
     """Evaluate every counterexample of a report again, and check every certificate of a network without the search.
 
     Args:
-        path: a JSON report, schema symcheck/1.
+        path: a JSON report, schema symcheck/2 or symcheck/1.
 
     Returns:
         A report whose properties are those that had a counterexample or a certificate, with the verdict found now:
@@ -38,7 +39,7 @@ def replay(path: str | Path) -> Report:
             be found again.
     """
     where = str(path)
-    results = [_replayed(report, where) for report in _reports(Path(path)) if _replayable(report)]
+    results = [_replay_report(report, where) for report in _read_reports(Path(path)) if _can_replay(report)]
     if not results:
         raise SymcheckError(
             "expected a report with a counterexample or a network's certificate, got neither: nothing to replay.",
@@ -47,16 +48,18 @@ def replay(path: str | Path) -> Report:
     return Report(results)
 
 
-def _reports(path: Path) -> list[dict[str, Any]]:
+def _read_reports(path: Path) -> list[dict[str, Any]]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
     except ValueError as error:
         raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(path)) from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+    if not isinstance(data, dict) or data.get("schema") not in READABLE:
         given = data.get("schema") if isinstance(data, dict) else type(data).__name__
-        raise SymcheckError(f"expected a report of schema {SCHEMA!r}, got {given!r}.", where=str(path))
+        schemas = " or ".join(map(repr, READABLE))
+        raise SymcheckError(f"expected a report of schema {schemas}, got {given!r}.", where=str(path))
+    data = upgrade(data)
     reports = data.get("reports", [data])
     if not isinstance(reports, list) or not all(isinstance(r, dict) and "properties" in r for r in reports):
         raise SymcheckError("expected reports with properties, got something else.", where=str(path))
@@ -80,7 +83,7 @@ def _is_property(item: Any) -> bool:
     )
 
 
-def _replayable(report: dict[str, Any]) -> bool:
+def _can_replay(report: dict[str, Any]) -> bool:
     return bool(_with_counterexample(report)) or _has_certificate(report)
 
 
@@ -90,10 +93,18 @@ def _has_certificate(report: dict[str, Any]) -> bool:
 
 
 def _with_counterexample(report: dict[str, Any]) -> list[dict[str, Any]]:
-    return [item for item in report["properties"] if item.get("counterexample")]
+    """The properties with a counterexample, its group element as the word that the engine knows it by."""
+    items = [item for item in report["properties"] if item.get("counterexample")]
+    return [{**item, "counterexample": _with_word(item["counterexample"])} for item in items]
 
 
-def _replayed(report: dict[str, Any], where: str) -> RunResult:
+def _with_word(example: dict[str, Any]) -> dict[str, Any]:
+    element = example.get("group_element")
+    word = element.get("word") if isinstance(element, dict) else element
+    return {**example, "group_element": "" if word is None else str(word)}
+
+
+def _replay_report(report: dict[str, Any], where: str) -> RunResult:
     command = from_command(report.get("command") or "", where=where)
     items = _with_counterexample(report)
     if report["kind"] == "env":

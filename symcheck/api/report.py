@@ -140,14 +140,14 @@ class Report:
         return any(result.interrupted for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
-        """The published JSON object, schema `symcheck/1`, as a dictionary."""
+        """The published JSON object, schema `symcheck/2`, as a dictionary."""
         import json
 
         decoded: dict[str, Any] = json.loads(self.to_json())
         return decoded
 
     def to_json(self) -> str:
-        """The published JSON text, schema `symcheck/1`; one object per symmetry under `reports` when several."""
+        """The published JSON text, schema `symcheck/2`; one object per symmetry under `reports` when several."""
         from symcheck_reports import json as writer
 
         return writer.render(self.results)

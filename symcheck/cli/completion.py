@@ -52,15 +52,18 @@ def atlas_subjects(incomplete: str) -> list[str]:
 
 
 def codes(incomplete: str) -> list[str]:
-    """Finding codes, in either case.
+    """Codes of causes, in either case, and of reasons.
 
     Example:
         >>> codes("sym00")[:2]
         ['SYM001', 'SYM002']
+        >>> codes("nan")
+        ['nan_only']
     """
     from symcheck import findings
 
-    return _beginning(incomplete.upper(), findings.findings())
+    causes = _beginning(incomplete.upper(), findings.findings())
+    return [*causes, *_beginning(incomplete.lower(), findings.findings("reasons"))]
 
 
 def methods(incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`symcheck explain`: what a finding code means, its usual causes and remedies."""
+"""`symcheck explain`: what a code of a report means, its usual causes and remedies."""
 
 from __future__ import annotations
 
@@ -20,29 +20,54 @@ def command(
         str | None,
         typer.Argument(
             metavar="[CODE]",
-            help="For instance SYM014; all codes are listed when left out.",
+            help="For instance SYM014 or nan_only; all codes are listed when left out.",
             autocompletion=completion.codes,
         ),
     ] = None,
 ) -> None:
-    """Say what a finding code means, what usually causes it and what helps.
+    """Say what a code of a report means, what usually causes it and what helps.
 
     Example: symcheck explain SYM014
     """
     from symcheck import findings
 
     if code is None:
-        for finding in findings.findings().values():
-            typer.echo(f"{finding.code}  {finding.title}")
+        _list_codes()
         return
-    found = findings.explain(code)
-    typer.echo(f"{found.code}  {found.title}\n")
-    typer.echo(textwrap.fill(found.meaning, _WIDTH))
-    _list("Usual causes", found.causes)
-    _list("What helps", found.remedies)
+    finding = findings.explain(code)
+    if finding.title == finding.sentence:
+        _echo_filled(f"{finding.code}  {finding.sentence}")
+        _echo_filled(finding.meaning, above=True)
+    else:
+        _echo_filled(f"{finding.code}  {finding.title}")
+        _echo_filled(finding.meaning, above=True)
+        _echo_filled(f"Reports say: {finding.sentence}", above=True)
+    _echo_items("Usual causes", finding.causes)
+    _echo_items("What helps", finding.remedies)
 
 
-def _list(title: str, items: Sequence[str]) -> None:
+def _list_codes() -> None:
+    """A line for every code, causes first; a title that is a whole sentence is cut to the line."""
+    from symcheck import findings
+    from symcheck.statements.statement import TABLES
+
+    for kind in TABLES:
+        listed = findings.findings(kind)
+        if kind != "causes":
+            typer.echo(f"\n{kind.capitalize()}:")
+        width = max(map(len, listed))
+        for finding in listed.values():
+            line = f"{finding.code.ljust(width)}  {finding.title}"
+            typer.echo(line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4].rstrip()} ...")
+
+
+def _echo_filled(text: str, *, above: bool = False) -> None:
+    typer.echo(("\n" if above else "") + textwrap.fill(text, _WIDTH, break_long_words=False))
+
+
+def _echo_items(title: str, items: Sequence[str]) -> None:
+    if not items:
+        return
     typer.echo(f"\n{title}:")
     for item in items:
         typer.echo(textwrap.fill(item, _WIDTH, initial_indent="  - ", subsequent_indent="    "))

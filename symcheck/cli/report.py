@@ -22,11 +22,11 @@ def command(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder
 
     if not folder.is_dir():
         raise TargetError(f"expected a folder, got {folder}.", where="DIR", remedy="Check the path.")
-    found = index.read_folder(folder)
-    if not found.entries and not found.unreadable:
+    listed = index.read_folder(folder)
+    if not listed.entries and not listed.pages and not listed.unreadable:
         raise TargetError(
             f"expected JSON reports below {folder}, found none.",
             where="DIR",
             remedy=f"Write one: symcheck verify-env CartPole-v1 --json {folder}/cartpole.json",
         )
-    typer.echo(f"written: {write_text(folder / index.INDEX_NAME, index.render_index(found))}")
+    typer.echo(f"written: {write_text(folder / index.INDEX_NAME, index.render_index(listed))}")

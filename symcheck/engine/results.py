@@ -3,20 +3,24 @@
 A run checks one claim (a symmetry) on one subject (an environment or a network). It yields one `PropertyResult` per
 property, and a `RunResult` that gathers them. Nothing here computes or prints: checks build these values, writers
 (`symcheck_reports`) render them, and `RunResult.to_dict` is exactly the published JSON, schema `symcheck/2`.
+
+A statement becomes JSON in one of two ways. Where a field holds nothing else (`reason`, `causes`, `notes`), it is an
+object `{code, text, ...fields}`. Where a field may also hold plain text (`bound.region`, `method_reason`, a layer's
+`cause`), the sentence stands under the field's name, and `{code, ...fields}` beside it under `<name>_data`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from symcheck.engine.verdict import AcceptedBy, Facts, Verdict
-from symcheck.statements.statement import Statement, as_paragraph, as_statements, free
+from symcheck.statements.statement import FREE, Statement, as_paragraph, as_statements, free
 
-Kind = Literal["env", "net"]
+Kind = Literal["env", "net", "mirror", "policy", "game"]
 SCHEMA = "symcheck/2"
 
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "undecided", "passed", "proved")
@@ -73,7 +77,7 @@ class PropertyResult:
         tolerance: what a residual is compared with (at the worst sample), in `unit`; None where none applies.
         unit: the residual's norm, unit and place, for instance "max norm over observation coordinates".
         bound: what the evidence excludes, for instance {"kind": "violation_fraction", "value": 3e-4,
-            "confidence": 0.99, "region": "..."}; None where the verdict is proved or failed without one.
+            "confidence": 0.99, "region": state(...)}; None where the verdict is proved or failed without one.
         counterexample: present when failed and an input exists.
         causes: likely causes, most likely first; plain text becomes a free statement.
         notes: on what evidence, over which region, where the tolerance comes from; plain text likewise.
@@ -126,7 +130,7 @@ class RunResult:
     """All that one run found out about one symmetry of one environment or network.
 
     Attributes:
-        kind: "env" or "net".
+        kind: "env", "net", "mirror", "policy" or "game".
         target: the environment id or the target as the user wrote it.
         symmetry: the symmetry's name.
         group: {"name": str, "order": int}.
@@ -141,7 +145,7 @@ class RunResult:
         method_reason: why the method was chosen; plain text becomes a free statement.
         interrupted: True when the run was stopped before every property was checked.
         layers: networks: the chain of layers for the report, a list of {"name", "type", "representation",
-            "residual", "verdict"}; empty for environments.
+            "residual", "verdict", "cause"}, the cause a statement or None; empty for environments.
     """
 
     kind: Kind
@@ -186,18 +190,33 @@ class RunResult:
         }
         body = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in head}
         body["properties"] = [_plain(result) for result in self.properties]
-        return {key: to_json_value(value) for key, value in {**head, **body}.items()}
+        plain: dict[str, Any] = to_json_value({**head, **body})
+        return plain
+
+
+# The published order: what was decided and why, then what was measured, then what else a report shows.
+_PUBLISHED = (
+    "name", "verdict", "reason", "approximate", "accepted_by", "method", "checked", "violations", "max_residual",
+    "tolerance", "unit", "bound", "counterexample", "causes", "detail", "notes", "equation", "meaning", "location",
+    "p_value", "per_coordinate",
+)  # fmt: skip
+_FOR_PAGES = ("pictures", "undrawn")
 
 
 def _plain(result: PropertyResult) -> dict[str, Any]:
-    plain = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.name not in ("facts", "notes")}
-    if result.counterexample is not None:
-        plain["counterexample"] = dataclasses.asdict(result.counterexample)
-        del plain["counterexample"]["pictures"], plain["counterexample"]["undrawn"]
+    plain = {name: getattr(result, name) for name in _PUBLISHED}
     plain["reason"] = None if result.reason is None else result.reason.to_dict()
     plain["causes"] = [cause.to_dict() for cause in result.causes]
     plain["notes"] = [note.to_dict() for note in result.notes]
-    plain["detail"] = result.detail
+    plain["counterexample"] = None if result.counterexample is None else _plain_example(result.counterexample)
+    return plain
+
+
+def _plain_example(example: Counterexample) -> dict[str, Any]:
+    names = (field.name for field in dataclasses.fields(Counterexample) if field.name not in _FOR_PAGES)
+    plain = {name: getattr(example, name) for name in names}
+    # A word in the generators' names; elements of continuous groups have parameters beside it.
+    plain["group_element"] = {"word": example.group_element, "parameters": []}
     return plain
 
 
@@ -210,8 +229,8 @@ def overall_verdict(verdicts: Any) -> Verdict:
         >>> overall_verdict([])
         'undecided'
     """
-    found = set(verdicts)
-    return next((verdict for verdict in _WORST_FIRST if verdict in found), "undecided")
+    present = set(verdicts)
+    return next((verdict for verdict in _WORST_FIRST if verdict in present), "undecided")
 
 
 def to_json_value(value: Any) -> Any:
@@ -228,6 +247,8 @@ def to_json_value(value: Any) -> Any:
         >>> import numpy as np
         >>> to_json_value({"x": np.array([1.0, np.nan]), "n": np.int64(3)})
         {'x': [1.0, 'NaN'], 'n': 3}
+        >>> to_json_value({"why": Statement("nan_only", {"quantity": "reward", "value": "NaN"})})["why_data"]
+        {'code': 'nan_only', 'quantity': 'reward', 'value': 'NaN'}
     """
     if isinstance(value, bool | int | str) or value is None:
         return value
@@ -236,14 +257,23 @@ def to_json_value(value: Any) -> Any:
     if isinstance(value, Statement):
         return to_json_value(value.to_dict())
     if isinstance(value, dict):
-        return {str(key): to_json_value(item) for key, item in value.items()}
-    if isinstance(value, Statement):
-        return to_json_value(value.to_dict())
+        return {name: part for key, item in value.items() for name, part in _json_entries(str(key), item)}
     if hasattr(value, "tolist"):
         return to_json_value(value.tolist())
     if isinstance(value, Sequence):
         return [to_json_value(item) for item in value]
     return str(value)
+
+
+def _json_entries(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The entry as JSON; of a statement its sentence, then its code and fields under `<key>_data`."""
+    if not isinstance(value, Statement):
+        yield key, to_json_value(value)
+        return
+    plain = value.to_dict()
+    yield key, plain.pop("text")
+    if value.code != FREE:
+        yield f"{key}_data", to_json_value(plain)
 
 
 def _json_float(value: float) -> float | str:

@@ -102,10 +102,18 @@ def as_paragraph(statements: Iterable[Statement]) -> str:
         >>> as_paragraph([free("one thing"), free("Another.")])
         'One thing. Another.'
     """
-    return " ".join(_as_sentence(text) for item in statements if (text := item.text))
+    return " ".join(as_sentence(text) for item in statements if (text := item.text.strip()))
 
 
-def _as_sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
+    """The text with a capital and a full stop.
+
+    Example:
+        >>> as_sentence("one thing"), as_sentence("body.3 fails")
+        ('One thing.', 'body.3 fails.')
+    """
+    if not text.strip():
+        return ""
     # A name such as "body.3" or "q_net" keeps its letters.
     first = text.split(maxsplit=1)[0].rstrip(",;:")
     head = text[0].upper() if first.isalpha() else text[0]

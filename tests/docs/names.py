@@ -18,6 +18,7 @@ import typer
 
 from reference_agents.cli.app import app as agents
 from symcheck.cli.main import app as checks
+from symcheck.engine.published import READABLE
 from symcheck.envs import atlas, registration
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -103,6 +104,8 @@ def exists(span: str) -> bool:
         return set(_options(span)) <= every | _ANYWHERE | _PYTEST
     if _ENV_ID.match(span):
         return span in ids
+    if re.match(r"^symcheck/\d", span):  # a schema of reports
+        return span in READABLE
     if _PATH.match(span):
         return any(ROOT.glob(span.rstrip("/"))) or span in ids
     if _ATLAS.match(span):

@@ -45,6 +45,7 @@ def test_a_file_that_only_a_comment_names_is_found(tmp_path):
         ("sc.testing.assert_env_symmetric(env, mirror)", "sc.testing.assert_env_symmetrical(env, mirror)"),
         ("symcheck.nn.BasisLinear", "symcheck.nn.BasisDense"),
         ("cartpole/mirror", "cartpole/mirrored"),
+        ("symcheck/2", "symcheck/3"),
         ("symcheck/PredatorPrey-v0", "symcheck/PreyPredator-v0"),
         ("symcheck/groups/catalog.py", "symcheck/groups/catalogue.py"),
         ("pip install 'symcheck[mujoco,box2d]'", "pip install 'symcheck[mujoko]'"),

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from browser_tab import BROWSER, Browser
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck.statements.statement import free, state
 from symcheck_reports import png
 from symcheck_reports.basis_model import BasisLayer, BasisModel
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
@@ -43,13 +44,13 @@ def _held(name: str, residual: float | None = None, **changes: object) -> Proper
         "tolerance": None if residual is None else 1.0e-6,
         "unit": "" if residual is None else "max norm over observation coordinates",
         "bound": BOUND,
-        "detail": "The tolerance is 8 ulp of the largest value, times the measured conditioning of the step.",
+        "notes": ("The tolerance is 8 ulp of the largest value, times the measured conditioning of the step.",),
         **changes,
     }
     return PropertyResult(name, "passed", "paired", **settings)  # type: ignore[arg-type]
 
 
-AXIOMS = PropertyResult("group_axioms", "proved", "relations", 2, detail="Both relations of C2 hold exactly.")
+AXIOMS = PropertyResult("group_axioms", "proved", "relations", 2, notes=("Both relations of C2 hold exactly.",))
 COORDINATES = (
     {"name": "x", "max_residual": 0.0, "tolerance": 1.0e-6},
     {"name": "x_dot", "max_residual": 2.2e-8, "tolerance": 1.0e-6},
@@ -84,7 +85,7 @@ def passing_run() -> RunResult:
                 2000,
                 p_value=0.41,
                 bound={"kind": "shift of a coordinate in standard deviations", "value": 0.11, "confidence": 0.9},
-                detail="A permutation test on 2,000 independent resets does not reject.",
+                notes=("A permutation test on 2,000 independent resets does not reject.",),
             ),
         ),
         alpha=0.01,
@@ -121,9 +122,9 @@ TRANSITION_FAILURE = PropertyResult(
     ),
     causes=(
         "theta and theta_dot carry different signs in the symmetry",
-        "it holds with sign -1 on observation[2]",
+        state("SYM014", sign="-1", coordinate="observation[2]"),
     ),
-    detail="Shrunk from 214 violating samples to the one with the fewest and smallest non-zero entries.",
+    notes=("Shrunk from 214 violating samples to the one with the fewest and smallest non-zero entries.",),
     per_coordinate=tuple(
         {**entry, "max_residual": 0.062 if entry["name"] == "theta" else entry["max_residual"]} for entry in COORDINATES
     ),
@@ -148,7 +149,7 @@ def failing_run(passing_run: RunResult) -> RunResult:
                 "undecided",
                 "distribution",
                 200,
-                detail="The time was up after 200 resets; --max-time 10 would decide it.",
+                reason=free("The time was up after 200 resets; --max-time 10 would decide it."),
             ),
         ),
         alpha=0.01,
@@ -208,7 +209,7 @@ def failing_network() -> RunResult:
         causes=(
             "one weight of body.2 differs from its partner by a relative 1.0e-06: weight[17, 5] against weight[81, 69]",
         ),
-        detail="All other 16,383 weights of the layer match exactly.",
+        notes=("All other 16,383 weights of the layer match exactly.",),
         location="body.2",
     )
     tested = PropertyResult(
@@ -233,7 +234,7 @@ def failing_network() -> RunResult:
             image_observation=[0.0, 0.0, -1.0, 0.0],
         ),
         location="body.2",
-        detail="Measured on a float64 copy of the weights. As deployed (float32): residual 3.0e-08; 3 decisions flip.",
+        notes=("Measured on a float64 copy of the weights.",),
         per_coordinate=PRECISIONS,
     )
     return RunResult(
@@ -279,7 +280,9 @@ def approximate_run() -> RunResult:
             "g", [0.5], None, 1, [0.25], [0.2504], 4.0e-4, "x",
             image_observation=[-0.5], image_action=0, pictures=tuple((caption, dot) for caption in captions),
         ),
-        detail="approximate: 4.0e-04 is within the accepted 1.0e-03 (the track leans by a degree).",
+        notes=(state("accepted", size=4.0e-4, limit=1.0e-3, file="accepted.toml", why="the track leans by a degree"),),
+        approximate=True,
+        accepted_by="baseline",
     )  # fmt: skip
     return RunResult(
         "env", "Leaning-v0", "mirror", {"name": "C2", "order": 2}, (AXIOMS, accepted), 0.01, 0, 0.5, VERSIONS,
@@ -312,7 +315,7 @@ def hostile_run() -> RunResult:
             reproduce=nasty,
         ),
         causes=(nasty,),
-        detail=nasty,
+        notes=(nasty,),
         location=nasty,
         per_coordinate=({"name": nasty, "max_residual": float("inf"), "tolerance": 0.0},),
     )
@@ -321,7 +324,7 @@ def hostile_run() -> RunResult:
         nasty,
         nasty,
         {"name": nasty, "order": 2},
-        (failure, PropertyResult(nasty, "undecided", nasty, 0, detail=nasty)),
+        (failure, PropertyResult(nasty, "undecided", nasty, 0, reason=free(nasty))),
         0.01,
         0,
         versions={nasty: nasty},

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from symcheck.engine.verdict import Verdict
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curve_view import curve_view, steps_text, verdict_on_task
@@ -62,18 +63,27 @@ def test_a_page_without_any_return_gives_none_to_runs_that_stopped_early() -> No
 
 
 @pytest.mark.parametrize(
-    ("detail", "text", "lead"),
+    ("detail", "features", "text", "lead"),
     [
         (
             "makes no claim to be equivariant",
+            None,
             "verify-net: not run, makes no claim to be equivariant",
             "The networks were not verified.",
         ),
-        ("features proved (exact)", "verify-net: features proved (exact)", "verify-net: n features proved."),
+        ("features proved (exact)", "proved", "verify-net: features proved (exact)", "verify-net: n features proved."),
+        (
+            "features of the name alone are no verdict",
+            None,
+            "verify-net: not run, features of the name alone",
+            "The networks were not verified.",
+        ),
     ],
 )
-def test_a_network_whose_features_were_verified_is_not_said_to_be_unverified(detail: str, text: str, lead: str) -> None:
-    network = dataclasses.replace(_network([1.0]), verdict_detail=detail)
+def test_a_network_whose_features_were_verified_is_not_said_to_be_unverified(
+    detail: str, features: Verdict | None, text: str, lead: str
+) -> None:
+    network = dataclasses.replace(_network([1.0]), verdict_detail=detail, features_verdict=features)
     page = re.sub(r"<[^>]*>", "", render_curves(CurveModel("pong", [network])))
     assert text in page
     assert lead in page

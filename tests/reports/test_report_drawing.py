@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from symcheck_reports import png, svg
-from symcheck_reports.model import Picture
 from symcheck_reports.sections import residuals
 from symcheck_reports.sections.counterexamples import picture_uri
+from symcheck_reports.views import Picture
 
 
 @given(st.text(), st.text())

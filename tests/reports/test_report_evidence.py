@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck.statements import statement
+from symcheck.statements.statement import Statement, as_paragraph, free, state
 from symcheck_reports import html
-from symcheck_reports.evidence import pieces, said_once
+from symcheck_reports.evidence import share_notes
 from symcheck_reports.model import run_view
 from symcheck_reports.sections.precision import decision_sentence
 from symcheck_reports.templating import folded
@@ -19,8 +21,8 @@ REGION = "2058 pairs drawn from 1000 states: 26 start states, 474 from rollouts"
 
 
 def test_what_two_properties_say_alike_stands_on_the_page_once(passing_run: RunResult) -> None:
-    details = {"reward_invariance": f"{REGION}. Rewards are exact.", "termination_invariance": f"{REGION}; 173 end."}
-    changed = tuple(dataclasses.replace(p, detail=details.get(p.name, "")) for p in passing_run.properties)
+    notes = {"reward_invariance": (REGION, "Rewards are exact."), "termination_invariance": (REGION, "173 end")}
+    changed = tuple(dataclasses.replace(p, notes=notes.get(p.name, ())) for p in passing_run.properties)  # type: ignore[arg-type]
     page = html.render_run(dataclasses.replace(passing_run, properties=changed))
     assert page.count(REGION) == 1
     assert f"reward_invariance, termination_invariance</span>: <bdi>{REGION}.</bdi>" in page
@@ -29,17 +31,32 @@ def test_what_two_properties_say_alike_stands_on_the_page_once(passing_run: RunR
 
 
 def test_what_one_property_says_twice_is_not_shared() -> None:
-    shared, own = said_once([("reward", f"{REGION}. {REGION}."), ("end", "")])
+    shared, own = share_notes([("reward", [free(REGION), free(REGION)]), ("end", [])])
     assert shared == ()
-    assert own == [f"{REGION}. {REGION}.", ""]
+    assert own == [[free(REGION), free(REGION)], []]
 
 
-@given(st.lists(st.text(alphabet="ab (;). ", max_size=80), max_size=4))
-def test_no_word_of_any_detail_is_lost(details: list[str]) -> None:
-    shared, own = said_once([(str(i), detail) for i, detail in enumerate(details)])
-    everything = "".join("".join([*own, *(text for _, text in shared)]).lower().split())
-    for detail in details:
-        assert all("".join(piece.lower().split()) in everything for piece in pieces(detail))
+def test_notes_with_other_numbers_are_not_shared() -> None:
+    notes = [state("accepted", size=size, limit=1.0, file="accepted.toml", why="") for size in (0.25, 0.5)]
+    assert share_notes([("reward", notes[:1]), ("end", notes[1:])]) == ((), [notes[:1], notes[1:]])
+
+
+def test_a_note_about_the_verdict_stays_beside_it_even_where_another_property_has_the_same() -> None:
+    accepted = state("accepted", size=0.5, limit=1.0, file="accepted.toml", why="the track leans by a degree")
+    assert share_notes([("reward", [accepted]), ("end", [accepted])]) == ((), [[accepted], [accepted]])
+
+
+NOTES = st.lists(st.text(alphabet="ab (;). ", max_size=80).map(free), max_size=3)
+
+
+@given(st.lists(NOTES, max_size=4))
+def test_no_note_is_lost_and_none_is_said_of_another_property(noted: list[list[Statement]]) -> None:
+    shared, own = share_notes([(str(i), notes) for i, notes in enumerate(noted)])
+    for i, notes in enumerate(noted):
+        everything = " ".join([as_paragraph(own[i]), *(text for names, text in shared if str(i) in names)])
+        assert all(as_paragraph([note]) in everything for note in notes)
+        assert all(note in notes for note in own[i])
+        assert all(any(as_paragraph([note]) in text for note in notes) for names, text in shared if str(i) in names)
 
 
 @given(st.text(alphabet="abc(). ", max_size=600))
@@ -53,7 +70,22 @@ def test_a_network_page_has_a_row_per_precision_and_counts_flips(failing_network
     assert "Precision and decisions</h2>" in page
     assert page.count("float32 as deployed</bdi></th>") == 1
     assert "3 of 9,951 decisions (0.03%) flip" in page
-    assert "As deployed (float32)" not in page
+
+
+def test_a_note_that_the_page_has_a_table_of_is_not_said_in_prose_as_well(
+    failing_network: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tabled = {"sentence": "as deployed in {{ dtype }}, 3 decisions flip", "shown": "table"}
+    monkeypatch.setitem(statement.table("notes"), "test_tabled", tabled)  # type: ignore[arg-type]
+    *rest, last = failing_network.properties
+    noted = dataclasses.replace(last, notes=(*last.notes, state("test_tabled", dtype="float32")))
+    assert "as deployed in float32" not in html.render_run(
+        dataclasses.replace(failing_network, properties=(*rest, noted))
+    )
+    untabled = dataclasses.replace(noted, per_coordinate=())
+    assert "As deployed in float32" in html.render_run(
+        dataclasses.replace(failing_network, properties=(*rest, untabled))
+    )
 
 
 def test_precisions_are_no_coordinates_of_the_residual_figure(failing_network: RunResult) -> None:
@@ -125,10 +157,10 @@ def test_a_picture_that_is_no_picture_is_left_out(approximate_run: RunResult) ->
     assert "elsewhere" not in html.render_run(run)
 
 
-def test_laws_are_compared_value_by_value() -> None:
+def test_distributions_are_compared_value_by_value() -> None:
     example = Counterexample(
         "g", 0, None, 0, [[0, 3 / 4], [1, 1 / 4]], [[0, 1 / 4], [1, 1 / 4], [4, 3 / 8], [5, 1 / 8]], 1 / 2,
-        "law of the next state, as (value, probability)", image_observation=0, image_action=1,
+        "distribution of the next state", image_observation=0, image_action=1,
     )  # fmt: skip
     failed = PropertyResult("transition_invariance", "failed", "exact", 44, 44, counterexample=example)
     run = RunResult("env", "Lake-v1", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
@@ -136,6 +168,15 @@ def test_laws_are_compared_value_by_value() -> None:
     assert [row[0] for row in table.rows] == ["0", "1", "4", "5"]
     assert [row[3] for row in table.rows] == ["-5.0e-01", "0", "3.8e-01", "1.2e-01"]
     assert table.marked == {0, 2, 3}
+    assert table.caption == "The distribution of the next observation: probabilities"
+
+
+def test_pairs_that_are_no_probabilities_are_compared_entry_by_entry() -> None:
+    example = Counterexample("g", 0, None, 0, [[0.5, 0.9], [0.25, 0.5]], [[0.5, 0.9], [0.25, 0.75]], 0.25, "[1, 1]")
+    failed = PropertyResult("transition_invariance", "failed", "exact", 44, 44, counterexample=example)
+    run = RunResult("env", "Grid-v1", "flip", {"name": "C2", "order": 2}, (failed,), 0.01, 0)
+    rows = run_view(run).counterexamples[0].tables[-1].rows
+    assert [row[0] for row in rows] == ["next s[0, 0]", "next s[0, 1]", "next s[1, 0]", "next s[1, 1]"]
 
 
 def test_a_layer_that_cannot_be_followed_is_no_fault_of_a_network_that_passes(failing_network: RunResult) -> None:
@@ -163,8 +204,12 @@ def test_the_row_that_the_residual_names_is_marked_even_where_another_differs_mo
 
 
 def test_the_reason_why_a_property_is_undecided_stays_beside_it() -> None:
-    why = "Undecided: the time budget of 0.05 s ran out. Allow more with --max-time."
-    assert said_once([("reward", why), ("end", why)]) == ((), [why, why])
+    reason = state("time_up", checked=40)
+    names = ("reward_invariance", "termination_invariance")
+    open_ones = tuple(PropertyResult(name, "undecided", "paired", 40, reason=reason) for name in names)
+    view = run_view(RunResult("env", "Mine-v0", "flip", {"name": "C2", "order": 2}, open_ones, 0.01, 0))
+    assert view.shared == ()
+    assert [p.detail for p in view.properties] == [as_paragraph([reason])] * 2
 
 
 def test_pictures_go_before_the_page_grows_beyond_its_budget(approximate_run: RunResult) -> None:
@@ -197,17 +242,17 @@ def test_a_single_number_is_called_by_the_coordinate_it_is_of() -> None:
 
 
 def test_a_region_that_the_evidence_names_is_not_named_again() -> None:
-    region = "200 states: 3 where episodes start, 197 from rollouts"
+    region = free("200 states: 3 where episodes start, 197 from rollouts")
     bound = {"kind": "violation_fraction", "value": 0.01, "confidence": 0.99, "region": region}
-    detail = f"300 pairs drawn from {region}."
-    axioms = PropertyResult("group_axioms", "passed", "samples", 400, bound=bound, detail="Relations hold.")
+    drawn = Statement("", {"text": f"300 pairs drawn from {region}", "region": region})
+    axioms = PropertyResult("group_axioms", "passed", "samples", 400, bound=bound, notes=(free("Relations hold."),))
     held = [
-        PropertyResult(name, "passed", "paired", 300, bound=bound, detail=detail)
+        PropertyResult(name, "passed", "paired", 300, bound=bound, notes=(drawn,))
         for name in ("reward_invariance", "termination_invariance")
     ]
     run = RunResult("env", "Mine-v0", "flip", {"name": "C2", "order": 2}, (axioms, *held), 0.01, 0)
     page = html.render_run(run)
-    assert page.count(region) == 1
+    assert page.count(region.text) == 1
     assert "400 sampled checks" in page
     assert f"Region tested: <bdi>{region}</bdi>" in html.render_run(dataclasses.replace(run, properties=(axioms,)))
 

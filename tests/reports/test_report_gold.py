@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.statements.statement import state
 from symcheck_reports import html, index
 from symcheck_reports import json as json_report
 from symcheck_reports.discovery_model import DiscoveryModel
@@ -38,8 +39,8 @@ def passing_network(failing_network: RunResult) -> RunResult:
     )
     proved = (
         axioms,
-        dataclasses.replace(certificate, max_residual=0.0, detail="Every layer carries the action exactly.", **clean),  # type: ignore[arg-type]
-        dataclasses.replace(tested, max_residual=4.9e-16, detail="", per_coordinate=precisions, **clean),  # type: ignore[arg-type]
+        dataclasses.replace(certificate, max_residual=0.0, notes=("Every layer carries the action exactly.",), **clean),  # type: ignore[arg-type]
+        dataclasses.replace(tested, max_residual=4.9e-16, notes=(), per_coordinate=precisions, **clean),  # type: ignore[arg-type]
     )
     return dataclasses.replace(failing_network, properties=proved, layers=layers)
 
@@ -47,9 +48,9 @@ def passing_network(failing_network: RunResult) -> RunResult:
 @pytest.fixture
 def undecided_run(passing_run: RunResult) -> RunResult:
     """A run whose time was up before anything but the group was checked."""
-    reason = "Undecided: the time budget ran out; allow more with --max-time."
+    reason = state("time_up", checked=0)
     names = ("reward_invariance", "transition_invariance", "termination_invariance", "initial_invariance")
-    open_ones = tuple(PropertyResult(name, "undecided", "paired", 0, detail=reason) for name in names)
+    open_ones = tuple(PropertyResult(name, "undecided", "paired", 0, reason=reason) for name in names)
     return dataclasses.replace(passing_run, properties=(passing_run.properties[0], *open_ones))
 
 
@@ -95,7 +96,7 @@ def test_the_index_of_a_folder_is_as_agreed(
         (folder / f"{name}.json").write_text(json_report.render(run), encoding="utf-8")
     (folder / "fail.html").write_text(html.render_run(failing_run), encoding="utf-8")
     (folder / "curves.html").write_text("<title>CartPole-v1: learning curves</title>", encoding="utf-8")
-    search = '{"schema": "symcheck/1", "kind": "discovery", "target": "Map-v0", "verdict": "passed", '
+    search = '{"schema": "symcheck/2", "kind": "discovery", "target": "Map-v0", "verdict": "passed", '
     (folder / "search.json").write_text(search + '"group": {"name": "C2", "order": 2}}', encoding="utf-8")
     (folder / "broken.json").write_text('{"schema": "symcheck/0"}', encoding="utf-8")
     gold("index.html", index.render_index(index.read_folder(folder)))

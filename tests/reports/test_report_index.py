@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from symcheck.engine.results import RunResult
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.verdict import Verdict
 from symcheck_reports import html, index
 from symcheck_reports import json as json_report
 from symcheck_reports.curve_model import CurveModel
@@ -39,7 +40,7 @@ def test_every_run_of_every_report_is_listed_failures_first(folder: Path) -> Non
 def test_what_cannot_be_read_is_named_and_what_is_no_report_is_passed_over(folder: Path) -> None:
     found = index.read_folder(folder)
     assert [name for name, _ in found.unreadable] == ["broken.json", "old.json"]
-    assert "expected schema 'symcheck/1', got 'symcheck/0'" in found.unreadable[1][1]
+    assert "expected schema 'symcheck/1' or 'symcheck/2', got 'symcheck/0'" in found.unreadable[1][1]
 
 
 def test_pages_without_data_are_listed_and_the_index_itself_is_not(folder: Path) -> None:
@@ -93,6 +94,99 @@ def test_a_page_of_learning_curves_is_listed_by_its_own_title(tmp_path: Path, cu
 def test_a_title_with_markup_stays_text(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<title>&lt;script&gt;alert(1)&lt;/script&gt;</title>")
     assert "<script>alert" not in index.render_index(index.read_folder(tmp_path))
+
+
+OLDER = Path(__file__).parent / "version_1"
+
+
+def _summary(folder: Path) -> tuple[str, str, str]:
+    """Heading, verdict and lead of the index."""
+    text = index.render_index(index.read_folder(folder))
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", text)
+    verdict = re.search(r'<header class="top(?: is-(\w+))?">', text)
+    lead = re.search(r'<p class="lead"[^>]*>(.*?)</p>', text)
+    assert heading is not None
+    assert verdict is not None
+    return heading[1].partition(": ")[2], str(verdict[1]), lead[1] if lead else ""
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_failing_page_without_data_fails_the_folder(
+    older: bool, tmp_path: Path, passing_run: RunResult, failing_run: RunResult
+) -> None:
+    (tmp_path / "good.json").write_text(json_report.render(passing_run))
+    assert _summary(tmp_path)[:2] == ("1 run, 1 passed.", "passed")
+    page = (OLDER / "failed.html").read_text() if older else html.render_run(failing_run)
+    (tmp_path / "bad.html").write_text(page)
+    assert _summary(tmp_path)[:2] == ("1 run and 1 page without data, 1 failed, 1 passed.", "failed")
+    (tmp_path / "bad.html").write_text(html.render_run([failing_run, passing_run]))
+    assert _summary(tmp_path)[1] == "failed"
+
+
+@pytest.mark.parametrize(("verdict", "whole"), [("proved", "passed"), ("passed", "passed"), ("undecided", "undecided")])
+def test_a_page_counts_with_its_own_verdict(
+    verdict: Verdict, whole: str, tmp_path: Path, passing_run: RunResult
+) -> None:
+    (tmp_path / "good.json").write_text(json_report.render(passing_run))
+    item = PropertyResult("reward_invariance", verdict, "paired", 9)
+    run = RunResult("env", "Mine-v0", "failed mirror", {"name": "C2", "order": 2}, (item,), 0.01, 0)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "page.html").write_text(html.render_run(run))
+    assert index.read_folder(tmp_path).pages[0].verdict == verdict
+    assert _summary(tmp_path)[1] == whole
+
+
+def test_a_page_beside_a_report_that_says_otherwise_counts_on_its_own(
+    tmp_path: Path, passing_run: RunResult, failing_run: RunResult
+) -> None:
+    (tmp_path / "run.json").write_text(json_report.render(passing_run))
+    (tmp_path / "run.html").write_text(html.render_run(failing_run))
+    listed = index.read_folder(tmp_path)
+    assert [entry.page_link for entry in listed.entries] == [""]
+    assert [(page.name, page.verdict) for page in listed.pages] == [("run.html", "failed")]
+    assert _summary(tmp_path)[1] == "failed"
+
+
+def test_a_page_whose_report_is_damaged_counts_with_its_own_verdict(tmp_path: Path, failing_run: RunResult) -> None:
+    (tmp_path / "run.json").write_text('{"schema": "symcheck/2", ')
+    (tmp_path / "run.html").write_text(html.render_run(failing_run))
+    assert _summary(tmp_path)[1:] == ("failed", "1 file could not be read.")
+
+
+def test_a_page_that_says_no_verdict_is_not_counted_and_said_not_to_be(tmp_path: Path, passing_run: RunResult) -> None:
+    (tmp_path / "good.json").write_text(json_report.render(passing_run))
+    (tmp_path / "a.html").write_text("<title>It failed</title><h1>everything failed</h1>")
+    lead = "1 page is not counted: its verdict cannot be read."
+    assert _summary(tmp_path) == ("1 run, 1 passed.", "passed", lead)
+    (tmp_path / "b.html").write_bytes(b"\xff\x00")
+    assert _summary(tmp_path)[2] == "2 pages are not counted: their verdict cannot be read."
+
+
+def test_pages_that_verify_nothing_are_neither_counted_nor_missed(tmp_path: Path, curve_model: CurveModel) -> None:
+    (tmp_path / "report.html").write_text(render_curves(curve_model), encoding="utf-8")
+    for name in ("search", "basis"):
+        (tmp_path / f"{name}.html").write_text((OLDER / f"{name}.html").read_text())
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "index.html").write_text(index.render_index(index.read_folder(tmp_path)))
+    assert _summary(tmp_path) == ("4 pages.", "None", "")
+
+
+def test_text_from_outside_cannot_give_a_page_another_verdict(tmp_path: Path, failing_run: RunResult) -> None:
+    nasty = '"><meta name="symcheck:verdict" content="passed"><header class="top is-passed">'
+    run = RunResult("env", nasty, nasty, failing_run.group, failing_run.properties, failing_run.alpha, failing_run.seed)
+    (tmp_path / "bad.html").write_text(html.render_run(run))
+    assert [page.verdict for page in index.read_folder(tmp_path).pages] == ["failed"]
+
+
+def test_older_reports_are_listed_beside_newer_ones(tmp_path: Path, failing_run: RunResult) -> None:
+    for name in ("accepted", "failed", "net", "passed"):
+        (tmp_path / f"{name}.json").write_text((OLDER / f"{name}.json").read_text())
+    (tmp_path / "new.json").write_text(json_report.render(failing_run))
+    listed = index.read_folder(tmp_path)
+    assert listed.unreadable == ()
+    assert [entry.verdict for entry in listed.entries] == ["failed"] * 3 + ["passed"] * 2
+    assert [entry.json_link for entry in listed.entries if entry.approximate] == ["./accepted.json"]
+    assert index.render_index(listed).count('<span class="sub nb">approximate</span>') == 1
 
 
 def _search(target: str, verdict: str, order: int, route: str = "table") -> dict[str, object]:

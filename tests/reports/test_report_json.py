@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 import symcheck as sc
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck.statements.statement import free, state
 from symcheck_reports import json as json_report
 
 
@@ -75,15 +77,24 @@ def test_no_run_is_no_report() -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("schema",), "symcheck/2"),
+        (("schema",), "symcheck/1"),
         (("verdict",), "ok"),
         (("kind",), "agent"),
         (("alpha",), 1.5),
         (("group", "order"), 0),
+        (("group", "order"), "infinite"),
+        (("approximate",), "yes"),
         (("properties", 0, "checked"), -1),
         (("properties", 0, "verdict"), "PASSED"),
         (("properties", 2, "max_residual"), "nan"),
         (("properties", 2, "causes"), "one text"),
+        (("properties", 2, "causes", 0), "one text"),
+        (("properties", 2, "causes", 1, "code"), "nan_only"),
+        (("properties", 2, "approximate"), None),
+        (("properties", 2, "accepted_by"), "approximate.toml"),
+        (("properties", 2, "counterexample", "group_element"), "g"),
+        (("properties", 4, "reason"), "time_up"),
+        (("properties", 4, "notes"), ["one text"]),
     ],
 )
 def test_the_schema_refuses(
@@ -95,6 +106,66 @@ def test_the_schema_refuses(
         inner = inner[step]
     inner[path[-1]] = value
     assert _errors(validator, data)
+
+
+def test_what_a_run_says_stands_in_json_as_data() -> None:
+    """Whoever reads the file takes code and fields, and never searches a sentence."""
+    region = state("accepted", size=0.5, limit=1.0, file="accepted.toml", why="")
+    item = PropertyResult(
+        "reward_invariance", "passed", "paired", 9, violations=2,
+        reason=state("constant", quantity="reward", value="0"), approximate=True, accepted_by="baseline",
+        causes=(state("SYM014", sign="-1", coordinate="theta"), free("something new")), notes=(region,),
+        bound={"kind": "violation_fraction", "value": 0.5, "region": region},
+        counterexample=Counterexample("r^2", [0.0], None, 1, 0.0, math.inf, math.inf, "reward"),
+    )  # fmt: skip
+    layers = ({"name": "body", "cause": state("SYM014", sign="-1", coordinate="x")}, {"name": "head", "cause": None})
+    run = RunResult(
+        "env", "E-v0", "m", {"name": "so(2)", "order": math.inf}, (item,), 0.01, 0,
+        method_reason=state("replayed_from", report="a.json"), layers=layers,
+    )  # fmt: skip
+    data = json.loads(json_report.render(run))
+    written = data["properties"][0]
+    assert list(written)[:15] == [
+        "name", "verdict", "reason", "approximate", "accepted_by", "method", "checked", "violations", "max_residual",
+        "tolerance", "unit", "bound", "counterexample", "causes", "detail",
+    ]  # fmt: skip
+    constant = {"code": "constant", "text": "constant: every reward was 0", "quantity": "reward", "value": "0"}
+    assert written["reason"] == constant
+    assert (data["approximate"], written["approximate"], written["accepted_by"]) == (True, True, "baseline")
+    assert written["causes"] == [
+        {"code": "SYM014", "text": "holds with sign -1 on theta", "sign": "-1", "coordinate": "theta"},
+        {"code": None, "text": "something new"},
+    ]
+    assert written["notes"][0]["limit"] == 1.0
+    assert written["bound"]["region"] == region.text
+    assert written["bound"]["region_data"] == {"code": "accepted", **region.fields}
+    assert written["counterexample"]["group_element"] == {"word": "r^2", "parameters": []}
+    assert written["counterexample"]["actual"] == "Infinity"
+    assert data["group"]["order"] == "Infinity"
+    assert (data["method_reason"], data["method_reason_data"]["report"]) == ("replayed from a.json", "a.json")
+    assert data["layers"][0]["cause_data"] == {"code": "SYM014", "sign": "-1", "coordinate": "x"}
+    assert data["layers"][1] == {"name": "head", "cause": None}
+    assert written["detail"].startswith("Constant: every reward was 0. Violated by up to 0.5")
+
+
+def test_a_statement_within_a_statement_is_data_too(validator: jsonschema.Draft202012Validator) -> None:
+    inner = state("SYM014", sign="-1", coordinate="x")
+    note = state("accepted", size=0.5, limit=math.nan, file=inner, why="")
+    item = PropertyResult("reward_invariance", "passed", "paired", 9, notes=(note,))
+    run = RunResult("env", "E-v0", "m", {"name": "C2", "order": 2}, (item,), 0.01, 0)
+    data = json.loads(json_report.render(run))
+    assert data["properties"][0]["notes"][0]["file"]["code"] == "SYM014"
+    assert data["properties"][0]["notes"][0]["limit"] == "NaN"
+    assert _errors(validator, data) == []
+
+
+@pytest.mark.parametrize("kind", ["env", "net", "mirror", "policy", "game"])
+def test_every_kind_of_run_is_valid(
+    kind: Any, passing_run: RunResult, validator: jsonschema.Draft202012Validator
+) -> None:
+    data = json.loads(json_report.render(dataclasses.replace(passing_run, kind=kind)))
+    assert data["kind"] == kind
+    assert _errors(validator, data) == []
 
 
 @pytest.mark.parametrize("key", ["target", "verdict", "properties", "versions", "command"])
@@ -114,8 +185,9 @@ def _objects(schema: dict[str, Any]) -> dict[str, set[str]]:
 def test_every_field_of_a_result_is_described_and_no_other() -> None:
     described = _objects(json_report.schema())
     written = {
-        "run": {f.name for f in dataclasses.fields(RunResult)} | {"schema", "verdict"},
-        "property": {f.name for f in dataclasses.fields(PropertyResult)},
+        "run": {f.name for f in dataclasses.fields(RunResult)}
+        | {"schema", "verdict", "approximate", "method_reason_data", "columns"},
+        "property": {f.name for f in dataclasses.fields(PropertyResult)} - {"facts"} | {"detail", "parts"},
         "counterexample": {f.name for f in dataclasses.fields(Counterexample)} - {"pictures", "undrawn"},
     }
     assert {name: described[name] for name in written} == written

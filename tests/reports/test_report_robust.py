@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
+from symcheck.statements.statement import free, state
 from symcheck_reports import html, junit, markdown, terminal
 from symcheck_reports import json as json_report
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
@@ -55,7 +57,10 @@ BOUNDS = st.one_of(
     st.none(),
     st.fixed_dictionaries(
         {"kind": st.text(max_size=5), "value": st.one_of(st.floats(), st.none(), st.just("NaN"))},
-        optional={"confidence": st.floats(0, 1), "region": st.text(max_size=5)},
+        optional={
+            "confidence": st.floats(0, 1),
+            "region": st.one_of(st.text(max_size=5), st.text(max_size=5).map(free)),
+        },
     ),
 )
 PROPERTIES = st.builds(
@@ -71,7 +76,14 @@ PROPERTIES = st.builds(
     bound=BOUNDS,
     counterexample=st.one_of(st.none(), COUNTEREXAMPLES),
     causes=st.lists(st.text(max_size=5), max_size=3).map(tuple),
-    detail=st.text(max_size=20),
+    notes=st.lists(st.text(max_size=20), max_size=3).map(tuple),
+    reason=st.one_of(
+        st.none(), st.text(max_size=8).map(free), st.just(state("nan_only", quantity="reward", value="NaN"))
+    ),
+    approximate=st.booleans(),
+    accepted_by=st.sampled_from([None, "baseline", "accept_gap"]),
+    equation=st.text(max_size=5),
+    meaning=st.text(max_size=5),
     location=st.one_of(st.none(), st.text(max_size=5)),
     p_value=st.one_of(st.none(), st.floats(0, 1)),
     per_coordinate=st.lists(
@@ -85,14 +97,19 @@ LAYERS = st.fixed_dictionaries(
         "representation": st.one_of(st.none(), st.text(max_size=5)),
         "residual": SIZES,
         "verdict": st.one_of(st.none(), st.sampled_from(["proved", "failed", "weights rounded"])),
+        "cause": st.one_of(
+            st.none(), st.text(max_size=5), st.just(state("SYM014", sign="-1", coordinate="observation[0]"))
+        ),
     },
 )
 RUNS = st.builds(
     RunResult,
-    kind=st.sampled_from(["env", "net"]),
+    kind=st.sampled_from(["env", "net", "mirror", "policy", "game"]),
     target=st.one_of(st.text(max_size=10), st.sampled_from(["CartPole-v1", "Pendulum-v1", "Acrobot-v1"])),
     symmetry=st.text(max_size=10),
-    group=st.fixed_dictionaries({"name": st.text(max_size=4), "order": st.integers(1, 10**30)}),
+    group=st.fixed_dictionaries(
+        {"name": st.text(max_size=4), "order": st.one_of(st.integers(1, 10**30), st.just(math.inf))}
+    ),
     properties=st.lists(PROPERTIES, max_size=4).map(tuple),
     alpha=st.floats(1e-6, 0.5),
     seed=st.integers(0, 2**63),

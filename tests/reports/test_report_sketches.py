@@ -14,7 +14,8 @@ import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
 from symcheck_reports import html, sketches
-from symcheck_reports.model import CounterexampleView, run_view
+from symcheck_reports.model import run_view
+from symcheck_reports.views import CounterexampleView
 
 # Id, an observation, its mirror image, an action and its image.
 MIRRORED: list[tuple[str, list[float], list[float], Any, Any]] = [

@@ -9,7 +9,9 @@ import pytest
 
 from symcheck.engine.results import Counterexample, PropertyResult, RunResult
 from symcheck.engine.verdict import Verdict
-from symcheck_reports import html, units, words
+from symcheck.statements.statement import free, state
+from symcheck_reports import html, markdown, terminal, units, words
+from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.model import run_view
 
 
@@ -19,9 +21,9 @@ def _run(*properties: PropertyResult, kind: str = "env", **changes: object) -> R
 
 
 def _property(
-    verdict: Verdict, checked: int = 100, method: str = "paired", name: str = "reward_invariance", detail: str = ""
+    verdict: Verdict, checked: int = 100, method: str = "paired", name: str = "reward_invariance", **more: object
 ) -> PropertyResult:
-    return PropertyResult(name, verdict, method, checked, detail=detail)
+    return PropertyResult(name, verdict, method, checked, **more)  # type: ignore[arg-type]
 
 
 def test_a_pass_names_its_number_of_checks(passing_run: RunResult) -> None:
@@ -60,14 +62,70 @@ def test_nothing_checked_is_said() -> None:
 
 
 def test_an_approximate_symmetry_is_called_approximate() -> None:
-    held = _property("passed", detail="approximate: rewards differ by at most 1e-3, which --accept-gap allows")
-    assert "is approximately symmetric under mirror" in words.verdict_sentence(_run(held))
+    held = _property("passed", approximate=True, accepted_by="accept_gap")
+    assert words.verdict_sentence(_run(held)) == (
+        "Mine-v0 is approximately symmetric under mirror as far as 100 paired checks can tell; the violation of "
+        "reward_invariance is accepted by --accept-gap."
+    )
     failed = _property("failed", name="transition_invariance")
     assert "approximately" not in words.verdict_sentence(_run(held, failed))
 
 
+def test_violations_accepted_in_two_ways_are_told_apart() -> None:
+    run = _run(
+        _property("passed", approximate=True, accepted_by="accept_gap"),
+        _property("passed", approximate=True, accepted_by="baseline", name="transition_invariance"),
+        _property("passed", approximate=True, accepted_by="baseline", name="termination_invariance"),
+    )
+    assert words.verdict_sentence(run).endswith(
+        "; the violations of transition_invariance and termination_invariance are accepted by baseline and the "
+        "violation of reward_invariance is accepted by --accept-gap."
+    )
+
+
+def test_a_name_makes_no_symmetry_approximate() -> None:
+    """A baseline file, a layer, a symmetry or a note that is called approximate says nothing about the verdict."""
+    held = _property("passed", name="approximate_value_head", notes=("accepted up to 1 in approximate.toml",))
+    run = dataclasses.replace(_run(held), symmetry="exact mirror")
+    named = dataclasses.replace(run, target="approximate.py:approximate_value_head")
+    for result in (run, named):
+        assert "approximately" not in words.verdict_sentence(result)
+        assert words.qualifications(result.properties[0]) == []
+        assert '<span class="sub nb">approximate</span>' not in html.render_run(result)
+
+
+def test_a_failure_that_is_small_is_said_to_be_approximate_everywhere() -> None:
+    failed = _property("failed", approximate=True, violations=3)
+    run = _run(failed)
+    assert words.property_lines(failed, run)[0] == "reward_invariance FAILED (approximate)  Mine-v0 under C2"
+    assert terminal.failure_lines(failed, run)[0].plain == words.property_lines(failed, run)[0]
+    assert "| **failed** (approximate) |" in markdown.render(run)
+    assert '<span class="sub nb">approximate</span>' in html.render_run(run)
+
+
+def test_a_constant_outcome_that_passes_is_said_to_be_constant_by_every_writer() -> None:
+    held = _property("passed", reason=state("constant", quantity="reward", value="0"))
+    run, remark = _run(held), "constant: every reward was 0"
+    assert remark in terminal.property_lines(held)[0].plain
+    assert remark.capitalize() in "\n".join(words.property_lines(held, run))
+    assert remark in markdown.render(run).replace("\\", "")
+    assert remark.capitalize() in html.render_run(run)
+    assert words.remark(_property("passed")) == ""
+
+
+def test_the_reason_comes_first_and_alone_where_there_is_room_for_one_sentence() -> None:
+    open_one = _property(
+        "undecided", reason=state("nan_only", quantity="reward", value="NaN"), notes=("seen on 9 states",)
+    )
+    assert dict(words.labelled_lines(open_one))["because"] == (
+        "Every reward was NaN on both sides: nothing could be compared. Seen on 9 states."
+    )
+    assert words.reason_text(open_one) == "Every reward was NaN on both sides: nothing could be compared."
+    assert words.reason_text(_property("undecided", notes=("seen on 9 states",))) == "Seen on 9 states."
+
+
 @pytest.mark.parametrize("verdict", ["proved", "passed", "failed", "undecided"])
-@pytest.mark.parametrize("kind", ["env", "net"])
+@pytest.mark.parametrize("kind", ["env", "net", "mirror", "policy", "game"])
 def test_every_verdict_makes_one_sentence(verdict: Verdict, kind: str) -> None:
     sentence = words.verdict_sentence(_run(_property(verdict), kind=kind))
     assert sentence.endswith(".")
@@ -84,6 +142,8 @@ def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
     two = [one, dataclasses.replace(one, target="another")]
     assert words.summary_sentence(two) == "2 networks checked: 2 proved."
     assert words.summary_sentence([one, one]) == "2 symmetries checked: 2 proved."
+    policies = [dataclasses.replace(run, kind="policy") for run in two]
+    assert words.summary_sentence(policies) == "2 policies checked: 2 proved."
 
 
 @pytest.mark.parametrize(
@@ -109,13 +169,14 @@ def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
     ],
 )
 def test_bounds_are_read_as_they_are_given(bound: dict[str, object] | None, text: str) -> None:
-    assert words.bound_sentence(bound) == text
+    assert bound_sentence(bound) == text
 
 
 def test_the_region_can_be_said_once_for_all() -> None:
     bound = {"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"}
-    assert "region: rollouts" in words.bound_sentence(bound)
-    assert "rollouts" not in words.bound_sentence(bound, with_region=False)
+    assert "region: rollouts" in bound_sentence(bound)
+    assert "rollouts" not in bound_sentence(bound, with_region=False)
+    assert bound_sentence({**bound, "region": free("rollouts")}) == bound_sentence(bound)
 
 
 def test_a_statistical_failure_reports_its_p_value() -> None:
@@ -135,13 +196,25 @@ def test_a_failure_block_has_place_claim_size_and_cause(failing_run: RunResult) 
 
 
 def test_the_causes_go_on_after_the_alphabet() -> None:
-    lettered = words.causes_lettered([f"cause {i}" for i in range(28)])
+    lettered = words.causes_lettered([free(f"cause {i}") for i in range(28)])
     assert lettered[25].startswith("(z)")
     assert lettered[27].startswith("(28)")
 
 
 def test_an_unknown_property_is_shown_under_its_own_name() -> None:
-    assert words.property_words("my_new_claim").meaning == "my new claim"
+    assert words.property_words(_property("passed", name="my_new_claim")).meaning == "my new claim"
+
+
+def test_a_property_of_ones_own_prints_its_own_equation_everywhere() -> None:
+    own = {"equation": "E(g s) = E(s)", "meaning": "the image has the same energy"}
+    failed = _property("failed", name="energy_invariance", violations=1, **own)
+    assert dict(words.labelled_lines(failed))["expected"] == "E(g s) = E(s)"
+    page = html.render_run(_run(failed))
+    assert "E(g s) = E(s)" in page
+    assert "the image has the same energy" in page
+    renamed = _property("passed", equation="R(g s) = R(s)")
+    assert words.property_words(renamed).equation == "R(g s) = R(s)"
+    assert words.property_words(renamed).meaning == "the moved step earns the same reward"
 
 
 def test_values_that_differ_in_the_eighth_digit_are_not_printed_alike(failing_network: RunResult) -> None:

@@ -10,9 +10,6 @@ from symcheck_reports.curve_view import CurveView, NetworkView, estimate_text, s
 from symcheck_reports.formatting import count, number, plural
 from symcheck_reports.templating import Section, section
 
-PART_OF_A_NETWORK = "features "
-"""How a detail begins where verify-net judged the layers below free ones, and the network has no verdict of its own."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -40,7 +37,7 @@ def build(view: CurveView) -> Section | None:
     if not view.networks:
         return None
     reference = view.networks[0]
-    rows = [_row(n, reference, view) for n in view.networks]
+    rows = [_network_row(n, reference, view) for n in view.networks]
     threshold = "" if view.model.threshold is None else number(view.model.threshold)
     return section(
         "comparison",
@@ -56,7 +53,7 @@ def build(view: CurveView) -> Section | None:
     )
 
 
-def _row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
+def _network_row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
     network, last = view.network, page.last_step
     improvement = "–"
     if view is not reference and min(len(view.scores), len(reference.scores)) >= statistics.LEAST_RUNS:
@@ -77,7 +74,7 @@ def _row(view: NetworkView, reference: NetworkView, page: CurveView) -> Row:
         improvement=improvement,
         verdict=network.verdict or "",
         verdict_detail=network.verdict_detail,
-        ran=bool(network.verdict) or network.verdict_detail.startswith(PART_OF_A_NETWORK),
+        ran=network.verdict is not None or network.features_verdict is not None,
     )
 
 

@@ -36,7 +36,7 @@ def build(view: CurveView) -> Section | None:
         legend=legend,
         evaluation=view.model.evaluation,
         names=[d.name for d in drawn],
-        rows=_rows(drawn),
+        rows=_step_rows(drawn),
         stopped=_stopped(sum(len(n.network.failed_runs) for n in networks)) if math.isfinite(view.floor) else "",
         floor=number(view.floor),
     )
@@ -48,7 +48,7 @@ def _stopped(runs: int) -> str:
     )
 
 
-def _rows(drawn: list[curve_figures.Drawn]) -> list[tuple[str, list[str]]]:
+def _step_rows(drawn: list[curve_figures.Drawn]) -> list[tuple[str, list[str]]]:
     steps = sorted({int(s) for d in drawn for s in d.curve.env_steps})
     kept = steps[:: max(1, -(-len(steps) // MAX_ROWS))]
     kept = kept if kept[-1] == steps[-1] else [*kept, steps[-1]]

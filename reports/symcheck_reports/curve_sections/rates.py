@@ -22,13 +22,15 @@ def build(view: CurveView) -> Section | None:
     styles = {n.network.name: n.drawn.style for n in view.networks}
     series = []
     for index, (name, found) in enumerate(by_name.items()):
-        spreads = [(n.learning_rate, _spread(n, view.floor)) for n in sorted(found, key=lambda n: n.learning_rate)]
+        spreads = [
+            (n.learning_rate, _rate_quartiles(n, view.floor)) for n in sorted(found, key=lambda n: n.learning_rate)
+        ]
         points = [(rate, *spread) for rate, spread in spreads if spread is not None and rate > 0]
         series.append((name, styles.get(name, curve_figures.style(index)), points))
     drawn = [entry for entry in series if entry[2]]
     if not drawn:
         return None
-    rows = [_row(n, view) for found in by_name.values() for n in sorted(found, key=lambda n: n.learning_rate)]
+    rows = [_rate_row(n, view) for found in by_name.values() for n in sorted(found, key=lambda n: n.learning_rate)]
     return section(
         "rates",
         "rates",
@@ -40,7 +42,7 @@ def build(view: CurveView) -> Section | None:
     )
 
 
-def _spread(network: NetworkCurves, floor: float) -> tuple[float, float, float] | None:
+def _rate_quartiles(network: NetworkCurves, floor: float) -> tuple[float, float, float] | None:
     """25%, 50% and 75% quantile of the mean return over runs; None where no run was evaluated."""
     scores = statistics.mean_return(network, floor)
     if not len(scores):
@@ -49,8 +51,8 @@ def _spread(network: NetworkCurves, floor: float) -> tuple[float, float, float] 
     return float(low), float(median), float(high)
 
 
-def _row(network: NetworkCurves, view: CurveView) -> tuple[str, str, str, str, str, bool]:
-    spread = _spread(network, view.floor)
+def _rate_row(network: NetworkCurves, view: CurveView) -> tuple[str, str, str, str, str, bool]:
+    spread = _rate_quartiles(network, view.floor)
     written, reached = "–", "–"
     if spread is not None:
         low, median, high = (number(value, 4) for value in spread)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symcheck_reports.model import RunView
 from symcheck_reports.templating import Section, section
+from symcheck_reports.views import RunView
 
 _PARTS = {
     "observation": ("On observations", "L"),
@@ -21,11 +21,11 @@ def build(run: RunView) -> Section | None:
     """The section, or None where the run says nothing about its claim."""
     if not run.claims:
         return None
-    parts = [(*_PARTS.get(part, (f"On {part}", "L")), _named(texts)) for part, texts in run.claims]
+    parts = [(*_PARTS.get(part, (f"On {part}", "L")), _formulas_by_generator(texts)) for part, texts in run.claims]
     return section("claim", f"{run.anchor}-claim", "What is claimed", run=run, parts=parts)
 
 
-def _named(texts: Sequence[str]) -> list[tuple[str, str]]:
+def _formulas_by_generator(texts: Sequence[str]) -> list[tuple[str, str]]:
     """(element, formula) per generator; a single generator is called g, as in the equations of the properties."""
     named = [split(text) for text in texts]
     return [("g", named[0][1])] if len(named) == 1 else named

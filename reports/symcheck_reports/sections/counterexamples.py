@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from symcheck_reports import png, sketches
-from symcheck_reports.model import Picture, RunView
 from symcheck_reports.templating import Section, section
+from symcheck_reports.views import Picture, RunView
 
 
 def build(run: RunView) -> Section | None:

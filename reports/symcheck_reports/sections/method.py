@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from symcheck_reports.model import RunView
 from symcheck_reports.templating import Section, section
+from symcheck_reports.views import RunView
 
 VERDICTS = (
     ("proved", "holds for every input: all cases were enumerated, or the weights themselves certify it"),

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from symcheck_reports import svg
 from symcheck_reports.formatting import one_line, scientific
-from symcheck_reports.model import RunView
 from symcheck_reports.templating import Section, section
+from symcheck_reports.views import RunView
 
 # More rows than this are not read as a figure; the table beside it is longer.
 MAX_ROWS = 24
@@ -130,14 +130,14 @@ def draw(rows: Sequence[Row], name: str) -> Markup:
     base = _TOP + _ROW * len(rows) + 6
     parts = _axis(scale, low, high, base)
     for index, row in enumerate(rows):
-        parts += _row(row, scale, _TOP + _ROW * index)
+        parts += _draw_row(row, scale, _TOP + _ROW * index)
     over = [row.name for row in rows if row.ratio is not None and row.ratio > 1]
-    found = f"Above tolerance: {one_line(', '.join(over), 400)}." if over else "All are within tolerance."
+    summary = f"Above tolerance: {one_line(', '.join(over), 400)}." if over else "All are within tolerance."
     return svg.figure(
         parts,
         name=name,
         title="Residual divided by tolerance, logarithmic scale",
-        description=f"{len(rows)} residuals, each divided by its own tolerance. {found} The table has the numbers.",
+        description=f"{len(rows)} residuals, each divided by its own tolerance. {summary} The table has the numbers.",
         width=_WIDTH,
         height=height,
     )
@@ -161,7 +161,7 @@ def _axis(scale: svg.Scale, low: int, high: int, base: float) -> list[Markup]:
     return parts
 
 
-def _row(row: Row, scale: svg.Scale, top: float) -> list[Markup]:
+def _draw_row(row: Row, scale: svg.Scale, top: float) -> list[Markup]:
     ratio = row.ratio if row.ratio is not None else 0.0
     over = ratio > 1
     x = _ZERO_X if ratio == 0 else scale(min(max(ratio, scale.low), scale.high))

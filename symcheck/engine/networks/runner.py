@@ -156,7 +156,7 @@ def _layers(context: NetContext, interrupted: bool) -> tuple[dict[str, Any], ...
             "ulps": record.ulps,
             "place": record.place,
             "source": record.source,
-            "cause": None if record.cause is None else record.cause.to_dict(),
+            "cause": record.cause,
             "bound": record.bound,
             "images": [image.signed_images() for image in record.images if image.size <= LARGEST_LISTED],
         }

@@ -1,0 +1,66 @@
+"""What the evidence excludes, or what a violation costs, as a sentence: one reading of `bound` for every writer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcheck_reports.formatting import number, one_line, percent
+
+
+def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) -> str:
+    """What the evidence excludes, in a sentence without its full stop; "" where no bound is stated.
+
+    Args:
+        bound: as in `PropertyResult.bound`.
+        with_region: name the region in it; leave it out where the region is said once for several properties.
+
+    Example:
+        >>> bound_sentence({"kind": "violation_fraction", "value": 3e-4, "confidence": 0.99, "region": "rollouts"})
+        'at most 0.03% of such checks could violate it (99% confidence; region: rollouts)'
+    """
+    if not bound or bound.get("value") is None:
+        return ""
+    kind = str(bound.get("kind", "effect"))
+    lead, notes = _BOUNDS.get(kind, _other_bound)(bound)
+    if with_region and bound.get("region"):
+        notes.append(f"region: {one_line(str(bound['region']), 300)}")
+    return f"{lead} ({'; '.join(notes)})" if notes else lead
+
+
+def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    value = bound["value"]
+    if not isinstance(value, int | float):
+        return _other_bound(bound)
+    return f"at most {percent(float(value))} of such checks could violate it", _confidence(bound)
+
+
+def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    """The shift that the test finds with this power: smaller ones may be there."""
+    power = bound.get("confidence")
+    by_power = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
+    unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
+    return f"a mean shift of {_sized(bound['value'])}{unit} would be found{by_power}", []
+
+
+def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    size = _sized(bound["value"], 3)
+    if bound.get("estimate") == "exact":
+        return f"optimal values differ by at most {size}", []
+    return f"optimal values differ by about {size}", ["an estimate from the largest differences seen"]
+
+
+def _other_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
+    kind = one_line(str(bound.get("kind", "effect")), 80).replace("_", " ")
+    return f"{kind} at most {_sized(bound['value'])}", _confidence(bound)
+
+
+def _sized(value: Any, digits: int = 2) -> str:
+    return number(float(value), digits) if isinstance(value, int | float) else one_line(str(value), 80)
+
+
+def _confidence(bound: dict[str, Any]) -> list[str]:
+    confidence = bound.get("confidence")
+    return [f"{percent(float(confidence))} confidence"] if isinstance(confidence, int | float) else []
+
+
+_BOUNDS = {"violation_fraction": _fraction_bound, "mean_shift": _shift_bound, "value_gap": _gap_bound}

@@ -1,0 +1,216 @@
+"""What a page shows of a run: small dataclasses of text and numbers, ready to be rendered.
+
+`symcheck_reports.model` and `symcheck_reports.counterexample_view` build them from results; sections and templates only
+decide how they look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from symcheck.engine.verdict import Verdict
+from symcheck_reports.evidence import GapView, PrecisionView
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """A table of numbers: one row per entry, in the order to show.
+
+    Attributes:
+        caption: what the table holds.
+        columns: the headings, the first one for the row's name.
+        rows: the cells of each row as text.
+        marked: indices of rows to emphasise, for instance where expected and actual differ most.
+        left_out: number of entries that the table does not show.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    marked: frozenset[int] = frozenset()
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A grid of values to draw as an image.
+
+    Attributes:
+        caption: what it shows.
+        values: nested lists, (height, width), or (channels, height, width), or (height, width, 3).
+        shape: the shape of `values`.
+        low: the value drawn darkest, the same for all pictures that are compared.
+        high: the value drawn brightest.
+    """
+
+    caption: str
+    values: Any
+    shape: tuple[int, ...]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CounterexampleView:
+    """One counterexample in full.
+
+    Attributes:
+        anchor: the id that links point to.
+        property_name: the property it refutes.
+        equation: what the property claims.
+        place: g, s and a in words.
+        residual: residual, place, unit and tolerance in words.
+        tables: the input and its image; what was expected and what was measured.
+        pictures: the same drawn, where they are grids; empty otherwise.
+        renders: drawn by the environment itself, as (caption, address); empty where it cannot.
+        undrawn: why the environment drew nothing; "" where it did, or where the page draws it otherwise.
+        next_observations: what the next states show, as (caption, raw observation), for drawings of known environments.
+        verdict: the property's: a violation that is accepted does not fail.
+        observation: the raw observation, for drawings of known environments.
+        image_observation: the raw image of the observation, or None.
+        action: the raw action, or None.
+        image_action: the raw image of the action, or None.
+        expected: the raw value that the claim asks for.
+        actual: the raw value measured.
+        causes: likely causes, most likely first.
+        reproduce: the command that shows it again; "" where none exists.
+        detail: on what evidence.
+        evidence: number of checks and violations.
+    """
+
+    anchor: str
+    property_name: str
+    equation: str
+    meaning: str
+    place: str
+    residual: str
+    tables: tuple[NumberTable, ...]
+    pictures: tuple[Picture, ...]
+    renders: tuple[tuple[str, str], ...]
+    undrawn: str
+    next_observations: tuple[tuple[str, Any], ...]
+    verdict: Verdict
+    observation: Any
+    image_observation: Any
+    action: Any
+    image_action: Any
+    expected: Any
+    actual: Any
+    causes: tuple[str, ...]
+    reproduce: str
+    detail: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class PropertyView:
+    """One row of the table of properties, and its residuals.
+
+    Attributes:
+        name: the property's name.
+        verdict: its verdict.
+        qualifications: words beside the verdict: "approximate", and what accepts the violation.
+        equation: what it claims.
+        meaning: the same in words.
+        evidence: number of checks and violations.
+        bound: what the evidence excludes; "" where nothing is stated.
+        region: where the evidence was gathered; "" where nothing is stated.
+        residual: the largest residual as text.
+        tolerance: what it is compared with, as text.
+        unit: norm, unit and place of the residual.
+        detail: on what evidence, over which region, where the tolerance comes from.
+        location: the layer's name, "" for environments.
+        anchor: id of its counterexample; "" without one.
+        residuals: (name, residual, tolerance) of the property and then of each coordinate.
+    """
+
+    name: str
+    verdict: Verdict
+    qualifications: tuple[str, ...]
+    equation: str
+    meaning: str
+    evidence: str
+    bound: str
+    region: str
+    residual: str
+    tolerance: str
+    unit: str
+    detail: str
+    location: str
+    anchor: str
+    causes: tuple[str, ...] = ()
+    residuals: tuple[tuple[str, float | None, float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """One link of a network's chain of layers.
+
+    Attributes:
+        name: as in `named_modules()`.
+        type: the module's class.
+        representation: how the group acts on its output.
+        residual: as text.
+        verdict: one of the verdicts, or another word of the engine's.
+        notes: where in the layer the residual is, and why it does not carry the action; empty where it does.
+    """
+
+    name: str
+    type: str
+    representation: str
+    residual: str
+    verdict: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run, ready to be rendered.
+
+    Attributes:
+        anchor: the id of its article.
+        kind: "env", "net", "mirror", "policy" or "game".
+        target: the environment or network.
+        symmetry: the symmetry's name.
+        group: name and order in words.
+        verdict: the run's verdict.
+        sentence: the verdict in a sentence.
+        claims: (part, one text per generator), for instance ("observation", ("...",)).
+        properties: the rows to show.
+        left_out: number of passing properties that are not shown.
+        counterexamples: all of them.
+        layers: the chain of layers; empty for environments.
+        method_reason: why the method was chosen.
+        facts: (name, value) pairs: seed, alpha, duration, versions.
+        command: the command that repeats the run.
+        interrupted: whether it was stopped early.
+        shared: (properties, text) of evidence that several properties have in common, to be said once.
+        noted_regions: the regions that some note names, so that they need no line of their own.
+        precisions: the outputs at each precision, for networks.
+        decisions: (decisions compared, decisions that flip), for networks that choose by the largest output; or None.
+        gaps: bounds on the loss of value, for approximate symmetries.
+    """
+
+    anchor: str
+    kind: str
+    target: str
+    symmetry: str
+    group: str
+    verdict: Verdict
+    sentence: str
+    claims: tuple[tuple[str, tuple[str, ...]], ...]
+    properties: tuple[PropertyView, ...]
+    counterexamples: tuple[CounterexampleView, ...]
+    layers: tuple[LayerView, ...] = ()
+    left_out: int = 0
+    method_reason: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    command: str = ""
+    interrupted: bool = False
+    tally: dict[Verdict, int] = field(default_factory=dict)
+    shared: tuple[tuple[tuple[str, ...], str], ...] = ()
+    noted_regions: frozenset[str] = frozenset()
+    precisions: tuple[PrecisionView, ...] = ()
+    decisions: tuple[int, int] | None = None
+    gaps: tuple[GapView, ...] = ()

@@ -1,0 +1,89 @@
+"""Reading published JSON: which schemas are understood, and how an older report becomes one of today's.
+
+Whoever reads a report (`symcheck replay`, `symcheck report`) reads it through here, so that the rest of the program
+knows the current schema only. `symcheck/1` said in prose what `symcheck/2` has as data; what a file of that schema
+holds as data is kept, and nothing is read out of its sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from symcheck.engine.results import SCHEMA
+from symcheck.engine.verdict import AcceptedBy
+from symcheck.statements.statement import free
+
+READABLE = ("symcheck/1", SCHEMA)
+"""The schemas that are understood, the current one last."""
+
+# Options that accept violations, by the name that a result gives them.
+_ACCEPTING: dict[AcceptedBy, str] = {"baseline": "--baseline", "accept_gap": "--accept-gap"}
+
+
+def upgrade(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A report of any schema that is understood, as one of the current schema.
+
+    Args:
+        report: a run, several under `reports`, or a search, as parsed from JSON; damaged ones too.
+
+    Returns:
+        The same object in the current schema. What is damaged is left as it is, for the reader to refuse.
+
+    Example:
+        >>> old = {"schema": "symcheck/1", "command": "symcheck verify-env E --accept-gap 5", "properties": [
+        ...     {"name": "reward_invariance", "verdict": "passed", "violations": 3, "causes": [], "detail": "Seen."}]}
+        >>> new = upgrade(old)
+        >>> new["approximate"], new["properties"][0]["accepted_by"], new["properties"][0]["notes"][0]["text"]
+        (True, 'accept_gap', 'Seen.')
+    """
+    upgraded = dict(report)
+    if upgraded.get("schema") != READABLE[0]:
+        return upgraded
+    upgraded["schema"] = SCHEMA
+    for holder in ("reports", "candidates", "rotations"):  # of several runs, and of a search
+        if isinstance(items := upgraded.get(holder), list):
+            upgraded[holder] = [_with_upgraded_report(item) for item in items]
+    if isinstance(upgraded.get("properties"), list):
+        by = _accepted_by(str(upgraded.get("command") or ""))
+        upgraded["properties"] = [_upgrade_property(item, by) for item in upgraded["properties"]]
+        decided = [item for item in upgraded["properties"] if isinstance(item, dict)]
+        upgraded["approximate"] = any(item["approximate"] for item in decided)
+    whole: dict[str, Any] = _with_upgraded_report(upgraded)
+    return whole
+
+
+def _with_upgraded_report(item: Any) -> Any:
+    """A run upgraded; of a candidate of a search the run that it holds under `report`."""
+    if not isinstance(item, dict):
+        return item
+    if "properties" in item and item.get("schema") == READABLE[0]:
+        return upgrade(item)
+    return {**item, "report": upgrade(item["report"])} if isinstance(item.get("report"), dict) else item
+
+
+def _accepted_by(command: str) -> AcceptedBy | None:
+    """What the run accepted violations by, where its command leaves no doubt."""
+    words = command.split()
+    by = [name for name, option in _ACCEPTING.items() if option in words]
+    return by[0] if len(by) == 1 else None
+
+
+def _upgrade_property(item: Any, by: AcceptedBy | None) -> Any:
+    if not isinstance(item, dict):
+        return item
+    # Only an accepted violation passed in symcheck/1.
+    is_accepted = item.get("verdict") == "passed" and _is_positive(item.get("violations"))
+    upgraded = {"reason": None, "approximate": is_accepted, "accepted_by": by if is_accepted else None, **item}
+    if isinstance(causes := item.get("causes"), list):
+        upgraded["causes"] = [free(cause).to_dict() if isinstance(cause, str) else cause for cause in causes]
+    detail = item.get("detail")
+    upgraded["notes"] = [free(detail).to_dict()] if isinstance(detail, str) and detail else []
+    example = item.get("counterexample")
+    if isinstance(example, dict) and isinstance(element := example.get("group_element"), str):
+        upgraded["counterexample"] = {**example, "group_element": {"word": element, "parameters": []}}
+    return upgraded
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, int) and value > 0
