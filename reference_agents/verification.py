@@ -48,8 +48,8 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
     if network.basis == "equivariant" and network.free_layers and isinstance(module, PolicyValueNetwork):
         features, rho = _features(module, task, network)
         verdict, decisive = _run_verify_net(features, f"the features of {network.name}", task, (rho,))
-        said = decisive.detail if verdict == "failed" else _first_sentence(decisive)
-        detail = f"features {verdict} ({decisive.name}: {said}); the layers on top are free, so the policy is not "
+        evidence = decisive.detail if verdict == "failed" else _first_sentence(decisive)
+        detail = f"features {verdict} ({decisive.name}: {evidence}); the layers on top are free, so the policy is not "
         return Verification("failed" if verdict == "failed" else None, f"{detail}equivariant", features=verdict)
     return NOT_CLAIMED
 

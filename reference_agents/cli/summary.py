@@ -82,13 +82,13 @@ def _median_final(runs: Sequence[RunRecord]) -> float | None:
 
 def _verdicts(verifications: Sequence[Verification]) -> str:
     """Verdicts with how often each came up; a number only where there are several networks."""
-    words = Counter(verification.verdict or _unverified(verification) for verification in verifications)
+    words = Counter(verification.verdict or _missing_verdict_text(verification) for verification in verifications)
     return ", ".join(
-        _styled(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()
+        _style_word(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()
     )
 
 
-def _styled(word: str, text: str) -> str:
+def _style_word(word: str, text: str) -> str:
     return f"[{_STYLES[word]}]{text}[/]" if word in _STYLES else text
 
 
@@ -108,7 +108,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def _unverified(verification: Verification) -> str:
+def _missing_verdict_text(verification: Verification) -> str:
     """A word or two for a network without a verdict of its own."""
     if verification.features is not None:
         return f"features {verification.features}"
