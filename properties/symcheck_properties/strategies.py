@@ -42,10 +42,8 @@ def groups(max_order: int = 24) -> st.SearchStrategy[Group]:
         >>> find(groups(4), lambda G: G.order == 4).name
         'C4'
     """
-    # From small to large: Hypothesis shrinks towards the front.
     known: list[Callable[[], Group]] = [
         catalog.trivial,
-        # n is bound as a default: a lambda in a loop would see the last n.
         *(lambda n=n: catalog.cyclic(n) for n in range(2, 7)),
         *(lambda n=n: catalog.dihedral(n) for n in range(1, 6)),
         *(lambda n=n: catalog.symmetric(n) for n in range(2, 5)),
@@ -56,7 +54,6 @@ def groups(max_order: int = 24) -> st.SearchStrategy[Group]:
         lambda: catalog.product(catalog.cyclic(2), catalog.cyclic(3)),
         lambda: catalog.product(catalog.cyclic(2), catalog.symmetric(3)),
     ]
-    # Built once to know the order; drawn values are built anew.
     fitting = [make for make in known if make().order <= max_order]
     return st.sampled_from(fitting).map(lambda make: make())
 
@@ -81,7 +78,7 @@ def group_elements(G: Group) -> st.SearchStrategy[Element]:
     """
     if G.order <= LISTED:
         return st.sampled_from(G.elements())
-    # A word in the generators; the empty word is the identity, to which lists shrink.
+    # Words in the generators; the empty word, to which lists shrink, is the identity.
     letters = st.integers(0, len(G.generators) - 1)
     return st.lists(letters, max_size=30).map(G.evaluate)
 
@@ -109,36 +106,35 @@ def representations(G: Group, *, max_dim: int = 12, signed_only: bool = False) -
         raise SymcheckError(f"expected a dimension of at least 1, got max_dim = {max_dim}.", where="representations")
     simple = [rho for rho in _ready_made(G, signed_only) if rho.dim <= max_dim]
     base = st.sampled_from(simple)
-    # Filters come before building: direct sums and tensor products beyond max_dim are never made.
     pairs = st.tuples(base, base)
     sums = pairs.filter(lambda p: p[0].dim + p[1].dim <= max_dim).map(lambda p: operations.direct_sum(*p))
     products = pairs.filter(lambda p: p[0].dim * p[1].dim <= max_dim).map(lambda p: operations.tensor(*p))
+    # Two of dimension 1 or more have a sum of dimension 2 or more, but may have a product of dimension 1.
     options = [base, products] if max_dim == 1 else [base, sums, products]
     if not signed_only:
-        options.append(st.tuples(base, st.integers(0, 2**16)).map(lambda drawn: _change_basis(*drawn)))
+        options.append(st.tuples(base, st.integers(0, 2**16)).map(lambda drawn: _skew_basis(*drawn)))
     return st.one_of(options)
 
 
 def _ready_made(G: Group, signed_only: bool) -> list[Representation]:
-    simple: list[Representation] = [constructors.trivial(G), constructors.trivial(G, 2), constructors.natural(G)]
-    simple.extend([constructors.regular(G), constructors.sign(G)])
-    # The standard representation is the natural one without its trivial part; of degree 1 nothing is left.
+    # Trivial ones first: what is drawn from the list shrinks towards its front.
+    ready: list[Representation] = [constructors.trivial(G), constructors.trivial(G, 2), constructors.natural(G)]
+    ready.extend([constructors.regular(G), constructors.sign(G)])
     if G.degree > 1:
-        simple.append(constructors.standard(G))
+        ready.append(constructors.standard(G))
     if signed_only:
         from symcheck.representations.representation import SignedPermutationRepresentation
 
-        simple = [rho for rho in simple if isinstance(rho, SignedPermutationRepresentation)]
-    return simple
+        ready = [rho for rho in ready if isinstance(rho, SignedPermutationRepresentation)]
+    return ready
 
 
-def _change_basis(rho: Representation, seed: int) -> Representation:
+def _skew_basis(rho: Representation, seed: int) -> Representation:
     """The same representation in a basis that is not orthogonal, with a condition number of at most a few hundred."""
     rng = np.random.default_rng(seed)
-    # Upper triangular with ones on the diagonal, so invertible; small entries keep its condition number low.
+    # Upper triangular with ones on the diagonal: invertible whatever was drawn.
     change = np.eye(rho.dim) + np.triu(rng.uniform(-1, 1, (rho.dim, rho.dim)), 1) / max(1, rho.dim - 1)
     inverse = np.linalg.inv(change)
-    # P rho(g) P^-1 for each generator.
     matrices = [change @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
     return constructors.from_matrices(rho.group, matrices, name=f"skewed {rho.name}")
 
@@ -167,8 +163,8 @@ def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrat
         elif structure == "constant":
             values = np.full(shape, rng.standard_normal())
         elif structure == "sparse":
+            # Mostly zeros: one entry at a time shows which column of a map is wrong.
             values = values * (rng.random(shape) < 0.1)
-        # Exponents from 1e-3 to 1e3; 0 is first, so values shrink to a scale of 1.
         return (values * 10.0**exponent).astype(dtype)
 
     kinds = st.sampled_from(["zero", "constant", "sparse", "dense"])
@@ -246,7 +242,6 @@ def networks(
         layers: list[nn.Module] = []
         rho, channels = rho_in, 1
         for width in widths:
-            # Hidden layers carry the regular representation, on which any pointwise function is equivariant.
             hidden = constructors.regular(rho_in.group)
             layers.append(BasisLinear(rho, hidden, channels, width))
             layers.append(PointwiseNonlinearity(hidden, activation))
@@ -256,6 +251,7 @@ def networks(
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in net.parameters():
+                # Biases too: with zero biases a wrong bias space would not show.
                 parameter.normal_(generator=generator)
         return net
 

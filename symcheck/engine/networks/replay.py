@@ -57,7 +57,6 @@ def replay(
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
         context.check_fit()
         entry = next((item for item in registered("net") if item.name == property_name), None)
-        # These properties are about relations and weights, which no input shows.
         if entry is not None and property_name in (GROUP_AXIOMS.name, LAYER.name):
             return describe(entry.check(context), entry)
         x = np.asarray(_decode_numbers(counterexample.get("observation")), dtype=np.float64)
