@@ -104,7 +104,7 @@ def main() -> None:
     name = torch.cuda.get_device_name() if given.device == "cuda" else "cpu"
     print(f"{name}, torch {torch.__version__}, float32 products: {torch.get_float32_matmul_precision()} precision")
     for task, network in SUBJECTS:
-        loop = DeviceLoop(job(task, network, given.device), graph.seeded(given.device, 0))
+        loop = DeviceLoop(job(task, network, given.device), graph.seeded_generator(given.device, 0))
         median = statistics.median(speed(loop, given.updates, given.rounds))
         goal = f"  goal {GOALS[task, network]:,}" if (task, network) in GOALS else ""
         print(

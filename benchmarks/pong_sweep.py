@@ -61,7 +61,7 @@ def check(task: str, network: str, given: argparse.Namespace) -> None:
         task, network, given.seeds, None, steps, None, given.device, out, True, "", changes=tuple(given.set)
     )
     job, folder = build_job(asked), out / f"{task}-{network}"
-    if not record.finished(folder):
+    if not record.is_finished(folder):
         return
     there = record.load(folder)
     budget, seeds = there.settings["steps"], len(there.runs)
@@ -139,7 +139,7 @@ def sweep(texts: Sequence[str] | None = None) -> int:
     for name in networks:
         check(task.name, name, given)
     given.out.mkdir(parents=True, exist_ok=True)
-    todo = [name for name in networks if not record.finished(given.out / f"{task.name}-{name}")]
+    todo = [name for name in networks if not record.is_finished(given.out / f"{task.name}-{name}")]
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     started = time.perf_counter()
     running: dict[str, subprocess.Popen[bytes]] = {}

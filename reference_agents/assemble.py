@@ -34,9 +34,12 @@ def save_training(training: Training, folder: Path, *, preset_name: str, command
     Returns:
         The record as saved.
     """
+    # exist_ok: a resumed training finds the folder that it made before.
     (folder / "weights").mkdir(exist_ok=True)
     runs = [_save_run(training, run, folder) for run in range(len(training.job.runs))]
     parameters = training.network.parameters
+    # Views have a first axis of runs: shape (runs, *shape of one parameter). Clones own their memory, so that each is
+    # saved once and not with the whole buffer.
     stacked = {name: view.cpu().clone() for name, view in parameters.layout.views(parameters.values).items()}
     write_file(folder / PARAMETERS_FILE, _serialise(stacked))
     write_file(folder / "network.py", _loader_source(runs).encode())
@@ -58,10 +61,12 @@ def run_name(learning_rate: float, seed: int) -> str:
 def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
     job = training.job
     rate, seed = job.runs[run]
+    # One point for each evaluation; each point has one mean return for each run.
     returns = np.array([point[run] for point in training.returns])
     stopped_at = training.stopped.get(run)
     module = export_module(job.task, job.network, training.network.parameters.of_run(run))
     weights = None
+    # A run that stopped has no trained network to save.
     if stopped_at is None:
         weights = f"weights/{run_name(rate, seed)}.pt"
         write_file(folder / weights, _serialise(module.state_dict()))
@@ -71,7 +76,9 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
         weights=weights,
         stopped_at=stopped_at,
         steps_to_threshold=_steps_to(job.task.threshold, training.env_steps, returns),
+        # NaN marks a run that stopped, or one in which no episode has ended yet.
         final_return=float(returns[-1]) if len(returns) and np.isfinite(returns[-1]) else None,
+        # The initial parameters are verified too: a network that is equivariant only after training was not built so.
         before=verify(export_module(job.task, job.network, _initial(training, run)), job.network, job.task),
         after=DIVERGED if weights is None else verify(module, job.network, job.task),
     )
@@ -80,6 +87,7 @@ def _save_run(training: Training, run: int, folder: Path) -> RunRecord:
 def _steps_to(threshold: float | None, env_steps: Sequence[int], returns: npt.NDArray[np.float64]) -> int | None:
     if threshold is None:
         return None
+    # NaN compares as False, so a run that stopped reaches no threshold.
     return next((steps for steps, return_ in zip(env_steps, returns, strict=True) if return_ >= threshold), None)
 
 
@@ -147,6 +155,7 @@ def _serialise(value: Any) -> bytes:
     return buffer.getvalue()
 
 
+# The head of `network.py`, which loads the weights when it is called.
 _LOADER_HEAD = '''"""The trained networks of this folder as torch modules; written by reference-agents."""
 
 from pathlib import Path
@@ -164,6 +173,7 @@ def network():
 
 def _loader_source(runs: Sequence[RunRecord]) -> str:
     trained = [run for run in runs if run.weights is not None]
+    # Dots and minus signs of "lr0.001-seed0" cannot stand in a Python name.
     names = [run_name(run.learning_rate, run.seed).translate(str.maketrans(".-", "__")) for run in trained]
     functions = [
         f"\n\ndef {name}():\n"

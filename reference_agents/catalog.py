@@ -64,12 +64,14 @@ class NetworkPlan:
             >>> find_network(find_task("gridworld"), "cnn").with_quirks({"input_scale": 0.5}).input_scale
             0.5
         """
+        # Settings that a record lacks leave the network as it is.
         gain, scale = settings.get("bias_gain", 0.0), settings.get("input_scale", 1.0)
         return dataclasses.replace(self, bias_gain=gain, input_scale=scale)
 
     @property
     def claims_equivariance(self) -> bool:
         """Whether the network is built to be equivariant, so that a verdict below `passed` is a defect."""
+        # Free heads mix the equivariant features without constraint.
         return (self.basis == "equivariant" and not self.free_heads) or self.views in ("symmetrized", "averaged")
 
 
@@ -122,6 +124,7 @@ class Task:
 
     def channels_in(self, *, dense: bool) -> int:
         """Channels of an observation: one copy of its representation; all of its numbers where layers are dense."""
+        # An image has its channels in front; a vector is one channel of its whole representation.
         return self.observation_shape[0] if dense or len(self.observation_shape) == 3 else 1
 
 
@@ -176,9 +179,11 @@ def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
     Widths are the paper's: 16, 32, 512 of the plain network over the root of 2, rounded down. Learning rates too; where
     it states none, a network takes the rate of the one it varies.
     """
+    # Sizes of the equivariant networks are smaller by about sqrt(2), which makes the numbers of parameters alike: 11
+    # channels are 22 planes under C2.
     rate, basis, plain = 0.0002, (11, 22, 362), (16, 32, 512)
 
-    def published(name: str, kind: str, summary: str) -> NetworkPlan:
+    def paper_network(name: str, kind: str, summary: str) -> NetworkPlan:
         return NetworkPlan(
             name, kind, basis, rate, summary, _SCREEN_WINDOWS, free_heads=True, pool="none", free_layers=1
         )
@@ -191,12 +196,12 @@ def _screen_networks(plain_rate: float) -> dict[str, NetworkPlan]:
             "equivariant", "equivariant", basis, rate, "C2 layers up to policy and value: equivariant from end to end",
             _SCREEN_WINDOWS, pool="none",
         ),
-        published(
+        paper_network(
             "extractor", "equivariant",
             "the paper's: 2816 equivariant features under ordinary layers; the policy is NOT equivariant",
         ),
-        published("nullspace", "nullspace", "extractor with convolutions orthogonal to every intertwiner"),
-        published("random", "random", "extractor with convolutions in a random full-rank basis"),
+        paper_network("nullspace", "nullspace", "extractor with convolutions orthogonal to every intertwiner"),
+        paper_network("random", "random", "extractor with convolutions in a random full-rank basis"),
         dense("cnn", "plain convolutional network of 16, 32, 512"),
         dense("augmented", "cnn, trained on pairs that are reflected at random", "augmented"),
         dense("averaged", "cnn, policies of both views averaged", "averaged"),
@@ -212,6 +217,7 @@ def control_networks(rate: float, *, continuous: bool = False) -> dict[str, Netw
     return {
         name: dataclasses.replace(plan, learning_rate=rate)
         for name, plan in _CARTPOLE_NETWORKS.items()
+        # Averaging policies over views needs probabilities of the same actions; a Gaussian's mean has no such average.
         if not (continuous and plan.views == "averaged")
     }
 
@@ -221,6 +227,7 @@ TUNED_SWEEP = Sweep(("equivariant", "nullspace", "random", "mlp", "mlp-wide"), (
 TASKS: dict[str, Task] = {
     "cartpole": Task(
         "cartpole", "CartPole-v1", "cartpole/mirror", 475.0, "ppo", (4,), 2,
+        # 25 seeds at seven rates, 20 at six: as the paper states them.
         Sweep(
             ("equivariant", "nullspace", "random", "mlp", "mlp-wide"),
             (0.01, 0.05, 0.001, 0.005, 0.0001, 0.0003, 0.0005), 25,
@@ -244,6 +251,7 @@ TASKS: dict[str, Task] = {
         "swing up a pendulum by a bounded torque; reflected states and opposite torques are alike", continuous=True,
     ),
     **{
+        # Pong's last two actions, up and down with fire, repeat two others and are masked.
         name: Task(
             name, environment, symmetry, None, "a2c", (4, 80, 80), 6,
             Sweep(("extractor", "nullspace", "random", "cnn"), (1e-4, 2e-4, 3e-4), 15),

@@ -33,6 +33,7 @@ from symcheck.errors import OptionError, TargetError
 from symcheck.files import write_file
 
 SCHEMA = "reference-agents-job/2"
+# Seconds between two checkpoints of a part: a slow disk shall not slow the training.
 SECONDS = 10.0
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
 _UNREADABLE = "A run folder has been there since its training began: give the folder that it said it was saved in."
@@ -57,6 +58,7 @@ class Started:
 
 def versions(*, games: bool = False) -> dict[str, str]:
     """The versions that results depend on; of games, the emulator's too."""
+    # ale-py is asked for only where games are played; it need not be installed.
     packages = (*_PACKAGES, "ale-py") if games else _PACKAGES
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
 
@@ -68,6 +70,7 @@ def checkpoint_path(folder: Path, part: int, parts: int) -> Path:
         >>> checkpoint_path(Path("run"), 0, 1).name, checkpoint_path(Path("run"), 0, 2).name
         ('checkpoint.pt', 'checkpoint-1.pt')
     """
+    # The first part is called checkpoint-1: people count from 1.
     return folder / ("checkpoint.pt" if parts == 1 else f"checkpoint-{part + 1}.pt")
 
 
@@ -102,6 +105,7 @@ def _head(job: Job) -> dict[str, Any]:
 def _source_digest(reference: str) -> str:
     """Of the file that a user's network comes from; "" for one in a package."""
     path = Path(reference.rpartition(":")[0])
+    # Only files are read: a module of an installed package is taken as it is.
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix == ".py" else ""
 
 
@@ -128,6 +132,7 @@ def started_in(folder: Path) -> Started:
             where="--resume",
             remedy=_UNREADABLE,
         ) from error
+    # Versions are compared before anything is built: other versions may not even read the job.
     refuse_differences({"job": schema, **then}, {"job": SCHEMA, **versions(games="ale-py" in then)}, "versions")
     try:
         job = _job(document)
@@ -135,6 +140,7 @@ def started_in(folder: Path) -> Started:
         started, source = Started(job, document["preset"], document["command"], parts), document["network_source"]
     except (KeyError, TypeError, ValueError) as error:
         raise TargetError(f"{str(folder / JOB_FILE)!r} is damaged: {error}.", remedy="Train it again.") from error
+    # The digest of the file as it is now, against the one that was stored.
     refuse_differences({"network_source": source}, _head(job), "file of the network")
     return started
 
@@ -170,6 +176,7 @@ class Checkpointer:
         self._seconds = SECONDS if seconds is None else seconds
         self._tell = on_problem or (lambda problem: None)
         self._told = False
+        # From the start of the training: the first checkpoint is due after a full interval.
         self._last = time.monotonic()
 
     def offer(self, state: Callable[[], State]) -> None:
@@ -182,11 +189,13 @@ class Checkpointer:
         content = serialise(state())
         try:
             write_file(self._path, content)
+            # A later failure is told again once writing has worked in between.
             self._told = False
         except OSError as error:
             if not self._told:
                 self._tell(f"no checkpoint could be written ({error}); the last one is kept and the training goes on")
             self._told = True
+        # Also after a failure, so that a full disk is tried once an interval and not after every update.
         self._last = time.monotonic()
 
 
@@ -199,6 +208,7 @@ def serialise(state: State) -> bytes:
 
 def deserialise(content: bytes) -> State:
     """The state of a checkpoint's content; reads tensors, numbers and strings, and runs no code."""
+    # `weights_only` refuses pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
     return state
 
@@ -241,7 +251,7 @@ def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
         OptionError: naming everything that differs.
     """
     job = started.job
-    there = {
+    stored = {
         "task": job.task.name,
         "symmetry": job.task.symmetry,
         "network": job.network.name,
@@ -251,8 +261,9 @@ def refuse_other_job(started: Started, asked: Mapping[str, Any]) -> None:
         "device": job.device,
         **asdict(job.settings),
     }
+    # Options that were not typed are the training's own.
     given = {name: value for name, value in asked.items() if value is not None}
-    refuse_differences({name: there[name] for name in given}, given, "options")
+    refuse_differences({name: stored[name] for name in given}, given, "options")
 
 
 def refuse_differences(stored: Mapping[str, Any], now: Mapping[str, Any], what: str) -> None:

@@ -20,7 +20,9 @@ from reference_agents.shards import Gathered, Report, ShardResult, merge, plain
 from reference_agents.trainer import Job, Progress, State, Training, train
 from symcheck.errors import MissingExtraError, OptionError
 
+# Seconds to wait for a scheduler to answer.
 CONNECT_SECONDS = 10
+# Seconds of a slice: what a worker that dies may cost.
 SLICE_SECONDS = 30.0
 WHERE = "--executor dask"
 
@@ -43,12 +45,14 @@ def train_slice(part: Job, content: bytes | None, seconds: float) -> bytes:
     started, latest = time.monotonic(), list[Callable[[], State]]()
 
     def offer(state: Callable[[], State]) -> None:
+        # Only the latest is kept; it is called once, at the end of the slice.
         latest[:] = [state]
         if time.monotonic() - started >= seconds:
             raise _Pause
 
     with contextlib.suppress(_Pause):
         train(part, on_checkpoint=offer, resume_from=None if content is None else deserialise(content))
+    # The part was finished before: nothing was offered.
     if not latest and content is not None:
         return content
     return serialise(latest[0]())
@@ -62,6 +66,7 @@ def cluster_threads(scheduler: str) -> int:
         OptionError: where the scheduler cannot be reached.
     """
     with _client(scheduler, 1) as client:
+        # A cluster whose workers are still starting shows none.
         return max(1, sum(int(threads) for threads in client.nthreads().values()))
 
 
@@ -94,6 +99,7 @@ def train_on_dask(
         OptionError: where the scheduler cannot be reached, or a part's workers die again and again.
         TargetError: where a checkpoint cannot be read.
     """
+    # None for a part that begins at its beginning.
     states = [read_state(file) for file in checkpoints] or [None] * len(parts)
     board = _Board(job, parts, states, checkpoints, on_progress or (lambda progress: None))
     interrupted = False
@@ -122,6 +128,7 @@ class _Board:
         self._states = list(states)
         for part, state in enumerate(self._states):
             if state is not None:
+                # Curves of earlier sessions are shown from the first point on.
                 self._note(part, state, seen=0)
 
     def content(self, part: int) -> bytes | None:
@@ -129,7 +136,7 @@ class _Board:
         state = self._states[part]
         return None if state is None else serialise(state)
 
-    def left(self, part: int) -> bool:
+    def is_unfinished(self, part: int) -> bool:
         """Whether a part is not finished."""
         state = self._states[part]
         return state is None or state["updates"] < self._job.settings.updates
@@ -140,6 +147,7 @@ class _Board:
         self._states[part] = state
         if self._writers:
             self._writers[part].write(lambda: state)
+        # Only points that this slice added are reported.
         self._note(part, state, seen=0 if before is None else len(before["env_steps"]))
         for progress in self._gathered.news():
             self._tell(progress)
@@ -147,6 +155,7 @@ class _Board:
     def _note(self, part: int, state: State, *, seen: int) -> None:
         settings = self._job.settings
         done, total = state["updates"] * settings.batch, settings.updates * settings.batch
+        # The last known point is repeated: it carries the number of steps done.
         for at, returns in list(zip(state["env_steps"], state["returns"], strict=True))[max(0, seen - 1) :]:
             self._gathered.add(part, Progress(done, total, returns.numpy(), at))
 
@@ -164,20 +173,22 @@ def _result(part: Job, state: State | None) -> ShardResult:
     def stop(progress: Progress) -> None:
         raise KeyboardInterrupt
 
+    # A training that is stopped at its first progress returns what its state says.
     return plain(train(part, on_progress=stop, resume_from=state))
 
 
 def _run(client: Any, board: _Board, seconds: float) -> None:
     """Submit slice after slice of every part until all are finished."""
-    distributed = _distributed()
+    distributed = _import_distributed()
 
     def submit(part: int) -> Any:
+        # Not pure: Dask would otherwise reuse the result of an equal earlier call.
         future = client.submit(train_slice, board.parts[part], board.content(part), seconds, pure=False)
         of[future] = part
         return future
 
     of: dict[Any, int] = {}
-    waiting = distributed.as_completed([submit(part) for part in range(len(board.parts)) if board.left(part)])
+    waiting = distributed.as_completed([submit(part) for part in range(len(board.parts)) if board.is_unfinished(part)])
     for future in waiting:
         part = of.pop(future)
         try:
@@ -189,11 +200,12 @@ def _run(client: Any, board: _Board, seconds: float) -> None:
                 where=WHERE,
                 remedy="Look at the workers' logs (memory is the usual cause), then go on with --resume.",
             ) from error
-        if board.left(part):
+        # The next slice starts from what this one came back with, on whichever worker is free.
+        if board.is_unfinished(part):
             waiting.add(submit(part))
 
 
-def _distributed() -> Any:
+def _import_distributed() -> Any:
     """The package `distributed`, which has no types."""
     try:
         return importlib.import_module("distributed")
@@ -203,7 +215,7 @@ def _distributed() -> Any:
 
 @contextlib.contextmanager
 def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
-    distributed = _distributed()
+    distributed = _import_distributed()
     # States travel with the tasks, so that Dask can run a slice again wherever its worker died.
     with importlib.import_module("dask").config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
         if scheduler is None:

@@ -25,6 +25,7 @@ import torch
 from reference_agents.record import write_output
 from symcheck.errors import MissingExtraError, OptionError, TargetError
 
+# Observations on which the written file is compared with the network.
 SAMPLES = 64
 # Between two runtimes sums of float32 are taken in other orders: a few hundred terms of order one.
 TOLERANCE = 1e-4
@@ -70,6 +71,7 @@ def _compare(network: torch.nn.Module, shape: tuple[int, ...], run: Run) -> floa
     for given, wanted in zip(run(observations), expected, strict=True):
         difference = float(np.abs(given - wanted).max()) if given.shape == wanted.shape else np.inf
         worst = max(worst, difference)
+        # NaN fails this comparison, which is why it is negated.
         if not difference <= TOLERANCE * max(1.0, float(np.abs(wanted).max())):
             raise TargetError(
                 f"expected the exported network to compute the same, but its outputs differ by {difference:.2g} on "
@@ -87,13 +89,16 @@ def _state_dict(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes
 
 
 def _program(network: torch.nn.Module, shape: tuple[int, ...]) -> torch.export.ExportedProgram:
+    # A dynamic first axis: any batch from 1 on.
     batch = torch.export.Dim("batch", min=1)
+    # An example batch of 2: torch.export specialises sizes of 0 and 1.
     return torch.export.export(network, (torch.zeros(2, *shape),), dynamic_shapes=({0: batch},))
 
 
 def _torch_export(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, Run]:
     buffer = io.BytesIO()
     torch.export.save(_program(network, shape), buffer)
+    # Read back from the bytes that will be written, so that the comparison is about the file.
     buffer.seek(0)
     loaded = torch.export.load(buffer).module()
 
@@ -121,6 +126,7 @@ def _onnx(network: torch.nn.Module, shape: tuple[int, ...]) -> tuple[bytes, Run]
             output_names=["policy", "value"],
             dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
             dynamo=True,
+            # The weights inside: one file is what is asked for.
             external_data=False,
             verbose=False,
         )

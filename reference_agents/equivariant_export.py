@@ -57,24 +57,27 @@ def to_equivariant_module(task: Task, network: NetworkPlan, parameters: Mapping[
         raise OptionError(f"expected an equivariant network, got {network.name!r}.", where="network")
     symmetry, plan = task_symmetry(task), build_plan(task, network)
     spatial = spatial_operators(task)
-    one, hidden = representations.trivial(symmetry.group), representations.regular(symmetry.group)
-    rho = one if spatial else symmetry.observation_representation
+    trivial, hidden = representations.trivial(symmetry.group), representations.regular(symmetry.group)
+    # An image's channels are scalars on a grid; a vector carries the representation of the observations.
+    rho = trivial if spatial else symmetry.observation_representation
     size = (task.observation_shape[-2], task.observation_shape[-1]) if spatial else None
     modules: list[torch.nn.Module] = [SplitChannels(rho, task.channels_in(dense=False), spatial=spatial, size=size)]
     for layer in plan.trunk:
         if isinstance(layer, FlattenPlan):
             modules.append(FlattenPixels())
+            # After flattening, the representation acts on channels and on positions at once.
             height, width = image_size(task, network)
             rho = grids.with_grid(hidden, height, width, spatial or ())
         elif isinstance(layer, PoolPlan):
             modules.append(GlobalMaxPool(hidden) if isinstance(layer, GlobalMaxPoolPlan) else GlobalAveragePool(hidden))
         else:
+            # Only the first layer sees the input, so its scale goes into those weights.
             scale = plan.input_scale if layer is plan.trunk[0] else 1.0
-            modules += [_hidden(layer, rho, hidden, spatial, parameters, scale), torch.nn.ReLU()]
+            modules += [_hidden_layer(layer, rho, hidden, spatial, parameters, scale), torch.nn.ReLU()]
             rho = hidden
     heads = {
         name: EquivariantSequential(_linear(head, hidden, to, parameters), MergeChannels())
-        for name, head, to in (("action", plan.policy, symmetry.action_representation), ("value", plan.value, one))
+        for name, head, to in (("action", plan.policy, symmetry.action_representation), ("value", plan.value, trivial))
     }
     _mask(heads["action"], plan.masked)
     return EquivariantHeads(EquivariantSequential(*modules, input_size=size), heads)
@@ -88,11 +91,12 @@ def _mask(head: EquivariantSequential, masked: tuple[int, ...]) -> None:
     rows = list(masked)
     with torch.no_grad():
         weight, bias = layer.basis.matrices(), layer.bias_basis.matrices()
+        # Basis elements that reach into a masked row are those with an entry there.
         layer.coefficients[..., torch.as_tensor(weight[:, rows].any(axis=(1, 2)))] = 0.0
         layer.bias_coefficients[..., torch.as_tensor(bias[:, rows].any(axis=(1, 2)))] = MASKED_LOGIT
 
 
-def _hidden(
+def _hidden_layer(
     plan: LinearPlan | ConvPlan,
     rho_in: Representation,
     rho_out: Representation,
@@ -102,6 +106,7 @@ def _hidden(
 ) -> BasisLayer:
     if isinstance(plan, LinearPlan):
         return _linear(plan, rho_in, rho_out, parameters, scale)
+    # Units are counted with the representation's dimension.
     channels_in = plan.units_in // plan.dim_in
     layer = BasisConv2d(
         rho_in,
@@ -112,7 +117,7 @@ def _hidden(
         spatial=spatial or (),
         stride=plan.stride,
     )
-    return _filled(layer, plan.linear, parameters, scale)
+    return _fill_coefficients(layer, plan.linear, parameters, scale)
 
 
 def _linear(
@@ -123,22 +128,28 @@ def _linear(
     scale: float = 1.0,
 ) -> BasisLinear:
     layer = BasisLinear(rho_in, rho_out, plan.channels_in, plan.channels_out)
-    return _filled(layer, plan, parameters, scale) if plan.pixels == 1 else _projected(layer, plan, parameters)
+    # Spatial positions (pixels > 1) come flattened in another order than the trained layer's.
+    return (
+        _fill_coefficients(layer, plan, parameters, scale)
+        if plan.pixels == 1
+        else _project_weight(layer, plan, parameters)
+    )
 
 
-def _projected(layer: BasisLinear, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> BasisLinear:
+def _project_weight(layer: BasisLinear, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> BasisLinear:
     """The layer on a flattened image, whose positions come in another order here: found from the weight itself."""
     dense = plain_weight(plan, parameters)
     basis = torch.as_tensor(layer.basis.matrices(), dtype=torch.float32)
     weight = dense.reshape(plan.channels_out, basis.shape[1], plan.channels_in, basis.shape[2])
-    _filled_bias(layer, plan, parameters)
+    _fill_bias(layer, plan, parameters)
     with torch.no_grad():
+        # The basis is orthogonal and not normalised: coefficient = <W, B_r> / <B_r, B_r>.
         squared = torch.as_tensor(layer.basis.squared_norms, dtype=torch.float32)
         layer.coefficients.copy_(torch.einsum("odie,rde->oir", weight, basis) / squared)
     return layer
 
 
-def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor], scale: float) -> Layer:
+def _fill_coefficients(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor], scale: float) -> Layer:
     """The layer with one run's coefficients, (rank, in, out) of unit matrices, as (out, in, rank) of its own.
 
     The scale of the network's input goes into the weight of its first layer.
@@ -146,11 +157,11 @@ def _filled(layer: Layer, plan: LinearPlan, parameters: Mapping[str, torch.Tenso
     with torch.no_grad():
         weight = scale * parameters[f"{plan.name}.weight"].permute(2, 1, 0)
         layer.coefficients.copy_(weight / _norms(layer.basis.squared_norms))
-    _filled_bias(layer, plan, parameters)
+    _fill_bias(layer, plan, parameters)
     return layer
 
 
-def _filled_bias(layer: BasisLayer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> None:
+def _fill_bias(layer: BasisLayer, plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> None:
     with torch.no_grad():
         if plan.bias_basis is not None and layer.bias_basis is not None and layer.bias_coefficients is not None:
             bias = parameters[f"{plan.name}.bias"].permute(2, 1, 0)
@@ -158,4 +169,5 @@ def _filled_bias(layer: BasisLayer, plan: LinearPlan, parameters: Mapping[str, t
 
 
 def _norms(squared: npt.NDArray[np.float64]) -> torch.Tensor:
+    # Parameters are coefficients of unit matrices, the layer's are of its basis as it is: norms convert them.
     return torch.as_tensor(np.sqrt(squared), dtype=torch.float32)

@@ -48,6 +48,7 @@ def play(
     returns = np.zeros((len(seeds), episodes))
     running = np.ones((len(seeds), episodes), dtype=bool)
     for step in _steps(policy, distribution, make_environment, seeds, episodes, index, greedy=greedy):
+        # An environment restarts at its end; only its first episode counts, so that short episodes are not preferred.
         returns += np.where(running, step.reward, 0.0)
         running &= ~(step.terminated | step.truncated)
         if not running.any():
@@ -84,12 +85,14 @@ def play_window(
     """
     running, total, count = np.zeros((len(seeds), environments)), np.zeros(len(seeds)), np.zeros(len(seeds))
     played = _steps(policy, distribution, make_environment, seeds, environments, index, greedy=False)
+    # `zip` ends the endless iterator after `steps` steps.
     for _, step in zip(range(steps), played, strict=False):
         running += step.reward
         ended = step.terminated | step.truncated
         total += np.where(ended, running, 0.0).sum(1)
         count += ended.sum(1)
         running[ended] = 0.0
+    # Where no episode finished, the returns so far are all there is.
     return np.where(count > 0, total / np.maximum(count, 1), running.mean(1))
 
 
@@ -104,6 +107,7 @@ def _steps(
     greedy: bool,
 ) -> Iterator[Step]:
     """Step after step of fresh environments, without end."""
+    # `index` numbers the evaluation: each has start states and actions of its own.
     environment = make_environment(seeds, environments, purpose=Purpose.EVALUATION_ENVIRONMENT, index=index)
     streams = UniformStreams(seeds, Purpose.EVALUATION_ACTIONS, distribution.noise_shape(environments), index=index)
     observation = environment.reset()

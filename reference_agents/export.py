@@ -45,10 +45,11 @@ class PolicyValueNetwork(torch.nn.Module):
                 convolution = torch.nn.Conv2d(hidden.units_in, hidden.linear.outputs, hidden.kernel, hidden.stride)
                 layers += [convolution, torch.nn.ReLU()]
             else:
-                layers += _pool(hidden)
+                layers += _pool_modules(hidden)
         self.trunk = torch.nn.Sequential(*layers)
         self.policy = torch.nn.Linear(plan.policy.inputs, plan.policy.outputs)
         if plan.deviation_basis is not None:
+            # A buffer: part of the state_dict and of an exported file, and no parameter to train further.
             self.register_buffer("log_deviation", torch.zeros(plan.policy.outputs))
         self.value = torch.nn.Linear(plan.value.inputs, plan.value.outputs)
 
@@ -77,11 +78,13 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
     module = PolicyValueNetwork(plan)
     hidden = [layer for layer in plan.trunk if isinstance(layer, LinearPlan | ConvPlan)]
     plain = [layer for layer in module.trunk if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d)]
+    # Trunk, policy, value: the order in which the stacked network has its parameters.
     for layer, target in zip([*hidden, plan.policy, plan.value], [*plain, module.policy, module.value], strict=True):
+        # The input's scale goes into the first layer: the exported network takes observations as they are.
         weight = plain_weight(layer, parameters) * (plan.input_scale if layer is plan.trunk[0] else 1.0)
         bias = _bias(layer.linear, parameters)
         if layer is plan.policy and plan.masked:
-            weight, bias = _masked(weight, bias, plan.masked)
+            weight, bias = _mask_actions(weight, bias, plan.masked)
         target.load_state_dict({"weight": weight.reshape(target.weight.shape).contiguous(), "bias": bias})
     if plan.deviation_basis is not None:
         module.log_deviation = _expand(plan.deviation_basis, parameters[DEVIATION]).flatten()
@@ -105,15 +108,17 @@ class ViewingNetwork(torch.nn.Module):
 
     def forward(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits or means (batch, actions), and values (batch, 1), of observations (batch, ...)."""
-        numbers, values = self._combined(observation)
+        numbers, values = self._combine_all_views(observation)
         return numbers[:, : self._actions], values
 
     def numbers(self, observation: torch.Tensor) -> torch.Tensor:
         """What a distribution reads: logits; or means, then logarithms of deviations."""
-        return self._combined(observation)[0]
+        return self._combine_all_views(observation)[0]
 
-    def _combined(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _combine_all_views(self, observation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # L_g x for every g; each goes through the one network.
         views = [self.views.observation(observation, element) for element in range(self.views.order)]
+        # All elements in one batch behind an axis of one run, as `Views.back` expects it.
         numbers = torch.cat([self.network.numbers(view) for view in views]).unsqueeze(0)
         values = torch.stack([self.network(view)[1] for view in views]).mean(0)
         return combine_views(self.views.back(numbers), self._combine)[0][0], values
@@ -147,22 +152,26 @@ def plain_weight(plan: LinearPlan | ConvPlan, parameters: Mapping[str, torch.Ten
     """The weight of a layer as the plain module has it: (outputs, inputs, ...), channel-major, not yet flattened."""
     linear = plan.linear
     if isinstance(plan, LinearPlan) and plan.components_in > 1:
+        # A dense weight over several components: (components, channels in, outputs).
         dense = parameters[f"{linear.name}.weight"].view(plan.components_in, -1, plan.outputs)
         return _pixels_last(dense.permute(2, 1, 0), plan.pixels)
     matrix = _expand(linear.weight_basis, parameters[f"{linear.name}.weight"])
     dim_out = linear.weight_basis.shape[1]
+    # Sizes after expansion: (dim_in * channels_in, dim_out * channels_out), representation first.
     outputs = (dim_out, linear.channels_out)
     if isinstance(plan, LinearPlan):
         blocks = matrix.view(linear.weight_basis.shape[2], linear.channels_in, *outputs)
         return _pixels_last(blocks.permute(3, 2, 1, 0), plan.pixels)
     pixels = matrix.view(plan.kernel, plan.kernel, plan.dim_in, plan.units_in // plan.dim_in, *outputs)
+    # To torch's (channels_out, dim_out, channels_in, dim_in, kernel, kernel).
     return pixels.permute(5, 4, 3, 2, 0, 1)
 
 
-def _pool(plan: PoolPlan) -> list[torch.nn.Module]:
+def _pool_modules(plan: PoolPlan) -> list[torch.nn.Module]:
     if isinstance(plan, FlattenPlan):
         return [torch.nn.Flatten()]
     pool = torch.nn.AdaptiveMaxPool2d if isinstance(plan, GlobalMaxPoolPlan) else torch.nn.AdaptiveAvgPool2d
+    # Adaptive pooling to one position is the global pool, whatever the size of the image.
     return [pool(1), torch.nn.Flatten()]
 
 
@@ -170,11 +179,15 @@ def _pixels_last(weight: torch.Tensor, pixels: int) -> torch.Tensor:
     """Components that are ordered position by position, in the order of a flattened image: the position last."""
     if pixels == 1:
         return weight
+    # (..., pixels * components) to (..., components, pixels).
     return weight.reshape(*weight.shape[:-1], pixels, -1).transpose(-1, -2)
 
 
-def _masked(weight: torch.Tensor, bias: torch.Tensor, masked: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+def _mask_actions(
+    weight: torch.Tensor, bias: torch.Tensor, masked: tuple[int, ...]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The policy head whose masked logits do not depend on the observation."""
+    # Cloned: the parameters themselves stay as they were trained.
     weight, bias = weight.reshape(len(bias), -1).clone(), bias.clone()
     weight[list(masked)] = 0.0
     bias[list(masked)] = MASKED_LOGIT
@@ -186,8 +199,10 @@ def _bias(plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Ten
     if plan.bias_basis is None or f"{plan.name}.bias" not in parameters:
         return torch.zeros(plan.outputs)
     offset = _expand(plan.bias_basis, parameters[f"{plan.name}.bias"])
+    # Channel-major: the unit of channel c and component d is c * dim + d.
     return offset.view(plan.bias_basis.shape[1], plan.channels_out).T.reshape(-1).contiguous()
 
 
 def _expand(basis: Basis, coefficients: torch.Tensor) -> torch.Tensor:
+    # An expansion has a first axis of runs.
     return Expansion(basis, torch.device("cpu")).expand(coefficients.unsqueeze(0))[0].contiguous()

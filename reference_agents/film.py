@@ -35,6 +35,7 @@ def check_film(target: Path) -> None:
         )
     if not target.parent.is_dir():
         raise OptionError(f"expected a folder that exists, got {str(target.parent)!r}.", where="--video")
+    # Pillow reads and writes GIF, ffmpeg encodes MP4; the latter comes with imageio_ffmpeg.
     for package in ("imageio", "PIL", *(("imageio_ffmpeg",) if target.suffix == ".mp4" else ())):
         try:
             importlib.import_module(package)
@@ -71,8 +72,10 @@ def film(
     environment = _rendering(environment_id, arguments or {})
     try:
         streams = UniformStreams([seed], Purpose.EVALUATION_ACTIONS, noise_shape)
+        # The start state and the noise have streams of their own, as in evaluations.
         start = int(generator(seed, Purpose.EVALUATION_ENVIRONMENT).integers(2**31))
         observation, _ = environment.reset(seed=start)
+        # The first frame shows the start state, so frames are one more than steps.
         frames, total, ended = [_frame(environment)], 0.0, False
         while not ended:
             action = act(np.asarray(observation, dtype=np.float32), streams.next()[0])
@@ -115,6 +118,7 @@ def _frame(environment: gym.Env[Any, Any]) -> Frame:
 
 def _write(frames: list[Frame], target: Path, fps: float) -> None:
     imageio: Any = importlib.import_module("imageio.v2")
+    # Written beside and renamed: an interrupted encoder leaves no half file under the target's name.
     beside = target.with_name(f".{target.stem}-unfinished{target.suffix}")
     try:
         if target.suffix == ".gif":
@@ -129,4 +133,5 @@ def _write(frames: list[Frame], target: Path, fps: float) -> None:
             f"expected a file that can be written, got {str(target)!r} ({error}).", where="--video"
         ) from error
     finally:
+        # After a rename there is nothing left to remove.
         beside.unlink(missing_ok=True)

@@ -25,8 +25,9 @@ def load_equivariant_network(
         OptionError: where the run's network is not equivariant.
     """
     record, position = _find(Path(folder), learning_rate, seed)
-    task, network = trained(record)
+    task, network = resolve_training(record)
     stacked = _weights(Path(folder) / PARAMETERS_FILE)
+    # The stacked parameters have the runs in the order of the record.
     parameters = {name: values[position] for name, values in stacked.items()}
     return to_equivariant_module(task, network, parameters)
 
@@ -48,13 +49,13 @@ def load_network(folder: Path, *, learning_rate: float | None = None, seed: int 
     """
     record, position = _find(Path(folder), learning_rate, seed)
     file = Path(folder) / str(record.runs[position].weights)
-    task, network = trained(record)
+    task, network = resolve_training(record)
     module = empty_module(task, network)
     state = _weights(file)
     try:
         module.load_state_dict(state)
     except RuntimeError as error:
-        raise _damaged(file, error) from error
+        raise _damage_error(file, error) from error
     module.example_input = torch.zeros(1, *task.observation_shape)  # tells `verify-net` the shape; no buffer
     return module
 
@@ -63,11 +64,12 @@ def _weights(path: Path) -> dict[str, torch.Tensor]:
     try:
         state: dict[str, torch.Tensor] = torch.load(path, weights_only=True)
     except Exception as error:  # torch reads damaged files to whatever end
-        raise _damaged(path, error) from error
+        raise _damage_error(path, error) from error
     return state
 
 
-def _damaged(path: Path, error: Exception) -> TargetError:
+def _damage_error(path: Path, error: Exception) -> TargetError:
+    # torch's messages list every missing key; the first sentence is enough.
     first = described(error).partition(". ")[0]
     return TargetError(
         f"the weights in {str(path)!r} cannot be read ({first[:200]}).",
@@ -76,7 +78,7 @@ def _damaged(path: Path, error: Exception) -> TargetError:
     )
 
 
-def trained(record: Record) -> tuple[Task, NetworkPlan]:
+def resolve_training(record: Record) -> tuple[Task, NetworkPlan]:
     """What was trained, and which network on it.
 
     Raises:
@@ -89,13 +91,14 @@ def trained(record: Record) -> tuple[Task, NetworkPlan]:
 def _find(folder: Path, learning_rate: float | None, seed: int | None) -> tuple[Record, int]:
     """The record, and the position in it of the first run that matches and has weights."""
     record = load(folder)
+    # None matches any.
     for position, run in enumerate(record.runs):
         if run.weights is not None and learning_rate in (None, run.learning_rate) and seed in (None, run.seed):
             return record, position
-    there = ", ".join(f"learning rate {run.learning_rate:g} seed {run.seed}" for run in record.runs if run.weights)
+    available = ", ".join(f"learning rate {run.learning_rate:g} seed {run.seed}" for run in record.runs if run.weights)
     asked = {"learning rate": learning_rate, "seed": seed}
     of = " and ".join(f"{name} {number:g}" for name, number in asked.items() if number is not None)
     raise TargetError(
         f"{str(folder)!r} has no trained run{of and f' of {of}'}.",
-        remedy=f"There is: {there or 'none; every run diverged'}.",
+        remedy=f"There is: {available or 'none; every run diverged'}.",
     )

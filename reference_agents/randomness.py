@@ -46,6 +46,7 @@ def generator(seed: int, purpose: Purpose, index: int = 0) -> np.random.Generato
         >>> a == b
         True
     """
+    # spawn_key separates streams: equal seeds with other keys are independent.
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(purpose), index)))
 
 
@@ -90,11 +91,13 @@ class UniformStreams:
     ) -> None:
         self._generators = [generator(seed, purpose, index) for seed in seeds]
         self._values = np.empty((len(seeds), block, *shape))
+        # At the end of its block, so that the first call draws.
         self._position = block
 
     def state(self) -> dict[str, Any]:
         """Everything that later numbers depend on, in tensors, numbers and strings."""
         states = [json.dumps(stream.bit_generator.state) for stream in self._generators]
+        # The block is stored too: generators have drawn ahead of what was used.
         return {"generators": states, "values": self._values.tobytes(), "position": self._position}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -108,6 +111,7 @@ class UniformStreams:
         """The numbers of the next step, shape (runs, *shape); valid until the block after it is drawn."""
         if self._position == self._values.shape[1]:
             for run, stream in enumerate(self._generators):
+                # Each run fills its part from its own generator, whatever the other runs are.
                 stream.random(out=self._values[run])
             self._position = 0
         self._position += 1

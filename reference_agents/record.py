@@ -161,6 +161,7 @@ def prepare_folder(parent: Path, name: str) -> Path:
         parent.mkdir(parents=True, exist_ok=True)
         for attempt in range(1, 10_000):
             folder = parent / (name if attempt == 1 else f"{name}-{attempt}")
+            # Existing folders are never written into: the next free name is taken.
             if not folder.exists():
                 folder.mkdir(parents=True)
                 return folder
@@ -199,10 +200,13 @@ def save(record: Record, folder: Path) -> None:
     writer.writerow(_CURVE_FIELDS)
     for curve in record.curves:
         for env_steps, return_ in zip(curve.env_steps, curve.returns, strict=True):
+            # `repr` of a float is its shortest form that reads back exactly.
             writer.writerow((repr(curve.learning_rate), curve.seed, env_steps, repr(return_)))
     write_file(folder / CURVES_FILE, table.getvalue().encode())
     document = {"schema": SCHEMA, **asdict(record)}
+    # Curves have a file of their own.
     del document["curves"]
+    # NaN is not JSON; values that are none must be null here.
     write_file(folder / RECORD_FILE, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
 
 
@@ -232,6 +236,7 @@ def load(folder: Path) -> Record:
             remedy="Read it with the version that wrote it.",
         )
     try:
+        # JSON has lists where the record has tuples.
         document["channels"] = tuple(document["channels"])
         document["runs"] = tuple(_run(run) for run in document["runs"])
         return _whole(Record(**document, curves=_read_curves(folder / CURVES_FILE)))
@@ -247,6 +252,7 @@ def _whole(record: Record) -> Record:
     """
     lasts = {(curve.learning_rate, curve.seed): curve.returns[-1] for curve in record.curves}
     for run in record.runs:
+        # The last point of the curve must be the final return: a truncated file ends earlier.
         last = lasts.get((run.learning_rate, run.seed))
         if run.final_return is not None and run.final_return != last:
             raise ValueError(
@@ -285,7 +291,7 @@ def _read_curves(path: Path) -> tuple[Curve, ...]:
     )
 
 
-def finished(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     """Whether a folder holds a training that went to its end.
 
     Raises:
@@ -300,12 +306,13 @@ def find_runs(folder: Path) -> Sequence[Path]:
     Raises:
         TargetError: where the folder does not exist or holds no run.
     """
-    found = sorted(path.parent for path in folder.rglob(RECORD_FILE)) if folder.is_dir() else []
-    if not found:
-        what = "holds no run" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
+    # Records, not folders: only a recorded training can be read.
+    folders = sorted(path.parent for path in folder.rglob(RECORD_FILE)) if folder.is_dir() else []
+    if not folders:
+        problem = "holds no run" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
         raise TargetError(
-            f"expected a folder of runs, but {str(folder)!r} {what}.",
+            f"expected a folder of runs, but {str(folder)!r} {problem}.",
             where="DIR",
             remedy="Train one first: reference-agents train cartpole --out DIR.",
         )
-    return found
+    return folders

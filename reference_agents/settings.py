@@ -76,6 +76,7 @@ class Settings:
     input_scale: float = 1.0
 
     def __post_init__(self) -> None:
+        # All problems at once, so that one message mends them all.
         problems = list(_problems(self))
         if problems:
             raise OptionError(f"expected {'; '.join(problems)}.", where="--set")
@@ -88,6 +89,7 @@ class Settings:
     @property
     def updates(self) -> int:
         """Batches that one run collects in all."""
+        # The last batch is whole: a run may take up to one batch more than its steps.
         return math.ceil(self.steps / self.batch)
 
     def with_changes(self, **changes: Any) -> Settings:
@@ -124,6 +126,7 @@ def _problems(settings: Settings) -> Sequence[str]:
         problems.append(f"gae_lambda to lie in [0, 1], got {settings.gae_lambda}")
     if settings.decorrelation_steps < 0:
         problems.append(f"decorrelation_steps to be 0 or more, got {settings.decorrelation_steps}")
+    # Only sensible numbers are divided.
     if not problems and settings.algorithm == "ppo" and settings.batch % settings.minibatches:
         problems.append(f"minibatches to divide the batch of {settings.batch} steps, got {settings.minibatches}")
     return problems
@@ -145,6 +148,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
         >>> parse_changes(["horizon=8", "time_limit_is_terminal=false"])
         {'horizon': 8, 'time_limit_is_terminal': False}
     """
+    # Types are strings in the source; the hints are resolved.
     kinds = get_type_hints(Settings)
     changes: dict[str, Any] = {}
     for text in texts:
@@ -162,6 +166,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, Any]:
 
 def _parse(name: str, text: str, kind: Any) -> Any:
     if kind is bool:
+        # `bool("false")` is True, so words are looked up.
         known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if text.lower() in known:
             return known[text.lower()]

@@ -26,6 +26,7 @@ from reference_agents.checkpoint import Checkpointer, read_state
 from reference_agents.networks.factory import make_network
 from reference_agents.trainer import Job, Progress, State, Training, train
 
+# Seconds between two looks at messages and processes.
 POLL_SECONDS = 0.2
 ATTEMPTS = 3  # one process that dies breaks its pool; after so many pools, what is left is trained here
 Report = Callable[[Progress], None]
@@ -56,6 +57,7 @@ def split(job: Job, parts: int) -> tuple[Job, ...]:
         >>> [part.seeds for part in split(job, 2)]
         [(0, 1, 2), (3, 4)]
     """
+    # Never more parts than seeds: an empty part has nothing to train.
     groups = np.array_split(np.array(job.seeds), min(parts, len(job.seeds)))
     return tuple(replace(job, seeds=tuple(group.tolist())) for group in groups)
 
@@ -91,7 +93,7 @@ def train_in_processes(
         left = [place for place in range(len(parts)) if place not in results]
         if not left or stopped:
             break
-        with _pool(min(processes, len(left))) as (pool, messages, stop):
+        with _worker_pool(min(processes, len(left))) as (pool, messages, stop):
             futures = {place: pool.submit(run_shard, parts[place], place, files[place]) for place in left}
             try:
                 _watch(list(futures.values()), messages, gathered, on_progress or (lambda progress: None))
@@ -99,17 +101,20 @@ def train_in_processes(
                 stop.set()
                 stopped = True
             for place, future in futures.items():
+                # A process was killed: its parts are tried again, in the next pool.
                 with contextlib.suppress(BrokenProcessPool):
                     results[place] = future.result()
     for place, (part, file) in enumerate(zip(parts, files, strict=True)):
         if place not in results:
+            # An interrupted part is only brought into the form of a result, from its checkpoint.
             results[place] = _train_part(part, file, on_progress=_interrupt if stopped else None)
     return merge(job, parts, [results[place] for place in range(len(parts))])
 
 
 @contextlib.contextmanager
-def _pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Any, Any]]:
+def _worker_pool(processes: int) -> Iterator[tuple[ProcessPoolExecutor, Any, Any]]:
     """Processes, what they tell, and the sign at which they stop."""
+    # Forked processes would inherit torch's threads and CUDA's state.
     context = multiprocessing.get_context("spawn")
     messages, stop = context.Queue(), context.Event()
     with ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(messages, stop)) as pool:
@@ -125,6 +130,7 @@ def _watch(futures: Sequence[Future[ShardResult]], messages: Any, gathered: Gath
     """Pass on how far the slowest process is, until all are done."""
     done = False
     while not done:
+        # Looked at before messages are read: what arrived before the end is passed on.
         done = all(future.done() for future in futures)
         wait(futures, timeout=POLL_SECONDS)
         with contextlib.suppress(queue.Empty):
@@ -153,10 +159,12 @@ class Gathered:
         """Take in what a part tells."""
         self._env_steps[part] = progress.env_steps
         at = progress.evaluated_at
+        # A part that was started again repeats points that are known.
         if at <= self._latest[1] and self._latest[0].size:
             return
         points = self._waiting.setdefault(at, {})
         points[part] = progress.returns
+        # All parts have made this evaluation: one array in the order of the job's runs.
         if len(points) == len(self._env_steps):
             returns = np.array([points[part][row] for part, row in self._places])
             self._new.append((returns, at))
@@ -165,6 +173,7 @@ class Gathered:
 
     def news(self) -> Iterator[Progress]:
         """One message for each evaluation that is complete since the last call; at least one in any case."""
+        # Without a new evaluation, the last one again: steps have gone on.
         new, self._new = self._new or [self._latest], []
         for returns, at in new:
             yield Progress(min(self._env_steps), self._total, returns, at)
@@ -184,6 +193,7 @@ def run_shard(part: Job, place: int, checkpoint: Path | None) -> ShardResult:
 
     def tell(progress: Progress) -> None:
         _worker["messages"].put((place, progress))
+        # Raised inside `train`, which ends as for an interrupt at the keyboard.
         if _worker["stop"].is_set():
             raise KeyboardInterrupt
 
@@ -223,7 +233,8 @@ def plain(training: Training) -> ShardResult:
 
 def _places(job: Job, parts: Sequence[Job]) -> list[tuple[int, int]]:
     """Of every run of a job, which part it is in, and where."""
-    where = {run: (part, row) for part, one in enumerate(parts) for row, run in enumerate(one.runs)}
+    # Job.runs has learning rate by learning rate, so a part's runs are not contiguous in it.
+    where = {run: (part, row) for part, part_job in enumerate(parts) for row, run in enumerate(part_job.runs)}
     return [where[run] for run in job.runs]
 
 
@@ -246,6 +257,7 @@ def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Tra
     network.parameters.values.copy_(torch.from_numpy(values))
     network.refresh()
     initial = torch.from_numpy(np.stack([results[part].initial[row] for part, row in places])).to(device)
+    # Evaluations that every part has made.
     evaluations = min(len(result.returns) for result in results)
     return Training(
         job,
@@ -257,6 +269,7 @@ def merge(job: Job, parts: Sequence[Job], results: Sequence[ShardResult]) -> Tra
             run: results[part].stopped[row] for run, (part, row) in enumerate(places) if row in results[part].stopped
         },
         interrupted=any(result.interrupted for result in results),
+        # Parts run side by side: the longest time is the time that passed.
         training_seconds=max(result.training_seconds for result in results),
         evaluation_seconds=max(result.evaluation_seconds for result in results),
     )

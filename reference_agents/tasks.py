@@ -43,6 +43,7 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
     known = {**TASKS, **{task.environment: task for task in TASKS.values()}}
     if name in known:
         return _with_symmetry(known[name], symmetry)
+    # The first claimed entry, by name, is the default symmetry.
     claimed = [entry for entry in atlas.entries_for(name) if entry.claim]
     if claimed:
         return _with_symmetry(_task_of(name, claimed[0].name), symmetry)
@@ -53,6 +54,7 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
             remedy="Environments of your own are trained by an agent of your own, with networks of symcheck.nn: see "
             "docs/how-to/training-loop.md and docs/how-to/stable-baselines3.md.",
         )
+    # Gymnasium's ids end in a version; anything else is meant as the name of a task.
     if "-v" not in name:
         raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
     raise OptionError(f"the atlas claims no symmetry of {name!r}.", where="--env", remedy=_instead_of(name))
@@ -60,6 +62,7 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
 
 def _instead_of(environment_id: str) -> str:
     """What to train in place of an id without a claimed symmetry: the task of the same game, or what there is."""
+    # "ALE/Pong-v5" is the game of task "pong".
     game = environment_id.rpartition("/")[2].partition("-v")[0].lower()
     if game in TASKS:
         return f"The task {game!r} plays it: reference-agents train {game}."
@@ -85,6 +88,7 @@ def _with_symmetry(task: Task, symmetry: str | None) -> Task:
     turned = dataclasses.replace(task, symmetry=str(symmetry))
     if len(task.observation_shape) != 3:
         return turned
+    # Widths shrink by sqrt(|G|), so that the number of free weights stays about the same.
     root = math.sqrt(task_symmetry(turned).group.order)
     networks = {
         name: dataclasses.replace(plan, channels=tuple(int(c / root) for c in task.networks["cnn"].channels))
@@ -113,8 +117,10 @@ def resolve_network(task: Task, name: str) -> NetworkPlan:
         return find_network(task, name)
     source, _, attribute = name.rpartition(":")
     if source.endswith(".py"):
+        # The full path: a resumed training may be started in another folder.
         name = f"{Path(source).resolve()}:{attribute}"
     plan = NetworkPlan(name, "user", (), DEFAULT_RATE, "a user's own network")
+    # Built once, so that a network that does not fit is refused now.
     build_module(plan, task)
     return plan
 

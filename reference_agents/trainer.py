@@ -133,6 +133,7 @@ def train(
     seeds = [seed for _, seed in job.runs]
     with one_thread():
         network = make_network(job.task, job.network, seeds, torch.device(job.device))
+        # Until the loop has ended, a training counts as interrupted.
         training = Training(job, network, network.parameters.values.clone(), interrupted=True)
         with contextlib.suppress(KeyboardInterrupt):
             loop = _Loop(training, seeds)
@@ -165,6 +166,7 @@ class _Loop:
         self._training, self._seeds, self._device = training, seeds, torch.device(job.device)
         settings, policy = job.settings, distribution_of(job.task)
         self._network, self._make = training.network, environment_class(job.task)
+        # Few different observations: the network is asked once for each of them between two updates.
         if tabulates(job.network, settings, job.task):
             self._network = TabulatedNetwork(training.network, all_images(), self._device)
             self._make = functools.partial(self._make, coded=True)
@@ -176,6 +178,7 @@ class _Loop:
             self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings, policy)
         self._uploads = Uploads(self._device)
         self._updates = 0
+        # Whether the last update was finite, on its way from the device.
         self._finite: Download | None = None
 
     def run(
@@ -183,8 +186,10 @@ class _Loop:
     ) -> None:
         """Go on to the last update."""
         training, settings = self._training, self._training.job.settings
+        # A resumed training has its evaluations already.
         if not training.env_steps:
             self._evaluate()
+        # Listeners hear of the evaluations before the interruption too.
         for evaluation in range(len(training.env_steps)):
             on_progress(self._progress(evaluation))
         while self._updates < settings.updates:
@@ -219,6 +224,7 @@ class _Loop:
         download, self._finite = self._finite, None
         if download is None or bool((finite := download.get()).all()):
             return
+        # `setdefault`: the first update at which a run stopped.
         for run in torch.nonzero(~finite).flatten().tolist():
             self._training.stopped.setdefault(run, self._updates * self._training.job.settings.batch)
 
@@ -227,6 +233,7 @@ class _Loop:
         started = time.perf_counter()
         training = self._training
         returns = self._measure()
+        # A stopped run has no return from here on.
         returns[list(training.stopped)] = math.nan
         training.env_steps.append(self._updates * training.job.settings.batch)
         training.returns.append(returns)
@@ -235,6 +242,7 @@ class _Loop:
     def _measure(self) -> npt.NDArray[np.float64]:
         """One point of every run's curve."""
         settings, distribution = self._training.job.settings, distribution_of(self._training.job.task)
+        # The number of the evaluation selects its random streams.
         index, environments = len(self._training.env_steps), settings.evaluation_episodes
 
         @torch.no_grad()
@@ -265,6 +273,7 @@ class _Loop:
             "learner": self._learner.state(),
             "collector": self._collector.state(),
             "augmenter": None if self._augmenter is None else self._augmenter.state(),
+            # The buffer itself: serialising copies it.
             "values": training.network.parameters.values,
             "initial": training.initial_parameters,
             "env_steps": list(training.env_steps),
@@ -282,6 +291,7 @@ class _Loop:
         if self._augmenter is not None:
             self._augmenter.restore(state["augmenter"])
         training.network.parameters.values.copy_(state["values"])
+        # Matrices are derived from the parameters, which have just been replaced.
         self._network.refresh()
         training.initial_parameters = state["initial"]
         training.env_steps = list(state["env_steps"])
@@ -293,6 +303,7 @@ class _Loop:
 def is_due(update: int, settings: Settings) -> bool:
     """Whether this update is the first at or after a multiple of `evaluation_every`, or the last."""
     now, before = update * settings.batch, (update - 1) * settings.batch
+    # A multiple lies between the updates: integer division has gone up.
     return now // settings.evaluation_every > before // settings.evaluation_every or update == settings.updates
 
 

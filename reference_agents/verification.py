@@ -48,8 +48,8 @@ def verify(module: torch.nn.Module, network: NetworkPlan, task: Task) -> Verific
     if network.basis == "equivariant" and network.free_layers and isinstance(module, PolicyValueNetwork):
         features, rho = _features(module, task, network)
         verdict, decisive = _run_verify_net(features, f"the features of {network.name}", task, (rho,))
-        said = decisive.detail if verdict == "failed" else _first_sentence(decisive)
-        detail = f"features {verdict} ({decisive.name}: {said}); the layers on top are free, so the policy is not "
+        evidence = decisive.detail if verdict == "failed" else _first_sentence(decisive)
+        detail = f"features {verdict} ({decisive.name}: {evidence}); the layers on top are free, so the policy is not "
         return Verification("failed" if verdict == "failed" else None, f"{detail}equivariant", features=verdict)
     return NOT_CLAIMED
 
@@ -77,10 +77,12 @@ def _run_verify_net(
 
 def _features(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> tuple[torch.nn.Module, Representation]:
     """What the last convolution gives, flattened, and how it is claimed to move: by channel, component, position."""
+    # The trunk up to its first linear layer.
     layers = list(module.trunk)
     first = next(at for at, layer in enumerate(layers) if isinstance(layer, torch.nn.Linear))
     group, (height, width) = task_symmetry(task).group, image_size(task, network)
     channels = representations.trivial(group, network.channels[len(network.convolutions) - 1])
     positions = grids.image_grid(group, height, width, spatial_operators(task) or ())
+    # The order of torch's Flatten: channel, component, row and column.
     rho = operations.tensor(channels, representations.regular(group), positions)
     return torch.nn.Sequential(*layers[:first]), rho

@@ -25,7 +25,8 @@ def _applies(context: NetContext) -> bool:
     if not context.repeatable or context.proof is None:
         return False
     if context.proof.level in ("exact", "rounded"):
-        return bool(_weighed(context))
+        return bool(_weighed_records(context))
+    # A failure with a residual is about weights; one without is geometric and belongs to propagation.
     failure = context.proof.first_failure
     return context.assessment.verdict == "failed" and failure is not None and failure.residual is not None
 
@@ -33,14 +34,17 @@ def _applies(context: NetContext) -> bool:
 @register(LAYER.name, kind="net", order=30, claim=LAYER.claim, meaning=LAYER.meaning, applies=_applies)
 def check_layer_certificate(context: NetContext) -> PropertyResult:
     """The weights of each layer against the permutation of its units; the first that fails is named."""
-    proof, records = context.proof, _weighed(context)
+    proof, records = context.proof, _weighed_records(context)
     failure = None if proof is None else proof.first_failure
+    # The record to show: the one at fault, else the largest residual.
     record = failure or max(records, key=lambda r: r.residual or 0.0)
     rounded = failure is None and proof is not None and proof.level == "rounded"
     # With --strict a rounded layer counts as a violation.
     violated = failure is not None or (rounded and context.options.strict)
     facts = Facts(
+        # Every layer is compared once for each generator.
         checked=len(records) * len(context.inputs.motions),
+        # A strict rounded layer violates without a failed record, hence the larger of the two.
         violations=max(sum(r.level == "failed" for r in records), int(violated)),
         exhaustive=not rounded,
         quantity=LAYER.noun,
@@ -56,7 +60,7 @@ def check_layer_certificate(context: NetContext) -> PropertyResult:
         max_residual=record.residual,
         tolerance=None if not record.relative or record.residual is None else _tolerance(record),
         unit=LAYER.unit,
-        bound=_bound(context) if verdict == "passed" else None,
+        bound=_output_bound(context) if verdict == "passed" else None,
         counterexample=_counterexample(context, record) if failed else None,
         causes=context.causes if failed else (),
         notes=(_note(record, len(records), off=failure is not None, rounded=rounded),),
@@ -66,7 +70,7 @@ def check_layer_certificate(context: NetContext) -> PropertyResult:
     )
 
 
-def _weighed(context: NetContext) -> list[LayerRecord]:
+def _weighed_records(context: NetContext) -> list[LayerRecord]:
     return [] if context.proof is None else [record for record in context.proof.records if record.residual is not None]
 
 
@@ -85,7 +89,7 @@ def _note(record: LayerRecord, layers: int, *, off: bool, rounded: bool) -> Stat
     )
 
 
-def _bound(context: NetContext) -> dict[str, object] | None:
+def _output_bound(context: NetContext) -> dict[str, object] | None:
     proof = context.proof
     if proof is None or proof.bound is None:
         return None

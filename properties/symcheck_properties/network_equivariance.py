@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @register(NETWORK.name, kind="net", order=40, claim=NETWORK.claim, meaning=NETWORK.meaning)
 def check_network_equivariance(context: NetContext) -> PropertyResult:
     """The verdict on the outputs, with the residual of the float64 copy and the deployed network's own noise."""
+    # A network that answers twice differently, or depends on earlier calls, has no f to compare.
     if context.stochastic:
         seeded = context.options.noise_seed is not None
         return _not_comparable(state(ReasonCode.STOCHASTIC.value, seeded=seeded), state("SYM150"))
@@ -34,11 +35,12 @@ def check_network_equivariance(context: NetContext) -> PropertyResult:
         verdict=verdict,
         method="certificate" if verdict == "proved" else "sampled",
         checked=measured.pairs,
+        # Undecided keeps its doubt in the facts; only a verdict of `failed` counts violations.
         violations=assessment.facts.violations if verdict == "failed" else 0,
         max_residual=measured.relative if measured.nan is None else float("nan"),
         tolerance=assessment.tolerance,
         unit=NETWORK.unit,
-        bound=_bound(context),
+        bound=_pass_bound(context),
         counterexample=context.counterexample,
         causes=context.causes,
         notes=_notes(context),
@@ -61,6 +63,7 @@ def _not_comparable(doubt: Statement, cause: Statement) -> PropertyResult:
 def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
     """The residual at both precisions, the deployed network's own noise, and how many decisions flip."""
     measured, deployed = context.measured, context.measured.deployed
+    # NaN has no size to compare at either precision.
     if measured.nan is not None:
         return ()
     tolerance = context.assessment.tolerance
@@ -80,11 +83,12 @@ def _precisions(context: NetContext) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
-def _bound(context: NetContext) -> dict[str, Any] | None:
+def _pass_bound(context: NetContext) -> dict[str, Any] | None:
     """What the evidence of a pass excludes: over all inputs where weights say it, else over inputs like those drawn."""
     proof, deployed, alpha = context.proof, context.measured.deployed, context.options.alpha
     if context.assessment.verdict != "passed":
         return None
+    # Where the deployed arithmetic is coarser than float32, the bound is on decisions, not on residuals.
     if context.is_coarser_deployed and deployed.decisions:
         family = context.measured.families[0]
         return {
@@ -96,6 +100,7 @@ def _bound(context: NetContext) -> dict[str, Any] | None:
     if proof is not None and proof.level == "rounded" and proof.bound is not None:
         region = state("region_box", box=proof.box)
         return {"kind": "output_residual", "value": proof.bound, "confidence": 1.0, "region": region}
+    # Zero violations in n independent pairs: a fraction p is excluded at level alpha where (1 - p)^n = alpha.
     return {
         "kind": "violation_fraction",
         "value": 1.0 - alpha ** (1.0 / max(1, context.measured.pairs)),

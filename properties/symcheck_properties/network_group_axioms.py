@@ -26,6 +26,7 @@ INPUTS = 64
 @register(GROUP_AXIOMS.name, kind="net", order=10, claim=GROUP_AXIOMS.claim, meaning=GROUP_AXIOMS.meaning)
 def check_network_group_axioms(context: NetContext) -> PropertyResult:
     """Data were checked when the symmetry was built; callables are checked on samples, relation by relation."""
+    # The relations of data were checked exactly when the symmetry was built; only callables need samples.
     if not context.inputs.is_data or any(callable(m) for claim in context.outputs for m in claim.motions):
         return _on_samples(context)
     group = context.symmetry.group
@@ -66,6 +67,7 @@ class _Comparison:
     @property
     def holds(self) -> bool:
         """Whether every sample came back; NaN did not."""
+        # Relative to the largest value of all samples; NaN compares as False.
         return bool((self.gap <= AGREEMENT * (1.0 + np.abs(self.before).max())).all())
 
 
@@ -85,10 +87,12 @@ def _comparisons(context: NetContext, x: npt.NDArray[np.float64]) -> Iterator[li
 
 
 def _on_samples(context: NetContext) -> PropertyResult:
+    # (seed, 6): a stream of its own beside those of the other steps of the run.
     rng = np.random.default_rng((context.options.seed, 6))
     x = rng.normal(size=(INPUTS, *context.subject.shape))
     checked = 0
     for comparisons in _comparisons(context, x):
+        # One relation on INPUTS samples, inputs and outputs together.
         checked += INPUTS
         broken = next((item for item in comparisons if not item.holds), None)
         if broken is not None:
@@ -103,6 +107,7 @@ def _on_samples(context: NetContext) -> PropertyResult:
         checked=checked,
         bound={
             "kind": "violation_fraction",
+            # Zero violations in n samples: (1 - p)^n = alpha.
             "value": 1.0 - alpha ** (1.0 / max(1, checked)),
             "confidence": 1.0 - alpha,
             "region": state("region_normal", shape=list(context.subject.shape)),
@@ -119,7 +124,7 @@ def _report_broken(
     place, gap, group = int(np.argmax(broken.gap)), broken.gap, context.symmetry.group.name
     facts = Facts(checked=checked, violations=1, quantity=GROUP_AXIOMS.noun)
     verdict, reason = decide(facts)
-    said = {"relation": broken.relation, "group": group, "where": broken.where}
+    details = {"relation": broken.relation, "group": group, "where": broken.where}
     return PropertyResult(
         name=GROUP_AXIOMS.name,
         verdict=verdict,
@@ -138,8 +143,8 @@ def _report_broken(
             residual=float(gap[place]),
             where=broken.where,
         ),
-        causes=(state("SYM139", **said),),
-        notes=(state("relation_broken", **said),),
+        causes=(state("SYM139", **details),),
+        notes=(state("relation_broken", **details),),
         location=broken.where,
         reason=reason,
         facts=facts,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def _geometric_failure(context: NetContext) -> LayerRecord | None:
     """The operation at fault where the first failure is not about weights, and some output shows it."""
     failure = None if context.proof is None else context.proof.first_failure
+    # A failure with a residual is about weights, which the layer certificate reports.
     if failure is None or failure.residual is not None or context.assessment.verdict != "failed":
         return None
     return failure
@@ -43,6 +44,7 @@ def _applies(context: NetContext) -> bool:
 )
 def check_representation_propagation(context: NetContext) -> PropertyResult:
     """Every operation was followed, or the first one that cannot carry the action is named."""
+    # A network without recorded operations is one operation: 0 would say that nothing was checked.
     operations = max(1, 0 if context.proof is None else len(context.proof.records))
     failure = _geometric_failure(context)
     if failure is None:

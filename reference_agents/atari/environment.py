@@ -43,7 +43,8 @@ class AtariGames:
         threads: int = 0,
     ) -> None:
         self._shape = (len(seeds), environments)
-        self._seeds = [one for seed in seeds for one in stream_seeds(seed, purpose, index, environments)]
+        self._seeds = [game_seed for seed in seeds for game_seed in stream_seeds(seed, purpose, index, environments)]
+        # Clipped rewards and lives as episodes are for learning only; evaluations play whole games for their score.
         learns = purpose is Purpose.ENVIRONMENT
         self._games = AtariVector(
             game,
@@ -56,6 +57,7 @@ class AtariGames:
 
     def reset(self) -> Observations:
         """Start every first game; images (runs, environments, 4, 80, 80), uint8."""
+        # The vectoriser knows one axis of games: run-major, so that a reshape splits it again.
         shown: Observations = self._runs(self._games.reset(seed=self._seeds)[0])
         return shown
 
@@ -74,6 +76,7 @@ class AtariGames:
         if active is not None and not active.all():
             raise NotImplementedError("games of one vectoriser cannot stand still while others go on")
         shown, rewards, terminated, truncated, info = self._games.step(actions.reshape(-1))
+        # Without an ended episode the final observations are those shown.
         final = info.get("final_obs", shown)
         return Step(
             self._runs(shown),
@@ -99,4 +102,5 @@ class AtariGames:
         self._games.restore(state)
 
     def _runs(self, array: Any) -> Any:
+        # (runs * environments, ...) to (runs, environments, ...).
         return array.reshape(*self._shape, *array.shape[1:])

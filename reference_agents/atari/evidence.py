@@ -49,8 +49,8 @@ class Part:
     text: str
 
     def __str__(self) -> str:
-        found = f"{self.exact:,} of {self.checked:,} exact, largest difference {self.size:g} {self.unit}"
-        return f"{self.name:28} {found}: {self.text}"
+        counts = f"{self.exact:,} of {self.checked:,} exact, largest difference {self.size:g} {self.unit}"
+        return f"{self.name:28} {counts}: {self.text}"
 
 
 def measure(game: str, *, samples: int = 500, seed: int = 0) -> tuple[Part, ...]:
@@ -72,12 +72,12 @@ def measure(game: str, *, samples: int = 500, seed: int = 0) -> tuple[Part, ...]
         >>> [part.name for part in measure("breakout", samples=5)][0]
         'ball in flight'
     """
-    found = find_game(game)
+    played = find_game(game)
     if samples < 1:
         raise OptionError(f"expected 1 sample or more, got {samples}.", where="samples")
-    machine, rng = Machine(found), np.random.default_rng(seed)
+    machine, rng = Machine(played), np.random.default_rng(seed)
     parts = _pong(machine, samples, rng) if game == "pong" else _breakout(machine, samples, rng)
-    return (*parts, *(_reduction(found, machine, reduction, samples, rng) for reduction in ("every_second", "means")))
+    return (*parts, *(_reduction(played, machine, reduction, samples, rng) for reduction in ("every_second", "means")))
 
 
 def _play(machine: Machine, rng: np.random.Generator, actions: int) -> Iterator[Pixels]:
@@ -98,23 +98,25 @@ def _states(
     machine: Machine, rng: np.random.Generator, actions: int, keep: Callable[[Pixels], bool], samples: int
 ) -> list[tuple[bytes, Pixels]]:
     """Saved states and memories of moments at least seven frames apart."""
-    found: list[tuple[bytes, Pixels]] = []
+    states: list[tuple[bytes, Pixels]] = []
     for frame, ram in enumerate(_play(machine, rng, actions)):
         if frame % 7 == 0 and keep(ram):
-            found.append((machine.save(), ram))
-        if len(found) == samples:
+            states.append((machine.save(), ram))
+        if len(states) == samples:
             break
-    return found
+    return states
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
+    # Two's complement of one byte.
     return value - 256 if value > 127 else value
 
 
 def _pong(machine: Machine, samples: int, rng: np.random.Generator) -> tuple[Part, ...]:
     states = _states(machine, rng, 6, lambda ram: bool(ram[BALL]), samples)
     return (
-        _pong_flight(machine, [one for one in states if 80 < one[1][COLUMN] < 180]),
+        # Away from both paddles at the start, so that walls alone turn the ball.
+        _pong_flight(machine, [moment for moment in states if 80 < moment[1][COLUMN] < 180]),
         *_pong_steps(machine, states),
         _pong_serves(machine, rng, games=max(1, samples // 100)),
         _pong_reach(machine),
@@ -126,30 +128,32 @@ def _pong_flight(machine: Machine, states: list[tuple[bytes, Pixels]]) -> Part:
     """The ball far from both paddles, with its row and its speed along the rows reflected."""
     exact, bounces, largest = 0, 0, 0.0
     for saved, ram in states:
-        plain = _followed(machine, saved, {}, (BALL, COLUMN, SPEED))
+        plain = _follow_bytes(machine, saved, {}, (BALL, COLUMN, SPEED))
+        # Rows r and r' with r + r' = 251 are images: the axis is at 125.5. The speed changes its sign.
         moved = {BALL: 251 - int(ram[BALL]), SPEED: -int(ram[SPEED]) % 256}
-        other = _followed(machine, saved, moved, (BALL, COLUMN, SPEED))
+        other = _follow_bytes(machine, saved, moved, (BALL, COLUMN, SPEED))
+        # True until the ball first comes near a paddle, False from there on: only the flight is compared.
         away = np.logical_and.accumulate((plain[:, 1] > 78) & (plain[:, 1] < 182))
         difference = np.abs(251 - plain[:, 0] - other[:, 0])[away]
         largest = max(largest, float(difference.max(initial=0)))
         exact += bool((difference == 0).all())
-        bounces += bool(np.diff(np.sign([_signed(int(v)) for v in plain[away, 2]])).any())
+        bounces += bool(np.diff(np.sign([_to_signed(int(v)) for v in plain[away, 2]])).any())
     text = f"about row 113, r -> 226 - r, {bounces} of the flights with a bounce off a wall"
     return Part("ball in flight", len(states), exact, largest, "rows", text)
 
 
-def _followed(
+def _follow_bytes(
     machine: Machine, saved: bytes, changes: dict[int, int], bytes_: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
     """Some bytes after each of the next frames, no-ops, from a saved state with some of its memory changed."""
     machine.load(saved)
     for at, value in changes.items():
         machine.write(at, value)
-    seen = []
+    frames = []
     for _ in range(FLIGHT):
         machine.act(0)
-        seen.append(machine.ram()[list(bytes_)].astype(np.int64))
-    return np.array(seen)
+        frames.append(machine.ram()[list(bytes_)].astype(np.int64))
+    return np.array(frames)
 
 
 def _pong_steps(machine: Machine, states: list[tuple[bytes, Pixels]]) -> tuple[Part, ...]:
@@ -157,6 +161,7 @@ def _pong_steps(machine: Machine, states: list[tuple[bytes, Pixels]]) -> tuple[P
     swapped = GAMES["pong"].swapped
     differences: list[npt.NDArray[np.float64]] = []
     for at, (saved, ram) in enumerate(states):
+        # Every action in turn, so that each is measured equally often.
         action = at % len(swapped)
         machine.load(saved)
         state = state_of(ram, machine.knob)
@@ -165,18 +170,20 @@ def _pong_steps(machine: Machine, states: list[tuple[bytes, Pixels]]) -> tuple[P
             reflected = state.copy()
             reflected[:_NEGATED] *= sign
             machine.place(*memory_of(reflected))
+            # Four frames are one step of the agent.
             for _ in range(4):
                 machine.act(taken)
+            # Offsets of the player's and the opponent's paddle after the step, the second brought back by the sign.
             after.append(sign * state_of(machine.ram(), 0.0)[[2, 4]])
         differences.append(after[0] - after[1])
-    found = np.array(differences)
+    offsets = np.array(differences)
     parts = []
     for column, name in enumerate(("player's paddle", "opponent's paddle")):
-        off = np.abs(found[:, column])
+        off = np.abs(offsets[:, column])
         # The axis of the player's paddle lies between the two rows it is drawn at in turn: half a row either way.
         exact = int((off <= 1.0).sum()) if column == 0 else int((off == 0).sum())
         text = f"one step from reflected states; median {np.median(off):g}, upper decile {np.quantile(off, 0.9):g}"
-        parts.append(Part(name, len(found), exact, float(off.max()), "rows", text))
+        parts.append(Part(name, len(offsets), exact, float(off.max()), "rows", text))
     return tuple(parts)
 
 
@@ -190,12 +197,14 @@ def _pong_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part
         while not machine.over:
             machine.act(int(rng.integers(6)))
             ram = machine.ram()
+            # The ball's byte goes from 0 to a row where it is served.
             if before == 0 and ram[BALL]:
-                (first if opening else served)[int(ram[BALL]), _signed(int(ram[SPEED]))] += 1
+                (first if opening else served)[int(ram[BALL]), _to_signed(int(ram[SPEED]))] += 1
                 opening = False
             before = int(ram[BALL])
     every = first + served
     rows = {row for row, _ in every}
+    # How far the nearest served row is from the image of each row; 0 where the set is symmetric.
     off = max(min(abs(251 - row - other) for other in rows) for row in rows)
     down = sum(count for (_, speed), count in every.items() if speed > 0)
     text = (
@@ -207,7 +216,8 @@ def _pong_serves(machine: Machine, rng: np.random.Generator, games: int) -> Part
 
 def _pong_reach(machine: Machine) -> Part:
     """The rows that the player's paddle can reach, and their reflection."""
-    low, high = (_settled(machine, knob, PADDLE) for knob in KNOB_RANGE)
+    low, high = (_settle_paddle(machine, knob, PADDLE) for knob in KNOB_RANGE)
+    # Rows of the paddle are reflected about 119, so images add up to 238.
     off = abs(low + high - 238)
     text = f"bytes {low} to {high}, reflected {238 - high} to {238 - low}"
     return Part("player's reach", 2, 0 if off else 2, float(off), "rows", text)
@@ -216,17 +226,18 @@ def _pong_reach(machine: Machine) -> Part:
 def _pong_returns(machine: Machine, rng: np.random.Generator, frames: int) -> Part:
     """Which way the opponent sends the balls that it returns, while the player moves at random."""
     played = _play(machine, rng, 6)
-    seen = np.array([next(played)[[COLUMN, SPEED]] for _ in range(frames)]).astype(np.int64)
-    moved = np.diff(seen[:, 0])
+    trace = np.array([next(played)[[COLUMN, SPEED]] for _ in range(frames)]).astype(np.int64)
+    moved = np.diff(trace[:, 0])
     # The opponent stands on the left: there the ball turns from left to right.
-    turned = np.flatnonzero((moved[:-1] < 0) & (moved[1:] > 0) & (seen[1:-1, 0] < 85)) + 2
-    ways = [_signed(int(speed)) for speed in seen[turned, 1]]
+    # Two differences ahead of the row in `trace`: the speed is read after the turn.
+    turned = np.flatnonzero((moved[:-1] < 0) & (moved[1:] > 0) & (trace[1:-1, 0] < 85)) + 2
+    ways = [_to_signed(int(speed)) for speed in trace[turned, 1]]
     up, down, level = (sum(np.sign(way) == sign for way in ways) for sign in (-1, 1, 0))
     text = f"{up} upward, {down} downward, {level} level"
     return Part("opponent's returns", len(ways), 0 if up != down else len(ways), float(abs(up - down)), "balls", text)
 
 
-def _settled(machine: Machine, knob: int, byte: int) -> int:
+def _settle_paddle(machine: Machine, knob: int, byte: int) -> int:
     machine.start(0)
     for _ in range(60):  # until the paddle answers its knob
         machine.act(0)
@@ -250,12 +261,14 @@ def _breakout_flight(machine: Machine, states: list[tuple[bytes, Pixels]]) -> Pa
     watched = (B_COLUMN, B_COLUMN + 1, B_ROW, B_COLUMN_SPEED)
     exact, bounces, largest = 0, 0, 0.0
     for saved, ram in states:
+        # Position and speed are 16-bit numbers, high byte first.
         column = _B_SUM - (256 * int(ram[B_COLUMN]) + int(ram[B_COLUMN + 1]))
         speed = -(256 * int(ram[B_COLUMN_SPEED]) + int(ram[B_COLUMN_SPEED + 1])) % 65536
         moved = {B_COLUMN: column >> 8, B_COLUMN + 1: column & 255}
         moved |= {B_COLUMN_SPEED: speed >> 8, B_COLUMN_SPEED + 1: speed & 255}
-        plain, other = (_followed(machine, saved, changes, watched) for changes in ({}, moved))
+        plain, other = (_follow_bytes(machine, saved, changes, watched) for changes in ({}, moved))
         between = np.logical_and.accumulate((plain[:, 2] > 96) & (plain[:, 2] < 168))
+        # The matrix product puts high and low byte together again; divided by 256 it is in columns.
         difference = np.abs(_B_SUM - plain[:, :2] @ [256, 1] - other[:, :2] @ [256, 1])[between] / 256
         largest = max(largest, float(difference.max(initial=0)))
         exact += bool((difference == 0).all())
@@ -270,14 +283,16 @@ def _breakout_serves(machine: Machine, moments: int) -> Part:
     There is no ball then, so that a state and its reflection serve alike, where the reflection should serve reflected.
     """
     machine.start(0)
-    opening = _served(machine)
+    opening = _read_serve(machine)
+    # Breakout begins with five lives: wait until the first is lost.
     while machine.lives == 5:
         machine.act(0)
     serves = []
     for _ in range(moments):
+        # The same moment is gone back to, and left one frame later each time.
         waiting = machine.save()
         machine.act(1)
-        serves.append(_served(machine))
+        serves.append(_read_serve(machine))
         machine.load(waiting)
         machine.act(0)
     # The ball is two columns wide: column c is reflected to 158 - c, and left to right.
@@ -287,7 +302,7 @@ def _breakout_serves(machine: Machine, moments: int) -> Part:
     return Part("serve", len(serves), off.count(0), float(max(off)), "columns", text)
 
 
-def _served(machine: Machine) -> tuple[int, str]:
+def _read_serve(machine: Machine) -> tuple[int, str]:
     ram = machine.ram()
     # A speed of more than 127 counts down from the position, so to the right.
     return int(ram[B_COLUMN]) - 49, "right" if ram[B_COLUMN_SPEED] > 127 else "left"
@@ -295,7 +310,8 @@ def _served(machine: Machine) -> tuple[int, str]:
 
 def _breakout_reach(machine: Machine) -> Part:
     """The columns that the paddle can reach, and their reflection; it is 16 columns wide, drawn from byte - 47."""
-    left, right = sorted(_settled(machine, knob, B_PADDLE) - 47 for knob in KNOB_RANGE)
+    left, right = sorted(_settle_paddle(machine, knob, B_PADDLE) - 47 for knob in KNOB_RANGE)
+    # Left edges are reflected to 144 - left: the paddle is 16 of 160 columns wide.
     off = abs(left + right - 144)
     text = (
         f"left edges {left} to {right}, reflected {144 - right} to {144 - left}: it can go into the wall on the right"
@@ -310,9 +326,10 @@ def _reduction(game: Game, machine: Machine, reduction: Reduction, samples: int,
     for _ in range(samples):
         row, column = int(rng.integers(36, 186)), int(rng.integers(20, 136))
         # Both balls are 4 rows by 2 columns. Pong's reflects about row 113, Breakout's about column 79.5.
+        # The reflection of a ball's last row or column is its image's first.
         places = ((row, column), (226 - row - 3, column) if axis == -2 else (row, 159 - column - 1))
-        one, other = (observe(_with_ball(*place), game, reduction) for place in places)
-        off = np.abs(np.flip(one, axis).astype(int) - other)
+        image, other = (observe(_with_ball(*place), game, reduction) for place in places)
+        off = np.abs(np.flip(image, axis).astype(int) - other)
         exact += not off.any()
         largest = max(largest, float(off.max()))
     text = "the flip of the reduced image of a ball is that of the reflected ball"

@@ -16,6 +16,7 @@ from reference_agents.cli import completion, options
 from symcheck.errors import SymcheckError
 from symcheck.streams import INTERRUPTED
 
+# Exit code for input that cannot be used.
 UNUSABLE = 2
 
 app = typer.Typer(
@@ -252,6 +253,7 @@ def _exit_with(command: Callable[[], int]) -> None:
     """Run a command; a user's mistake becomes one message and code 2, an interrupt 130."""
     try:
         code = command()
+    # Only errors of ours become one line; any other is a defect and keeps its traceback.
     except SymcheckError as error:
         typer.echo(f"reference-agents: {error}", err=True)
         raise typer.Exit(UNUSABLE) from error
@@ -268,4 +270,5 @@ def _words(text: str | None) -> tuple[str, ...] | None:
 def _command_line() -> str:
     import shlex
 
+    # The program's name instead of a path, so that the recorded command can be pasted anywhere.
     return shlex.join(["reference-agents", *sys.argv[1:]])

@@ -40,7 +40,7 @@ def symmetries(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the atlas, of the task's environment where it is typed already."""
     from symcheck.envs import atlas
 
-    environment = _environment(ctx)
+    environment = _typed_environment(ctx)
     known = atlas.entries() if environment is None else atlas.entries_for(environment)
     return _beginning(incomplete, (entry.name for entry in known))
 
@@ -53,6 +53,7 @@ def network(ctx: typer.Context, incomplete: str) -> list[str]:
 def network_list(ctx: typer.Context, incomplete: str) -> list[str]:
     """Likewise after the last comma, each network once."""
     before, comma, last = incomplete.rpartition(",")
+    # Names before the last comma are not offered again.
     taken = before.split(",")
     return [before + comma + name for name in _beginning(last, _networks(ctx)) if name not in taken]
 
@@ -62,10 +63,11 @@ def presets(ctx: typer.Context, incomplete: str) -> list[str]:
     from reference_agents.settings import PRESETS
 
     task = _task(ctx)
-    if task is None and _environment(ctx) is not None:
+    # Environments outside the catalogue have no preset of the paper.
+    if task is None and _typed_environment(ctx) is not None:
         return _beginning(incomplete, ("tuned",))
     known = [PRESETS[task.name]] if task is not None else PRESETS.values()
-    return _beginning(incomplete, {name for one in known for name in one})
+    return _beginning(incomplete, {name for table in known for name in table})
 
 
 def changes(incomplete: str) -> list[str]:
@@ -106,9 +108,9 @@ def _networks(ctx: typer.Context) -> Sequence[str]:
     task = _task(ctx)
     if task is not None:
         return list(task.networks)
-    vectors_only = _environment(ctx) is not None  # ids outside the catalogue take the networks of vector tasks
+    vectors_only = _typed_environment(ctx) is not None  # ids outside the catalogue take the networks of vector tasks
     known = [TASKS["acrobot"]] if vectors_only else TASKS.values()
-    return list(dict.fromkeys(name for one in known for name in one.networks))
+    return list(dict.fromkeys(name for candidate in known for name in candidate.networks))
 
 
 def _task(ctx: typer.Context) -> Task | None:
@@ -116,11 +118,12 @@ def _task(ctx: typer.Context) -> Task | None:
 
     Where an option still lacks its value, the parser has not come to the arguments: they are among the words left.
     """
+    # Typer fills `params` with what it has parsed and leaves the rest in `args`.
     typed = {ctx.params.get("task"), ctx.params.get("env"), *ctx.args}
     return next((task for task in TASKS.values() if typed & {task.name, task.environment}), None)
 
 
-def _environment(ctx: typer.Context) -> str | None:
+def _typed_environment(ctx: typer.Context) -> str | None:
     task, env = _task(ctx), ctx.params.get("env")
     return task.environment if task is not None else env
 

@@ -51,8 +51,9 @@ def curve_table(folders: Sequence[Path]) -> Columns:
     columns: Columns = {
         name: [] for name in ("run", "task", "network", "learning_rate", "seed", "env_steps", "mean_return")
     }
-    found = {path.resolve(): path for folder in folders for path in find_runs(folder)}
-    for path in found.values():
+    # By resolved path: folders may overlap, and a run belongs into the table once.
+    paths = {path.resolve(): path for folder in folders for path in find_runs(folder)}
+    for path in paths.values():
         record = load(path)
         for curve in record.curves:
             for env_steps, return_ in zip(curve.env_steps, curve.returns, strict=True):
@@ -64,6 +65,7 @@ def curve_table(folders: Sequence[Path]) -> Columns:
 
 def _csv(columns: Columns) -> bytes:
     table = io.StringIO()
+    # csv writes \r\n by default.
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
@@ -72,6 +74,7 @@ def _csv(columns: Columns) -> bytes:
 
 def _parquet(columns: Columns) -> bytes:
     try:
+        # Optional, and without types.
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError as error:

@@ -44,6 +44,7 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
         raise OptionError(f"expected a number of episodes of 1 or more, got {episodes}.", where="--episodes")
     if seed < 0:
         raise OptionError(f"expected a seed of 0 or more, got {seed}.", where="--seed")
+    # Before anything is played: a film that cannot be written should cost no time.
     if video is not None:
         check_film(video)
     record, console = load(folder), Console()
@@ -73,6 +74,7 @@ def _play_all(
         policy = _policy(load_network(folder, learning_rate=run.learning_rate, seed=run.seed))
         distribution, make = distribution_of(task), environment_class(task)
         returns = play(policy, distribution, make, [seed], episodes=episodes, index=0, greedy=greedy)[0]
+        # Standard error of the mean, with the unbiased variance; one episode has none.
         error = f"{returns.std(ddof=1) / np.sqrt(episodes):.2f}" if episodes > 1 else ""
         mean, *extremes = (f"{number:.2f}" for number in (returns.mean(), returns.min(), returns.max()))
         table.add_row(f"{run.learning_rate:g}", str(run.seed), mean, error, *extremes)
@@ -86,6 +88,7 @@ def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, gre
     policy = _policy(load_network(folder, learning_rate=run[0], seed=run[1]))
 
     def act(observation: npt.NDArray[np.float32], uniforms: npt.NDArray[np.float64]) -> Any:
+        # Batched as (runs, environments, ...): one run, one environment.
         numbers = policy(observation[None, None])
         actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms[None])
         return actions[0, 0] if task.continuous else int(actions[0, 0])
@@ -98,6 +101,7 @@ def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, gre
 def _policy(network: TrainedNetwork) -> Policy:
     @torch.no_grad()
     def policy(observations: Observations) -> torch.Tensor:
+        # The network takes one batch; the axis of runs is taken off and put back.
         numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0]).float()).unsqueeze(0)
         return numbers
 

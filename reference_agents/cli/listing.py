@@ -14,6 +14,7 @@ WIDTH = 120  # characters where nobody says how wide the terminal is
 
 def print_listing() -> None:
     """Print a table of networks for each task."""
+    # Piped output keeps its width, whatever terminal is behind it.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     for task in TASKS.values():
         solved = "" if task.threshold is None else f", solved at a mean return of {task.threshold:g}"

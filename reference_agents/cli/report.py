@@ -23,9 +23,12 @@ CHOSEN_TOGETHER = (
     "Where a network was trained at several learning rates, the one with the largest area under its median curve is "
     "drawn. It was chosen on the seeds that are shown, which flatters every network that had a choice."
 )
+# With fewer seeds, each half would be too small for a median.
 LEAST_SEEDS_TO_SPLIT = 4
 PPO_ONLY = {"epochs", "minibatches", "clip"}
+# The paper's order; other networks follow by name.
 _ORDER = ("equivariant", "nullspace", "random", "mlp", "mlp-wide")
+# A network's verdict is the worst of its runs.
 _WORST_FIRST = ("failed", "undecided", "passed", "proved")
 
 
@@ -111,6 +114,7 @@ def _names(folders: Sequence[tuple[Path, Record]]) -> list[str]:
 
 
 def _rank(network: str) -> tuple[int, str]:
+    # A deep variant stands beside the network it varies.
     stem = network.removesuffix("-deep")
     return (_ORDER.index(stem) if stem in _ORDER else len(_ORDER), network)
 
@@ -147,7 +151,9 @@ def _area(curves: Sequence[Curve]) -> float:
     measured = np.isfinite(returns).any(axis=0) if returns.size else np.zeros(0, dtype=bool)
     if not measured.any():
         return -np.inf
+    # Before the first evaluation with a finished episode there is nothing to compare.
     returns = returns[:, int(np.argmax(measured)) :]
+    # A run that stopped has -inf: as a median, half of the runs must have gone on.
     return float(np.median(np.where(np.isnan(returns), -np.inf, returns), axis=0).mean())
 
 
@@ -177,6 +183,7 @@ def _network(record: Record, name: str, rate: float, curves: Sequence[Curve], *,
 def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
     """Every setting that its algorithm uses; where records differ, what each has."""
     shown = {"preset": " / ".join(dict.fromkeys(record.preset for record in records))}
+    # A2C has no epochs, minibatches and clipping; their defaults would mislead.
     unused = set() if any(record.settings.get("algorithm") != "a2c" for record in records) else PPO_ONLY
     for key in (key for key in records[0].settings if key not in unused):
         values = dict.fromkeys(_setting(record.settings.get(key)) for record in records)
@@ -225,15 +232,17 @@ def step_ratio(
     rng = np.random.default_rng(seed)
 
     def median(samples: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        # The inverted distribution function takes one of the samples, which may be infinite: no mean of infinities.
         return np.asarray(np.quantile(samples, 0.5, axis=-1, method="inverted_cdf"))
 
-    def drawn(runs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def resample_medians(runs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return median(runs[rng.integers(len(runs), size=(resamples, len(runs)))])
 
     with np.errstate(invalid="ignore"):  # infinite over infinite is NaN: neither got there
-        value, ratios = median(others) / median(reference), drawn(others) / drawn(reference)
+        value, ratios = median(others) / median(reference), resample_medians(others) / resample_medians(reference)
     if not np.isfinite(median(reference)):
         return statistics.Estimate(np.nan, np.nan, np.nan)
+    # NaN, where neither reached it, counts as the upper extreme, which widens the interval.
     ends = np.where(np.isnan(ratios), np.inf, ratios)
     low, high = np.quantile(ends, (0.025, 0.975), method="inverted_cdf")
     return statistics.Estimate(float(value), float(low), float(high))

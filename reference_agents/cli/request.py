@@ -17,6 +17,7 @@ from reference_agents.trainer import Job
 from reference_agents.vectorised import check_environment
 from symcheck.errors import MissingExtraError, OptionError, suggestion
 
+# The network and the number of seeds where none are given.
 DEFAULT_NETWORK, DEFAULT_SEEDS = "equivariant", 5
 
 
@@ -86,6 +87,7 @@ def check_execution(request: Request) -> None:
 
 
 def _require(package: str, extra: str, *, needed_for: str) -> None:
+    # Imported now, so that a missing package ends the command before the training begins.
     try:
         importlib.import_module(package)
     except ImportError as error:
@@ -111,9 +113,10 @@ def build_job(request: Request) -> Job:
         "--evaluation-every": ("steps between evaluations", request.evaluation_every),
         "--evaluation-episodes": ("episodes of an evaluation", request.evaluation_episodes),
     }
-    for option, (what, number) in named.items():
+    for option, (quantity, number) in named.items():
         if number is not None and number < 1:
-            raise OptionError(f"expected a number of {what} of 1 or more, got {number}.", where=option)
+            raise OptionError(f"expected a number of {quantity} of 1 or more, got {number}.", where=option)
+    # The preset first, then each change over it.
     settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(**changes(request))
     if network.basis == "user" and (settings.bias_gain or settings.input_scale != 1.0):
         raise OptionError(
@@ -121,6 +124,7 @@ def build_job(request: Request) -> Job:
             where="--set",
             remedy="Give the module the biases and the scale itself.",
         )
+    # Returns of training episodes come batch by batch: an interval shorter than a batch would be empty.
     if settings.evaluation == "training" and settings.batch > settings.evaluation_every:
         raise OptionError(
             f"expected evaluations at least one update of {settings.batch} steps apart.", where="--evaluation-every"
@@ -143,6 +147,7 @@ def changes(request: Request) -> dict[str, object]:
     }
     stated = {name: value for name, value in given.items() if value is not None}
     changed = parse_changes(request.changes)
+    # `--steps 10 --set steps=20` says two things about one setting.
     if twice := sorted(stated.keys() & changed.keys()):
         raise OptionError(f"expected each setting once, got {', '.join(twice)} twice.", where="--set")
     return {**stated, **changed}
@@ -161,6 +166,7 @@ def _learning_rate(text: str) -> float:
     try:
         rate = float(text)
     except ValueError:
+        # NaN fails the test below with the same message as infinities and negative numbers.
         rate = math.nan
     if not (math.isfinite(rate) and rate > 0):
         raise OptionError(

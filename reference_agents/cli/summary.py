@@ -15,6 +15,7 @@ from reference_agents.cli.tables import print_table
 from reference_agents.record import Record, RunRecord, Verification
 from symcheck_reports.formatting import plural
 
+# More rows than fit on a screen are summed up by learning rate.
 MOST_ROWS = 40
 _SKIPPED = {"not_claimed": "no claim", "diverged": "diverged"}
 _STYLES = {"failed": "bold red", "undecided": "yellow"}
@@ -41,6 +42,7 @@ def summarise(record: Record, folder: Path, console: Console) -> None:
 
 
 def _by_run(record: Record) -> Table:
+    # Tasks without a threshold have no such column.
     goal = () if record.threshold is None else (f"steps to {record.threshold:g}",)
     headers = ("learning rate", "seed", "final return", *goal, "network before", "after")
     table = Table(*headers, box=None, padding=(0, 2, 0, 0), title_justify="left")
@@ -80,19 +82,20 @@ def _median_final(runs: Sequence[RunRecord]) -> float | None:
 
 def _verdicts(verifications: Sequence[Verification]) -> str:
     """Verdicts with how often each came up; a number only where there are several networks."""
-    words = Counter(verification.verdict or _unverified(verification) for verification in verifications)
+    words = Counter(verification.verdict or _missing_verdict_text(verification) for verification in verifications)
     return ", ".join(
-        _styled(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()
+        _style_word(word, f"{count} {word}" if len(verifications) > 1 else word) for word, count in words.items()
     )
 
 
-def _styled(word: str, text: str) -> str:
+def _style_word(word: str, text: str) -> str:
     return f"[{_STYLES[word]}]{text}[/]" if word in _STYLES else text
 
 
 def _median_sentence(record: Record, rate: float, threshold: float) -> str:
     """When the median over the seeds first reaches the threshold; a run that stopped counts as worse than any."""
     curves = [curve for curve in record.curves if curve.learning_rate == rate]
+    # The median of a set with -inf stays comparable; with NaN it would be NaN.
     returns = np.nan_to_num(np.array([curve.returns for curve in curves]), nan=-math.inf)
     above = np.median(returns, axis=0) >= threshold
     at = f"learning rate {rate:g}: the median of {plural(len(curves), 'seed')}"
@@ -105,7 +108,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def _unverified(verification: Verification) -> str:
+def _missing_verdict_text(verification: Verification) -> str:
     """A word or two for a network without a verdict of its own."""
     if verification.features is not None:
         return f"features {verification.features}"

@@ -18,7 +18,7 @@ from reference_agents.checkpoint import refuse_differences, started_in
 from reference_agents.cli.report import write_report
 from reference_agents.cli.request import Request, build_job
 from reference_agents.cli.train import INTERRUPTED, folder_name, part_count, prepare, resume
-from reference_agents.record import finished, prepare_folder
+from reference_agents.record import is_finished, prepare_folder
 from reference_agents.tasks import resolve_network, resolve_task
 from symcheck.errors import OptionError, TargetError
 from symcheck.files import write_file
@@ -39,7 +39,7 @@ def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
         TargetError: where there is no sweep to resume.
     """
     if request.resume is not None:
-        out, folders = request.resume, _read(request.resume)
+        out, folders = request.resume, _read_folders(request.resume)
         if networks is not None:
             trained = [started_in(folder).job.network.name for folder in folders]
             refuse_differences({"network": ", ".join(trained)}, {"network": ", ".join(networks)}, "options")
@@ -47,17 +47,20 @@ def run_sweep(request: Request, networks: Sequence[str] | None) -> int:
         out, folders = request.out, _begin(request, networks)
     console, worst = Console(stderr=True), 0
     for number, folder in enumerate(folders, start=1):
-        if finished(folder):
+        # What a sweep finished before it was stopped is not trained again.
+        if is_finished(folder):
             console.print(f"{folder} is trained already", highlight=False, soft_wrap=True)
             continue
         if not request.quiet:
             console.print(f"{number} of {len(folders)}: {folder.name}", highlight=False, soft_wrap=True)
+        # The network is in the folder's job; the request's would be compared with it.
         code = resume(replace(request, network=None), folder)
         if code == INTERRUPTED:
             console.print(
                 f"go on with all networks: reference-agents sweep --resume {out}", highlight=False, soft_wrap=True
             )
             return code
+        # Exit codes grow with what went wrong: 0 done, 1 not equivariant.
         worst = max(worst, code)
     write_report(out)
     return worst
@@ -72,10 +75,12 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
         learning_rates=request.learning_rates or tuple(map(str, task.sweep.learning_rates)),
     )
     names = [resolve_network(task, name).name for name in (task.sweep.networks if networks is None else networks)]
+    # Equal names would share one folder.
     if len(set(names)) < len(names):
         raise OptionError(f"expected each network once, got {', '.join(names)}.", where="--network")
     requests = [replace(filled, network=name) for name in names]
-    jobs = [build_job(one) for one in requests]
+    # Every job is built before any folder is made: a mistake in the last network leaves nothing behind.
+    jobs = [build_job(network_request) for network_request in requests]
     if (request.out / SWEEP_FILE).exists():
         raise OptionError(
             f"{str(request.out)!r} holds a sweep already.",
@@ -84,14 +89,15 @@ def _begin(request: Request, networks: Sequence[str] | None) -> list[Path]:
         )
     parts = part_count(request)
     folders = [prepare_folder(request.out, folder_name(job)) for job in jobs]
-    for one, job, folder in zip(requests, jobs, folders, strict=True):
-        prepare(one, job, folder, parts)
+    for network_request, job, folder in zip(requests, jobs, folders, strict=True):
+        prepare(network_request, job, folder, parts)
     document = {"schema": SCHEMA, "command": request.command, "runs": [folder.name for folder in folders]}
+    # Last, so that a sweep with this file is complete.
     write_file(request.out / SWEEP_FILE, (json.dumps(document, indent=2) + "\n").encode())
     return folders
 
 
-def _read(folder: Path) -> list[Path]:
+def _read_folders(folder: Path) -> list[Path]:
     try:
         document = json.loads((folder / SWEEP_FILE).read_text(encoding="utf-8"))
         return [folder / str(name) for name in document["runs"]]

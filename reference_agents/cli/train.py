@@ -26,13 +26,14 @@ from reference_agents.cli.summary import summarise
 from reference_agents.dask_executor import cluster_threads, train_on_dask
 from reference_agents.device.loop import runs_on_device, train_on_device
 from reference_agents.logs import TensorBoardLog
-from reference_agents.record import Record, finished, prepare_folder
+from reference_agents.record import Record, is_finished, prepare_folder
 from reference_agents.settings import preset_name
 from reference_agents.shards import Report, split, train_in_processes
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, Training, train
 from symcheck.errors import OptionError, TargetError
 
+# Exit codes; 130 is 128 + SIGINT, as shells report it.
 DONE, NOT_EQUIVARIANT, INTERRUPTED = 0, 1, 130
 
 
@@ -53,6 +54,7 @@ def run_training(request: Request) -> int:
 
 def folder_name(job: Job) -> str:
     """Task and network; of a network in a file, the file's name and the factory's."""
+    # Runs of anything but letters, digits, dots and dashes become one minus sign.
     return re.sub(r"[^\w.-]+", "-", f"{job.task.name}-{job.network.name.rpartition('/')[2]}")
 
 
@@ -86,12 +88,13 @@ def resume(request: Request, folder: Path) -> int:
     """Go on with the training of a folder; the exit code."""
     check_execution(request)
     started = started_in(folder)
-    if finished(folder):
+    if is_finished(folder):
         raise TargetError(
             f"expected the folder of a training that was stopped, but the one in {str(folder)!r} has ended.",
             where="--resume",
             remedy=f"Draw it with: reference-agents report {folder}",
         )
+    # Resolved to the same spelling as the recorded name; None where nothing was typed.
     network = None if request.network is None else resolve_network(started.job.task, request.network).name
     named = request.task is not None or request.env is not None
     asked = {
@@ -113,6 +116,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     check_device(started.job.device)
     job, console = started.job, Console(stderr=True)
     title = f"{job.task.name} {job.network.name}"
+    # Whole updates: the last batch may go past the number of steps that was asked for.
     total = job.settings.updates * job.settings.batch
     listeners: list[Report] = [TensorBoardLog(folder, job)] if request.tensorboard else []
     with display(title, total, console, hidden=request.quiet) as shown:
@@ -130,6 +134,7 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
             soft_wrap=True,
         )
         return INTERRUPTED
+    # Only after a training that reached its end: an interrupted one goes on from them.
     remove_checkpoints(folder, len(started.parts))
     return exit_code(record, job)
 
@@ -164,6 +169,7 @@ class _Plan:
                 checkpoints=files,
                 on_progress=self.on_progress,
             )
+        # In one process only: the device loop has a single random stream for all runs.
         if job.device == "cuda" and len(parts) == 1 and runs_on_device(job):
             self.say("on the GPU from beginning to end, without checkpoints")
             return train_on_device(job, on_progress=self.on_progress)

@@ -31,6 +31,7 @@ class DeviceAdam:
         device = parameters.values.device
         self._rates = torch.tensor(list(learning_rates), dtype=torch.float32, device=device).unsqueeze(1)
         self._first, self._second = torch.zeros_like(self._values), torch.zeros_like(self._values)
+        # A tensor, not a Python number: a recorded graph would repeat the number of its recording.
         self._steps = torch.zeros((), dtype=torch.float64, device=device)
 
     def step(self) -> torch.Tensor:
@@ -40,9 +41,11 @@ class DeviceAdam:
         """
         norms: torch.Tensor = torch.linalg.vector_norm(self._gradients, dim=1)
         scale = (self._max_norm / (norms + 1e-6)).clamp_(max=1.0)  # 1e-6: as torch.nn.utils.clip_grad_norm_
+        # A run whose gradient is not finite keeps its parameters; the others are not touched by it.
         finite = torch.isfinite(norms).unsqueeze(1)
         gradient = torch.where(finite, self._gradients * scale.unsqueeze(1), 0.0)
         self._steps += 1.0
+        # Moments of Kingma and Ba (2015), algorithm 1: m and v, then their bias corrections 1 - beta^t.
         self._first.lerp_(gradient, 1.0 - BETAS[0])
         self._second.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1.0 - BETAS[1])
         first_left, second_left = (1.0 - beta**self._steps for beta in BETAS)

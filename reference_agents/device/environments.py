@@ -56,6 +56,7 @@ class CartPoleDevice:
         device: where.
     """
 
+    # Uniform numbers that a step takes, all for a start state, and the number of actions.
     uniforms, actions = 4, 2
 
     def __init__(self, runs: int, environments: int, device: torch.device) -> None:
@@ -75,6 +76,7 @@ class CartPoleDevice:
         """As `DeviceEnvironment.step`."""
         following = cart_dynamics(self.states, actions)
         elapsed = self.elapsed + 1
+        # Inactive environments stand still, their clock too.
         if active is not None:
             following = torch.where(active.unsqueeze(-1), following, self.states)
             elapsed = torch.where(active, elapsed, self.elapsed)
@@ -83,9 +85,11 @@ class CartPoleDevice:
         )
         truncated = elapsed >= cartpole.EPISODE_LIMIT
         ended = terminated | truncated
+        # `copy_`: a recorded graph reads and writes the same memory in every replay.
         self.states.copy_(torch.where(ended.unsqueeze(-1), _cart_start(uniforms), following))
         self.elapsed.copy_(torch.where(ended, 0, elapsed))
         reward = torch.ones(ended.shape, device=ended.device)
+        # The observation before a restart, which the bootstrap needs.
         return DeviceStep(following.float(), reward, terminated, truncated)
 
 
@@ -126,12 +130,14 @@ class PredatorPreyDevice:
         coded: show the numbers of images, as `all_images` orders them, instead of the images.
     """
 
+    # Whether and where the prey moves, then four numbers for two cells.
     uniforms, actions = 6, len(predator_prey.MOVES)
 
     def __init__(self, runs: int, environments: int, device: torch.device, *, coded: bool) -> None:
         self.displacements = torch.zeros(runs, environments, 2, dtype=torch.int64, device=device)
         self.elapsed = torch.zeros(runs, environments, dtype=torch.int64, device=device)
         self._moves = torch.as_tensor(predator_prey.MOVES, device=device)
+        # Row-major: the number of a displacement is 7 * (row + 3) + column + 3.
         self._rows = torch.tensor([predator_prey.SIZE, 1], device=device)
         self._images = None if coded else torch.as_tensor(all_images(), device=device)
 
@@ -154,6 +160,7 @@ class PredatorPreyDevice:
             following = torch.where(active.unsqueeze(-1), following, self.displacements)
             elapsed = torch.where(active, elapsed, self.elapsed)
         terminated = ~following.bool().any(-1)
+        # A start may put both on one cell: an agent that stands still there does not catch its prey.
         if active is not None:
             terminated = terminated & active
         truncated = elapsed >= predator_prey.EPISODE_LIMIT
@@ -173,5 +180,6 @@ def _wrap(displacements: torch.Tensor) -> torch.Tensor:
 
 
 def _grid_start(uniforms: torch.Tensor) -> torch.Tensor:
+    # uniforms[..., 2:] has four numbers: row and column of agent and prey.
     cells = (predator_prey.SIZE * uniforms[..., 2:]).long()
     return _wrap(cells[..., :2] - cells[..., 2:])

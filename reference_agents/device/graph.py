@@ -14,7 +14,7 @@ import torch
 WARM_UP = 3  # times before recording, as torch asks for: libraries set themselves up the first time
 
 
-def seeded(device: str, seed: int) -> torch.Generator:
+def seeded_generator(device: str, seed: int) -> torch.Generator:
     """A generator of random numbers on a device."""
     return torch.Generator(device).manual_seed(seed)
 
@@ -26,8 +26,10 @@ def record(work: Callable[[], None], generator: torch.Generator) -> Callable[[],
         work: see above.
         generator: what it draws from; every repetition goes on from where the generator is then.
     """
+    # Nothing may be pending when the recording starts.
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
+    # The graph then advances the generator at each replay, instead of repeating the numbers of its recording.
     graph.register_generator_state(generator)
     with torch.cuda.graph(graph):
         work()

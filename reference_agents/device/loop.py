@@ -39,6 +39,7 @@ STEPS_AT_ONCE = 25  # of an evaluation, before it is asked whether an episode is
 
 def runs_on_device(job: Job) -> bool:
     """Whether a job's environment and network are written for a device."""
+    # Augmentation draws its group elements on the host, and a user's module may hold what no graph can record.
     plain = job.network.views != "augmented" and job.network.basis != "user"
     return job.task.name in TASKS and plain and job.settings.evaluation == "episodes"
 
@@ -64,6 +65,7 @@ class DeviceLoop:
         self.job, self._generator, self._device = job, generator, torch.device(job.device)
         seeds = [seed for _, seed in job.runs]
         self.network = make_network(job.task, job.network, seeds, self._device)
+        # What is asked for actions: the network, or a table of its outputs for all 49 images.
         self._asked: StackedNetwork = self.network
         if tabulates(job.network, job.settings, job.task):
             self._asked = TabulatedNetwork(self.network, all_images(), self._device)
@@ -74,6 +76,7 @@ class DeviceLoop:
         self._environment.reset(self._uniforms(job.settings.environments))
         self.finite = torch.ones(len(seeds), dtype=torch.bool, device=self._device)
         self._update = graph.Repeated(self._one_update, generator, self._device)
+        # Evaluation has environments and buffers of its own, of fixed size, for a graph of its own.
         self._played = self._make(job.settings.evaluation_episodes)
         self._returns = torch.zeros(
             len(seeds), job.settings.evaluation_episodes, dtype=torch.float64, device=self._device
@@ -113,11 +116,13 @@ class DeviceLoop:
         # What is derived from the parameters is built anew first: in a graph nothing from before it may be read.
         self._asked.refresh()
         settings = self.job.settings
+        # A random permutation of the batch for each epoch, by sorting uniform numbers.
         orders = self._random(settings.epochs, settings.batch).argsort(-1) if settings.algorithm == "ppo" else None
         self.finite &= self._learner.update(self._collect(), orders=orders)
 
     def _collect(self) -> Rollout:
         steps = [self._step() for _ in range(self.job.settings.horizon)]
+        # The value after the last step bootstraps the rollout.
         last = self._asked.forward(self._environment.observe())[1]
         return join_steps(Steps(*map(torch.stack, zip(*steps, strict=True))), last, Categorical(), self.job.settings)
 
@@ -127,6 +132,7 @@ class DeviceLoop:
         actions = draw(numbers, self._random(settings.environments))
         step = self._environment.step(actions, self._uniforms(settings.environments))
         ended = step.terminated | step.truncated
+        # Where a time limit is an end, the value of the next state is never used.
         terminated, v_next = (ended, values) if settings.time_limit_is_terminal else (step.terminated, None)
         if v_next is None:
             v_next = self._asked.forward(step.final_observation)[1]
@@ -138,6 +144,7 @@ class DeviceLoop:
         self._played.reset(self._uniforms(self._returns.shape[1]))
         self._returns.zero_()
         self._running.fill_(True)
+        # A fixed number of steps a replay; the flag is read in between, which waits for the device.
         for _ in range(MOST_EPISODE_STEPS // STEPS_AT_ONCE):
             self._play_on()
             if not bool(self._running.any()):
@@ -150,6 +157,7 @@ class DeviceLoop:
         for _ in range(STEPS_AT_ONCE):
             numbers = self._asked.forward(self._played.observe())[0]
             step = self._played.step(draw(numbers, self._random(episodes)), self._uniforms(episodes))
+            # Only episodes that are running count: an environment that has ended restarts and goes on.
             self._returns += torch.where(self._running, step.reward.double(), 0.0)
             self._running &= ~(step.terminated | step.truncated)
 
@@ -161,6 +169,7 @@ def draw(numbers: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
         >>> draw(torch.zeros(1, 2, 2), torch.tensor([[0.2, 0.7]])).tolist()
         [[0, 1]]
     """
+    # The last cumulative value is 1 up to rounding; without it no action beyond k - 1 can come out.
     cumulative = torch.softmax(numbers, dim=-1).cumsum(-1)[..., :-1]
     return (uniforms.unsqueeze(-1) >= cumulative).sum(-1)
 
@@ -180,7 +189,7 @@ def train_on_device(job: Job, *, on_progress: Callable[[Progress], None] | None 
         OptionError: for a job that is not written for a device.
     """
     with one_thread():
-        loop = DeviceLoop(job, graph.seeded(job.device, seed))
+        loop = DeviceLoop(job, graph.seeded_generator(job.device, seed))
         training = Training(job, loop.network, loop.network.parameters.values.clone(), interrupted=True)
         with contextlib.suppress(KeyboardInterrupt):
             loop.decorrelate()
@@ -193,6 +202,7 @@ def train_on_device(job: Job, *, on_progress: Callable[[Progress], None] | None 
 def _run(loop: DeviceLoop, training: Training, on_progress: Callable[[Progress], None]) -> None:
     settings = loop.job.settings
     total = settings.updates * settings.batch
+    # Update 0 is the evaluation of the initial network.
     for update in range(settings.updates + 1):
         started = time.perf_counter()
         if update:
@@ -205,6 +215,7 @@ def _run(loop: DeviceLoop, training: Training, on_progress: Callable[[Progress],
         started = time.perf_counter()
         returns = loop.evaluate()
         for run in np.flatnonzero(~finite).tolist():
+            # The first update at which a run was found not to be finite.
             training.stopped.setdefault(run, update * settings.batch)
         returns[~finite] = np.nan
         training.env_steps.append(update * settings.batch)

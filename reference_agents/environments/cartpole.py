@@ -22,6 +22,7 @@ from reference_agents.environments.vector import Actions, Flags, Observations, S
 from reference_agents.randomness import FloatArray, Purpose, UniformStreams
 from symcheck.envs.models.cartpole import CartAndPole
 
+# Constants of Gymnasium's CartPole-v1; sums and products are written out as it computes them.
 BODY = CartAndPole(gravity=9.8, mass=0.1 + 1.0, pole_mass=0.1, length=0.5, moment=0.1 * 0.5)
 FORCE = 10.0
 TIME_STEP = 0.02
@@ -89,11 +90,13 @@ class CartPoleVector:
         following = dynamics(self.states, actions)
         if active is not None:
             following = np.where(active[..., None], following, self.states)
+        # In place, with bools as 0 and 1 where some stand still.
         self.elapsed += 1 if active is None else active
         terminated = (np.abs(following[..., 0]) > POSITION_LIMIT) | (np.abs(following[..., 2]) > ANGLE_LIMIT)
         truncated = self.elapsed >= EPISODE_LIMIT
         final = following.astype(np.float32)
         ended = terminated | truncated
+        # Start states are drawn for all, needed or not: the stream then does not depend on who ended.
         self.states = np.where(ended[..., None], self._start_states(), following)
         self.elapsed[ended] = 0
         return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
@@ -117,4 +120,5 @@ class CartPoleVector:
         self.elapsed = state["elapsed"].numpy()
 
     def _start_states(self) -> States:
+        # Uniform on [-0.05, 0.05) in each coordinate.
         return (2.0 * self._starts.next() - 1.0) * START_RANGE

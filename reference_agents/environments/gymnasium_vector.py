@@ -46,14 +46,17 @@ class GymnasiumVector:
         purpose: Purpose = Purpose.ENVIRONMENT,
         index: int = 0,
     ) -> None:
+        # The stream is (purpose, index): training and each evaluation have seeds of their own.
         self._id, self._seeds, self._stream = environment_id, tuple(seeds), (purpose, index)
         self._episodes = np.zeros((len(seeds), environments), dtype=np.int64)
+        # Actions of the episode under way, by (run, environment): what a resumed training plays again.
         self._played: dict[tuple[int, ...], list[Any]] = {place: [] for place in np.ndindex(self._episodes.shape)}
         self._environments = [[make(environment_id) for _ in range(environments)] for _ in seeds]
         first = self._environments[0][0]
         check_spaces(first, environment_id)
         self.observation_shape: tuple[int, ...] = first.observation_space.shape or ()
         self._space = first.action_space
+        # Coordinates of a continuous action; one number stands for a discrete one.
         self.action_numbers = int(self._space.shape[0]) if isinstance(self._space, gym.spaces.Box) else 1
         self._observation = np.zeros((*self._episodes.shape, *self.observation_shape), dtype=np.float32)
 
@@ -66,6 +69,7 @@ class GymnasiumVector:
 
     def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
         """Step every active environment once, actions clipped to their bounds; ended episodes restart."""
+        # Environments that stand still keep their last observation in both.
         final, following = self._observation.copy(), self._observation.copy()
         shape = self._episodes.shape
         reward = np.zeros(shape, dtype=np.float32)
@@ -75,6 +79,7 @@ class GymnasiumVector:
                 continue
             observation, reward[place], terminated[place], truncated[place], _ = self._act(place, actions[place])
             final[place] = observation
+            # A new episode has a seed from its number, independent of how long the others last.
             if terminated[place] or truncated[place]:
                 self._episodes[place] += 1
                 observation = self._begin(place)
@@ -97,6 +102,7 @@ class GymnasiumVector:
         return {
             "episodes": torch.from_numpy(self._episodes.copy()),
             "lengths": [len(actions) for actions in played],
+            # One flat tensor; `lengths` says where each episode's actions end.
             "actions": torch.from_numpy(np.concatenate([actions for actions in played if len(actions)]))
             if any(map(len, played))
             else torch.zeros(0),
@@ -116,6 +122,7 @@ class GymnasiumVector:
             for _ in range(length):
                 observation = self._act(place, next(remaining))[0]
             self._observation[place] = observation
+        # NaN observations equal themselves here.
         if not np.array_equal(self._observation, state["observation"].numpy(), equal_nan=True):
             raise TargetError(
                 f"expected {self._id!r} to repeat itself from the same seeds and actions, but it does not.",
@@ -139,6 +146,7 @@ class GymnasiumVector:
 
     def _action(self, action: Any) -> Any:
         if isinstance(self._space, gym.spaces.Box):
+            # The space's bounds: a Gaussian policy samples beyond them.
             return np.clip(action, self._space.low, self._space.high)
         return int(action)
 

@@ -51,6 +51,7 @@ class PredatorPreyVector:
         index: int = 0,
         coded: bool = False,
     ) -> None:
+        # Six numbers a step: whether and where the prey moves, and four for two cells of a new start.
         self._streams = UniformStreams(seeds, purpose, (environments, 6), index=index)
         self._images = None if coded else all_images()
         self.displacements: npt.NDArray[np.int64] = np.zeros((len(seeds), environments, 2), dtype=np.int64)
@@ -65,12 +66,14 @@ class PredatorPreyVector:
     def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
         """Move every active agent, then perhaps its prey; ended episodes restart."""
         uniforms = self._streams.next()
+        # 0 is no move; 1 to 4 are the moves.
         prey = np.where(uniforms[..., 0] < PREY_MOVES, 1 + (4 * uniforms[..., 1]).astype(np.int64), 0)
         following = wrap(self.displacements + MOVES[actions] - MOVES[prey])
         if active is not None:
             following = np.where(active[..., None], following, self.displacements)
         self.elapsed += 1 if active is None else active
         terminated: Flags = np.logical_not(following.any(-1))
+        # A start may put both on one cell: an agent that stands still there does not catch its prey.
         if active is not None:
             terminated = terminated & active
         truncated = self.elapsed >= EPISODE_LIMIT
@@ -78,6 +81,7 @@ class PredatorPreyVector:
         final = self._draw(following)
         self.displacements = np.where(ended[..., None], _starts(uniforms), following)
         self.elapsed[ended] = 0
+        # One drawing serves both where nothing was restarted.
         observation = self._draw(self.displacements) if ended.any() else final
         reward = np.where(terminated, CATCH_REWARD, STEP_REWARD).astype(np.float32)
         return Step(observation, final, reward, terminated, truncated)
@@ -101,6 +105,7 @@ class PredatorPreyVector:
         self.elapsed = state["elapsed"].numpy()
 
     def _draw(self, displacements: npt.NDArray[np.int64]) -> Observations:
+        # Row-major numbers 0 to 48.
         codes: Observations = (displacements + REACH) @ np.array([SIZE, 1])
         return codes if self._images is None else self._images[codes]
 

@@ -36,6 +36,7 @@ class Step:
     reward: npt.NDArray[np.float32]
     terminated: Flags
     truncated: Flags
+    # Unclipped rewards and ends of whole games, where episodes are lives of a game; None elsewhere.
     score: npt.NDArray[np.float32] | None = None
     game_over: Flags | None = None
 

@@ -32,6 +32,8 @@ class Augmenter:
 
     def __init__(self, views: Views, seeds: Sequence[int], settings: Settings, policy: Distribution) -> None:
         self._views, self._policy = views, policy
+        # PPO compares with the probability of the action as it is stored, so a moved pair needs a new one; A2C does
+        # not.
         self._asks = settings.algorithm == "ppo"
         self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (settings.batch,))
         self._uploads = Uploads(views.index.device)
@@ -47,10 +49,12 @@ class Augmenter:
     @torch.no_grad()
     def augment(self, rollout: Rollout, network: StackedNetwork) -> Rollout:
         """The moved rollout."""
+        # Uniform on 0 .. |G| - 1; shape (runs, batch).
         drawn = (self._views.order * self._streams.next()).astype(int)
-        which = self._uploads.send(drawn)
-        observations = self._views.each(rollout.observations, which)
-        actions = self._views.actions(rollout.actions, which)
+        elements = self._uploads.send(drawn)
+        observations = self._views.transform_each(rollout.observations, elements)
+        actions = self._views.actions(rollout.actions, elements)
+        # What the network kept of the forward pass belongs to the pairs before they were moved.
         moved = replace(rollout, observations=observations, actions=actions, kept=False)
         if not self._asks:
             return moved

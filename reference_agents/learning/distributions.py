@@ -59,6 +59,7 @@ class Categorical:
         """
         # In float64: sums of float32 may end 6e-8 below 1, and what is left would go to the last action.
         cumulative = torch.softmax(numbers.double(), dim=-1).cumsum(-1)[..., :-1].cpu().numpy()
+        # The number of thresholds at or below u is the action; the last threshold, 1, is left out.
         actions: npt.NDArray[np.int64] = (uniforms[..., None] >= cumulative).sum(-1)
         return actions
 
@@ -77,7 +78,9 @@ class Categorical:
         log_p = torch.log_softmax(numbers, dim=-1)
         p = log_p.exp()
         entropy = -(p * log_p).sum(-1, keepdim=True)
+        # d(entropy)/d(logit_k) = -p_k (log p_k + entropy); it is subtracted with its weight.
         d_numbers = p * (log_p + entropy).mul_(entropy_weight)
+        # d(log p_a)/d(logit_k) = 1[k = a] - p_k.
         d_numbers.sub_(p * d_log_probability.unsqueeze(-1))
         return d_numbers.scatter_add_(-1, actions.unsqueeze(-1), d_log_probability.unsqueeze(-1))
 
@@ -101,6 +104,7 @@ class Gaussian:
         from scipy.special import ndtri
 
         mean, log_deviation = (part.numpy() for part in numbers.cpu().chunk(2, dim=-1))
+        # u = 0 would give minus infinity: 2^-54 is half of the smallest positive number of the stream.
         noise = ndtri(np.maximum(uniforms, 2.0**-54)).astype(np.float32)
         actions: npt.NDArray[np.float32] = mean + np.exp(log_deviation) * noise
         return actions
@@ -113,6 +117,7 @@ class Gaussian:
         """As `Distribution.log_probability`."""
         mean, log_deviation = numbers.chunk(2, dim=-1)
         scaled = (actions - mean) * torch.exp(-log_deviation)
+        # log N(a; mean, deviation), summed over independent coordinates.
         return -(0.5 * scaled.square() + log_deviation + 0.5 * math.log(2.0 * math.pi)).sum(-1)
 
     def derivatives(
@@ -123,4 +128,6 @@ class Gaussian:
         precision = torch.exp(-log_deviation)
         scaled = (actions - mean) * precision
         weight = d_log_probability.unsqueeze(-1)
+        # d(log p)/d(mean) = (a - mean) / deviation^2; d(log p)/d(log deviation) = z^2 - 1; d(entropy)/d(log deviation)
+        # = 1.
         return torch.cat([weight * scaled * precision, weight * (scaled.square() - 1.0) - entropy_weight], dim=-1)

@@ -55,6 +55,7 @@ class Learner:
         self._optimiser = optimiser or StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
         self._derivatives = ppo_derivatives if settings.algorithm == "ppo" else a2c_derivatives
         self._uploads = Uploads(network.parameters.values.device)
+        # Permutations come from sorting uniform numbers; few steps a block, since one step is a whole batch of epochs.
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
 
     def state(self) -> dict[str, Any]:
@@ -88,11 +89,14 @@ class Learner:
         """
         if self._settings.algorithm == "a2c":
             return torch.isfinite(self._step(rollout))
+        # A run counts as finite if all of its minibatches were.
         finite = torch.ones(len(rollout.actions), dtype=torch.bool, device=rollout.actions.device)
         if orders is None:
+            # argsort of independent uniform numbers is a uniform permutation, of shape (runs, epochs, batch).
             orders = self._uploads.send(np.argsort(self._streams.next(), axis=-1))
         size = self._settings.batch // self._settings.minibatches
         for epoch in range(self._settings.epochs):
+            # Shuffled once an epoch; minibatches are then contiguous slices.
             shuffled = _shuffle(rollout, orders[:, epoch])
             for start in range(0, self._settings.batch, size):
                 finite &= torch.isfinite(self._step(_slice(shuffled, start, start + size)))
@@ -100,10 +104,12 @@ class Learner:
 
     def _step(self, rollout: Rollout) -> torch.Tensor:
         batch = Batch(rollout.actions, rollout.log_probabilities, rollout.advantages, rollout.returns)
+        # The forward pass of playing is used again where the parameters are still the same.
         if rollout.kept and isinstance(self._network, ActorCritic):
             numbers, values = self._network.join_kept()
         else:
             numbers, values = self._network.forward(rollout.observations, keep=True)
+        # Loss derivatives by numbers and values enter the backward pass directly: no autograd graph is built.
         self._network.backward(*self._derivatives(numbers, values, batch, self._weights, self._policy))
         norms = self._optimiser.step()
         self._network.refresh()
@@ -126,6 +132,7 @@ def _shuffle(rollout: Rollout, order: torch.Tensor) -> Rollout:
 
 def _reorder(part: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     """Rearrange the batch axis of each run, (runs, batch, ...), by its own order (runs, batch)."""
+    # The order gets axes of length 1 for those behind the batch and is repeated along them.
     return part.gather(1, order.view(*order.shape, *(1,) * (part.dim() - 2)).expand(part.shape))
 
 

@@ -62,10 +62,13 @@ def ppo_derivatives(
     Source:
         Schulman et al., "Proximal policy optimization algorithms", 2017, eq. 7 and 9.
     """
+    # pi(a|s) / pi_old(a|s), from logarithms.
     ratio = torch.exp(policy.log_probability(numbers, batch.actions) - batch.log_probabilities)
+    # Where the clipped term is the smaller one, the loss is constant in the ratio and the gradient 0.
     clipped = ((ratio > 1.0 + weights.clip) & (batch.advantages > 0)) | (
         (ratio < 1.0 - weights.clip) & (batch.advantages < 0)
     )
+    # d(ratio)/d(log p) = ratio; the loss is minus the objective.
     d_log_probability = torch.where(clipped, 0.0, ratio * batch.advantages).neg_()
     return _combine(numbers, values, batch, d_log_probability, weights, policy)
 
@@ -100,6 +103,8 @@ def _combine(
     policy: Distribution,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     d_numbers = policy.derivatives(numbers, batch.actions, d_log_probability, weights.entropy_coefficient)
+    # Of value_coefficient * (v - R)^2 / 2.
     d_values = (values - batch.returns).mul_(weights.value_coefficient)
     size = values.shape[1]
+    # Means over the batch of each run.
     return d_numbers.div_(size), d_values.div_(size)

@@ -31,12 +31,15 @@ class StackedAdam:
         self._max_norm = max_gradient_norm
         groups = []
         start = 0
+        # Runs of one learning rate stand side by side (`Job.runs`), so each rate is one group.
         for rate, members in itertools.groupby(learning_rates):
             stop = start + len(list(members))
             values = parameters.values[start:stop]
+            # A view of the gradients' buffer: what `backward` writes is what Adam reads.
             values.grad = parameters.gradients[start:stop]
             groups.append({"params": [values], "lr": rate})
             start = stop
+        # The defaults of Kingma and Ba (2015); `fused` takes one pass over each group.
         self._adam = torch.optim.Adam(groups, betas=(0.9, 0.999), eps=1e-8, fused=True)
 
     def state(self) -> dict[str, Any]:

@@ -46,10 +46,13 @@ def advantages_and_returns(
     Source:
         Schulman et al., "High-dimensional continuous control using generalized advantage estimation", 2016, eq. 11-16.
     """
+    # The TD error; a termination has no next value, a truncation does.
     delta_t = r_t + discount * v_next_t * ~terminated_t - v_t
+    # Both ends of an episode cut the sum: the next step belongs to another episode.
     decay_t = discount * gae_lambda * (~ended_t).to(r_t.dtype)
     advantage_t = torch.empty_like(delta_t)
     following = torch.zeros_like(delta_t[0])
+    # A_t = delta_t + decay_t * A_{t+1}, from the last step backwards.
     for t in reversed(range(len(delta_t))):
         following = torch.addcmul(delta_t[t], decay_t[t], following, out=advantage_t[t])
     return advantage_t, advantage_t + v_t

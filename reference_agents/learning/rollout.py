@@ -75,6 +75,7 @@ class FinishedEpisodes:
     """
 
     def __init__(self, runs: int, environments: int, *, begun: bool = False) -> None:
+        # Episodes that began before counting did: their returns would lack a part.
         self._partial = np.full((runs, environments), begun)
         self._running = np.zeros((runs, environments))
         self._sum, self._count, self._last = np.zeros(runs), np.zeros(runs), np.full(runs, np.nan)
@@ -83,6 +84,7 @@ class FinishedEpisodes:
         """Count one step of every environment; both of shape (runs, environments)."""
         self._running += reward
         if ended.any():
+            # An ended episode counts unless it was partial; from now on that environment counts.
             whole = ended & ~self._partial
             self._sum += np.where(whole, self._running, 0.0).sum(1)
             self._count += whole.sum(1)
@@ -91,6 +93,7 @@ class FinishedEpisodes:
 
     def take(self) -> npt.NDArray[np.float64]:
         """Mean return since the last call, shape (runs,); as before where nothing ended, NaN until something has."""
+        # `out` keeps the last mean where the count is 0.
         np.divide(self._sum, self._count, out=self._last, where=self._count > 0)
         self._sum[:], self._count[:] = 0.0, 0.0
         return self._last.copy()
@@ -165,10 +168,11 @@ class Collector:
         kept = self._settings.algorithm == "a2c" and type(network) is ActorCritic
         if kept and isinstance(network, ActorCritic):
             network.start_keeping()
-        asked, told = zip(*(self._step(network, keep=kept) for _ in range(self._settings.horizon)), strict=True)
+        asked, host_parts = zip(*(self._step(network, keep=kept) for _ in range(self._settings.horizon)), strict=True)
         on_device = (torch.stack(parts) for parts in zip(*asked, strict=True))
         # Nobody asks what came of a step before the batch is complete: one copy of each kind for all of them.
-        sent = (self._uploads.send(np.stack(parts)) for parts in zip(*told, strict=True))
+        sent = (self._uploads.send(np.stack(parts)) for parts in zip(*host_parts, strict=True))
+        # The value of the observation after the last step, for the bootstrap.
         last = network.forward(self._shown)[1]
         return join_steps(Steps(*on_device, *sent), last, self._policy, self._settings, kept=kept)
 
@@ -183,11 +187,15 @@ class Collector:
         self._see(step.observation)
         terminated, ended = step.terminated, step.terminated | step.truncated
         self._finished.add(
-            step.reward if step.score is None else step.score, ended if step.game_over is None else step.game_over
+            # Environments of lives report the whole game's score and end.
+            step.reward if step.score is None else step.score,
+            ended if step.game_over is None else step.game_over,
         )
         if self._settings.time_limit_is_terminal:
             terminated = ended
+        # Ignored where the episode goes on or terminated; any finite number serves.
         v_next = values
+        # Truncated episodes are bootstrapped from the state before the restart.
         if bool((ended & ~terminated).any()):
             v_next = network.forward(self._uploads.send(step.final_observation))[1]
         return (shown, numbers, values, v_next), (actions, step.reward, terminated, ended)
@@ -209,6 +217,7 @@ def join_steps(
         settings: the discounts.
         kept: as in `Rollout`.
     """
+    # v_{t+1} of an episode that goes on is the value of the next step.
     following = torch.cat([steps.v_t[1:], last.unsqueeze(0)])
     advantages, returns = advantages_and_returns(
         steps.r_t,
@@ -221,6 +230,7 @@ def join_steps(
     )
     log_probabilities = policy.log_probability(steps.numbers, steps.actions)
     parts = (steps.observations, steps.actions, log_probabilities, advantages, returns)
+    # (time, runs, environments, ...) to (runs, time * environments, ...).
     return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts), kept=kept)
 
 
@@ -233,6 +243,7 @@ def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings:
     observation = environment.reset()
     streams = [generator(seed, Purpose.DECORRELATION) for seed in seeds]
     lengths = np.stack([stream.integers(0, longest, environments, endpoint=True) for stream in streams])
+    # Environments that cannot stand still restart at a random time instead.
     restart = getattr(environment, "restart", None)
     for time in range(longest):
         uniforms = np.stack([stream.random((environments, environment.action_numbers)) for stream in streams])
@@ -240,6 +251,7 @@ def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings:
         if restart is None:
             observation = environment.step(actions, active=time < lengths).observation
         else:
+            # Each environment begins anew `lengths` steps before the end.
             restart(lengths == longest - time)
             observation = environment.step(actions).observation
     return observation if restart is None else restart(lengths == 0)

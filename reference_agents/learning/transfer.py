@@ -64,10 +64,13 @@ class Uploads:
         """
         given = torch.from_numpy(array)
         if self._device.type == "cpu":
+            # On a CPU the tensor is the array's own memory.
             return given
         buffer = self._free(given)
         buffer.memory.copy_(given)
+        # Page-locked memory allows the copy to run beside the host's work.
         sent = buffer.memory.to(self._device, non_blocking=True)
+        # The buffer is free again once the device has passed this event.
         buffer.read.record()
         return sent
 

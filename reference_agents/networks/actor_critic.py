@@ -54,19 +54,23 @@ class ActorCritic:
         values = self.parameters.layout.views(self.parameters.values)
         gradients = self.parameters.layout.views(self.parameters.gradients)
         for run, seed in enumerate(seeds):
+            # One stream for all layers of a run, in their order: the initial network is a function of the seed.
             uniform = generator(seed, Purpose.PARAMETERS).random
             for layer in plan.layers:
                 for part, initial in (("weight", layer.initial_weight(uniform)), ("bias", layer.initial_bias(uniform))):
                     if initial is not None:
                         values[f"{layer.name}.{part}"][run] = torch.as_tensor(initial, dtype=torch.float32)
+        # Heads are the last two of `plan.layers`.
         *trunk, self._policy, self._value = (StackedLinear(layer, values, gradients, device) for layer in plan.layers)
         self._blocks, self._built = _blocks(plan, trunk, device)
         self._deviation = None if plan.deviation_basis is None else Expansion(plan.deviation_basis, device)
+        # (runs, rank, 1, 1) coefficients of the log deviation; None for discrete actions.
         self._deviation_value, self._deviation_gradient = values.get(DEVIATION), gradients.get(DEVIATION)
         self._mask = None
         if plan.masked:
             masked = [action in plan.masked for action in range(plan.policy.outputs)]
             self._mask = torch.tensor(masked, device=device)
+        # Per block, what its backward pass needs of the last forward pass.
         self._tapes: list[Any] = []
         self._steps: list[tuple[list[Any], tuple[torch.Tensor, torch.Tensor, torch.Tensor]]] | None = None
         self._features = torch.empty(0)
@@ -78,6 +82,7 @@ class ActorCritic:
             layer.refresh()
         # One product serves both heads. It is faster, and a batched product with a single output column takes another
         # path for one run than for many, whose last bits differ.
+        # (runs, features, numbers + 1): the value is the last column.
         self._head_matrix = torch.cat([self._policy.matrix, self._value.matrix], dim=2)
         self._head_offset = torch.cat([self._policy.offset, self._value.offset], dim=2)
 
@@ -91,7 +96,8 @@ class ActorCritic:
         The parameters must be those of then. Cheaper than asking again for the whole batch.
         """
         steps, self._steps = self._steps or [], None
-        self._tapes = [_joined([tapes[depth] for tapes, _ in steps]) for depth in range(len(self._blocks))]
+        # Per block, the tapes of all steps become one.
+        self._tapes = [_join_tapes([tapes[depth] for tapes, _ in steps]) for depth in range(len(self._blocks))]
         kept = [answers for _, answers in steps]
         self._features, numbers, values = (torch.cat(list(parts), dim=1) for parts in zip(*kept, strict=True))
         return numbers, values
@@ -105,9 +111,11 @@ class ActorCritic:
             observations: float32 or uint8, (runs, batch, size) or (runs, batch, channels, height, width).
             keep: whether `backward` will be called for this batch.
         """
+        # (runs, batch, height, width, channels): channels last, as the blocks take them.
         x = observations.permute(0, 1, 3, 4, 2).contiguous() if self.plan.takes_images else observations
         if self.plan.input_scale != 1.0:
             x = x * self.plan.input_scale
+        # Images may come as bytes; integers cannot be multiplied with weights.
         elif not x.is_floating_point():
             x = x.float()
         tapes = []
@@ -120,8 +128,10 @@ class ActorCritic:
         heads = torch.baddbmm(self._head_offset, x, self._head_matrix)
         numbers, values = heads[..., :-1], heads[..., -1]
         if self._mask is not None:
+            # A masked logit is a constant; its derivative is cut off in `backward`.
             numbers = numbers.masked_fill(self._mask, MASKED_LOGIT)
         if self._deviation is not None and self._deviation_value is not None:
+            # The deviation does not depend on the observation: one row for all.
             log_deviation = self._deviation.expand(self._deviation_value).expand_as(numbers)
             numbers = torch.cat([numbers, log_deviation], dim=2)
         if keep and self._steps is not None:
@@ -137,31 +147,35 @@ class ActorCritic:
         """
         if self._deviation is not None and self._deviation_gradient is not None:
             d_numbers, d_deviation = d_numbers.chunk(2, dim=2)
+            # The sum over the batch, since all rows share the deviation.
             self._deviation.collect(d_deviation.sum(1, keepdim=True), self._deviation_gradient)
         if self._mask is not None:
             d_numbers = d_numbers.masked_fill(self._mask, 0.0)
         d_heads = torch.cat([d_numbers, d_values.unsqueeze(2)], dim=2)
+        # dL/dW = x^T dL/dy and dL/db = sum of dL/dy, for both heads at once.
         d_matrix = torch.bmm(self._features.transpose(1, 2), d_heads)
         d_offset = d_heads.sum(1, keepdim=True)
         self._policy.write_gradients(d_matrix[..., :-1], d_offset[..., :-1])
         self._value.write_gradients(d_matrix[..., -1:], d_offset[..., -1:])
         d_x: torch.Tensor | None = torch.bmm(d_heads, self._head_matrix.transpose(1, 2))
+        # The first block's input is the observation, which needs no gradient.
         for depth in reversed(range(len(self._blocks))):
             if d_x is not None:
                 d_x = self._blocks[depth].backward(self._tapes[depth], d_x, to_input=depth > 0)
 
 
-def _joined(tapes: Sequence[Any]) -> Any:
+def _join_tapes(tapes: Sequence[Any]) -> Any:
     """What a block kept of several batches, as if they had been one: every tensor has the batch on its second axis."""
     first = tapes[0]
     if isinstance(first, torch.Tensor):
         return torch.cat(list(tapes), dim=1)
     if isinstance(first, torch.Size):
+        # A size is kept where the block needs only the input's shape: (runs, batch, ...).
         return torch.Size((first[0], sum(size[1] for size in tapes), *first[2:]))
-    return tuple(_joined(parts) for parts in zip(*tapes, strict=True))
+    return tuple(_join_tapes(parts) for parts in zip(*tapes, strict=True))
 
 
-def _pool(plan: PoolPlan) -> Block:
+def _pool_block(plan: PoolPlan) -> Block:
     if isinstance(plan, FlattenPlan):
         return Flatten()
     return GlobalMaxPool() if isinstance(plan, GlobalMaxPoolPlan) else GlobalAveragePool()
@@ -178,7 +192,7 @@ def _blocks(
     built: list[StackedLinear] = []
     for hidden in plan.trunk:
         if isinstance(hidden, PoolPlan):
-            blocks.append(_pool(hidden))
+            blocks.append(_pool_block(hidden))
             continue
         layer = next(remaining)
         lifting = Lifting.of(hidden, device) if isinstance(hidden, LinearPlan) else None

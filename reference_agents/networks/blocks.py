@@ -40,6 +40,7 @@ class LinearRelu:
     ) -> torch.Tensor | None:
         """As `Block.backward`."""
         x, y = tape
+        # The ReLU passes the gradient where its output is positive; in place, since nobody else reads d_y.
         d_y.mul_(y > 0)
         self._layer.write_gradients(torch.bmm(x.transpose(1, 2), d_y), d_y.sum(1, keepdim=True))
         return torch.bmm(d_y, self._layer.matrix.transpose(1, 2)) if to_input else None
@@ -60,8 +61,11 @@ class LiftedLinearRelu:
         """(runs, batch, inputs) to (runs, batch, outputs)."""
         lifted, lifting = self._lifting.lift(x), self._lifting
         bias = self._layer.bias
+        # (runs, 1, channels_out) coefficients of the only basis element of the bias.
         offset = lifted.new_zeros(()) if bias is None else bias[:, 0]
+        # beta and alpha hold the one value of all entries of the two bases.
         y = torch.baddbmm(offset, lifted, self._coefficients(), beta=lifting.bias_value, alpha=lifting.value)
+        # Rows of one observation, one for each group element, side by side: the regular representation.
         y = torch.relu_(y).view(*x.shape[:2], -1)
         return y, (lifted, y)
 
@@ -70,8 +74,10 @@ class LiftedLinearRelu:
     ) -> torch.Tensor | None:
         """As `Block.backward`."""
         lifted, y = tape
+        # (runs, batch * dim_out, channels_out): each observation has dim_out rows.
         d_rows = d_y.mul_(y > 0).view(len(y), lifted.shape[1], -1)
         if self._layer.bias_gradient is not None:
+            # The transpose of adding one bias to every row.
             self._layer.bias_gradient.copy_(d_rows.sum(1).mul_(self._lifting.bias_value)[:, None, None])
         d_rows.mul_(self._lifting.value)
         d_weight = torch.bmm(lifted.transpose(1, 2), d_rows)
@@ -100,8 +106,10 @@ class ConvRelu:
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
         """(runs, batch, height, width, inputs) to (runs, batch, height', width', outputs)."""
         k, s = self._kernel, self._stride
+        # (runs, batch, height', width', kernel, kernel, inputs).
         windows = x.unfold(2, k, s).unfold(3, k, s).permute(0, 1, 2, 3, 5, 6, 4)
         runs, batch, height, width = windows.shape[:4]
+        # One row for each window: the convolution is a matrix product.
         columns = windows.reshape(runs, batch * height * width, -1)
         y = torch.relu_(torch.baddbmm(self._layer.offset, columns, self._layer.matrix))
         return y.view(runs, batch, height, width, -1), (columns, y, x.shape)
@@ -116,8 +124,10 @@ class ConvRelu:
             return None
         d_columns = torch.bmm(d_y, self._layer.matrix.transpose(1, 2))
         k, s = self._kernel, self._stride
+        # (runs, batch, height', width', kernel, kernel, inputs).
         d_windows = d_columns.view(*shape[:2], height, width, k, k, shape[4])
         d_x = d_y.new_zeros(shape)
+        # Windows overlap: each of the kernel's positions adds its share to a strided grid of pixels.
         for row in range(k):
             for column in range(k):
                 rows, columns_ = slice(row, row + s * height, s), slice(column, column + s * width, s)
@@ -141,6 +151,7 @@ class GlobalMaxPool:
         if not to_input:
             return None
         d_x = d_y.new_zeros(*shape[:2], shape[2] * shape[3], shape[4])
+        # Only the position of the maximum gets a gradient.
         return d_x.scatter_(2, where.unsqueeze(2), d_y.unsqueeze(2)).view(shape)
 
 
@@ -167,4 +178,5 @@ class GlobalAveragePool:
         """As `Block.backward`."""
         if not to_input:
             return None
+        # Every position has the same share of the average.
         return (d_y / (tape[2] * tape[3]))[:, :, None, None, :].expand(tape).contiguous()

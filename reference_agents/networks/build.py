@@ -35,6 +35,7 @@ from symcheck.representations import constructors as representations
 from symcheck.representations import grids, operations
 from symcheck.representations.representation import Representation, SignedPermutationRepresentation
 
+# One basis element, the 1 x 1 identity: its coefficients are the weights.
 _DENSE: Basis = np.ones((1, 1, 1))
 
 
@@ -51,9 +52,11 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     builder = _DenseBuilder(network) if network.basis == "dense" else _BasisBuilder(task, network)
     widths = (task.channels_in(dense=network.basis == "dense"), *network.channels)
     trunk: list[HiddenPlan] = []
+    # (channels in, channels out) of each hidden layer.
     for depth, channels in enumerate(pairwise(widths)):
         if depth < len(network.convolutions):
             trunk.append(builder.convolution(depth, channels, network.convolutions[depth]))
+        # The first layer behind convolutions without a pool reads the flattened image.
         elif depth == len(network.convolutions) > 0 and network.pool == "none":
             size = image_size(task, network)
             trunk.append(builder.flat(depth, channels, size, free=depth >= len(network.channels) - network.free_layers))
@@ -64,6 +67,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     depth = len(network.channels)
     return ActorCriticPlan(
         tuple(trunk),
+        # `depth` seeds the random bases, so each layer has another one.
         builder.policy(depth, widths[-1], task.actions),
         builder.value(depth + 1, widths[-1]),
         builder.deviation(task.actions) if task.continuous else None,
@@ -85,12 +89,14 @@ def image_size(task: Task, network: NetworkPlan) -> tuple[int, int]:
     """
     height, width = task.observation_shape[-2:]
     for window in network.convolutions:
+        # A convolution without padding: floor((side - kernel) / stride) + 1.
         height, width = ((side - window.kernel) // window.stride + 1 for side in (height, width))
     return height, width
 
 
 def _init(network: NetworkPlan) -> Init:
     """The initial weights that a network's description asks for."""
+    # ReLU convolutions start with He's variance, vector networks with Xavier's.
     return cast(Init, network.init or ("he" if network.convolutions else "xavier"))
 
 
@@ -140,6 +146,7 @@ class _BasisBuilder:
     def _layer(
         self, name: str, channels: tuple[int, int], rho_out: Representation, weight: Basis, depth: int
     ) -> LinearPlan:
+        # A bias is an intertwiner from the trivial representation: an invariant vector.
         bias = unit_basis(intertwiner_basis(self._one, rho_out, kind=self._kind, seed=depth))
         return LinearPlan(name, *channels, weight, bias if len(bias) else None, self._init, bias_gain=self._gain)
 
@@ -147,6 +154,7 @@ class _BasisBuilder:
         return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))
 
     def _free_head(self, name: str, channels: int, outputs: int) -> LinearPlan:
+        # Behind free layers the features are plain numbers; else each channel has one for each group element.
         dim = 1 if self._free_layers else self._hidden.dim
         return free_linear(name, (channels, outputs), self._init, self._gain, dim=dim)
 
@@ -188,8 +196,10 @@ class _BasisBuilder:
         return self._layer("value", (channels, 1), self._one, weight, depth)
 
     def deviation(self, actions: int) -> Basis:
+        # Without equivariance every coordinate has a deviation of its own.
         if self._kind != "equivariant" or self._free_heads:
             return np.eye(actions)[:, :, None]
+        # An invariant vector of the permutations: coordinates that change places share a deviation.
         return unit_basis(intertwiner_basis(self._one, _without_signs(self._actions)))
 
 

@@ -29,11 +29,12 @@ class DirectConvRelu(ConvRelu):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, Any]:
         """(runs, batch, height, width, inputs) to (runs, batch, height', width', outputs)."""
-        filters, stride = self._built(), self._stride
-        images = (one.permute(0, 3, 1, 2) for one in x.unbind())
-        each = zip(images, filters, self._offsets, strict=True)
+        filters, stride = self._build_filters(), self._stride
+        # (batch, height, width, channels) to torch's channels first: a view, in the memory format its kernels prefer.
+        images = (image.permute(0, 3, 1, 2) for image in x.unbind())
+        calls = zip(images, filters, self._offsets, strict=True)
         y = torch.relu_(
-            _together([torch.nn.functional.conv2d(*one, stride=stride).permute(0, 2, 3, 1) for one in each])
+            _together([torch.nn.functional.conv2d(*call, stride=stride).permute(0, 2, 3, 1) for call in calls])
         )
         return y, (x, y)
 
@@ -41,19 +42,20 @@ class DirectConvRelu(ConvRelu):
         """As `Block.backward`."""
         x, y = tape
         d_y = d_y.mul_(y > 0)
-        each = zip(d_y.unbind(), x.unbind(), self._built(), strict=True)
-        d_x, d_filters, d_offsets = zip(*(self._derivatives(*one, to_input=to_input) for one in each), strict=True)
+        calls = zip(d_y.unbind(), x.unbind(), self._build_filters(), strict=True)
+        d_x, d_filters, d_offsets = zip(*(self._derivatives(*call, to_input=to_input) for call in calls), strict=True)
         # (outputs, inputs, kernel, kernel) to (kernel * kernel * inputs, outputs)
-        d_matrix = _together([one.permute(2, 3, 1, 0).flatten(0, 2) for one in d_filters])
+        d_matrix = _together([gradient.permute(2, 3, 1, 0).flatten(0, 2) for gradient in d_filters])
         self._layer.write_gradients(d_matrix, _together(list(d_offsets)).unsqueeze(1))
-        return _together([one.permute(0, 2, 3, 1) for one in d_x]) if to_input else None
+        return _together([gradient.permute(0, 2, 3, 1) for gradient in d_x]) if to_input else None
 
-    def _built(self) -> list[torch.Tensor]:
+    def _build_filters(self) -> list[torch.Tensor]:
         """The layer's matrix as filters of each run, (outputs, inputs, kernel, kernel)."""
         matrix, kernel = self._layer.matrix, self._kernel
+        # Built again only after the layer's matrix was rebuilt.
         if self._built_of is not matrix:
             split = matrix.reshape(len(matrix), kernel, kernel, -1, matrix.shape[2]).permute(0, 4, 3, 1, 2)
-            self._filters = [one.contiguous(memory_format=LAST) for one in split.unbind()]
+            self._filters = [filters.contiguous(memory_format=LAST) for filters in split.unbind()]
             self._offsets, self._built_of = list(self._layer.offset[:, 0].unbind()), matrix
         return self._filters
 
@@ -61,11 +63,12 @@ class DirectConvRelu(ConvRelu):
         self, d_y: torch.Tensor, x: torch.Tensor, filters: torch.Tensor, *, to_input: bool
     ) -> tuple[torch.Tensor, ...]:
         """By the input (where asked for), the filters and the offset."""
-        found: tuple[torch.Tensor, ...] = torch.ops.aten.convolution_backward(
+        # Strides, paddings, dilations, transposed, output padding, groups, and which derivatives are asked for.
+        derivatives: tuple[torch.Tensor, ...] = torch.ops.aten.convolution_backward(
             d_y.permute(0, 3, 1, 2), x.permute(0, 3, 1, 2), filters, [len(filters)], [self._stride] * 2, [0, 0], [1, 1],
             False, [0, 0], 1, [to_input, True, True],
         )  # fmt: skip
-        return found
+        return derivatives
 
 
 def _together(runs: list[torch.Tensor]) -> torch.Tensor:

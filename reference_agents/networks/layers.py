@@ -33,9 +33,12 @@ class Expansion:
     def __init__(self, basis: Basis, device: torch.device) -> None:
         self.rank, self.dim_out, self.dim_in = basis.shape
         self.identity = basis.shape == (1, 1, 1) and basis[0, 0, 0] == 1.0
+        # (basis element, row, column, value) of every entry that is not zero.
         entries = [(int(r), int(o), int(i), float(basis[r, o, i])) for r, o, i in zip(*np.nonzero(basis), strict=True)]
+        # No two basis elements share an entry: each block of the matrix is one scaled coefficient.
         distinct = len({(o, i) for _, o, i, _ in entries}) == len(entries)
         self._blocks = entries if distinct and len(entries) <= _MOST_BLOCKS else None
+        # (rank, d_in * d_out): a product with coefficients gives all blocks.
         flat = basis.transpose(0, 2, 1).reshape(self.rank, -1)
         self._basis = torch.as_tensor(flat, dtype=torch.float32, device=device)
 
@@ -47,6 +50,7 @@ class Expansion:
         if self._blocks is None:
             flat = torch.bmm(self._basis.T.expand(runs, -1, -1), coefficients.flatten(2))
             spread = flat.view(runs, self.dim_in, self.dim_out, c_in, c_out)
+            # Blocks (d_in, d_out, c_in, c_out) to a matrix with the representation as the outer index.
             return spread.transpose(2, 3).reshape(runs, self.dim_in * c_in, self.dim_out * c_out)
         matrix = coefficients.new_zeros(runs, self.dim_in, c_in, self.dim_out, c_out)
         for r, o, i, value in self._blocks:
@@ -94,6 +98,7 @@ class Lifting:
         self.dim_out, self.rank = index.shape
         self.value, self.bias_value = value, bias_value
         self._index = torch.as_tensor(index.ravel(), device=device)
+        # The inverse permutation of each row, as one flat index into all rows.
         self._inverse = torch.as_tensor(
             np.argsort(index, axis=1).ravel() + np.repeat(np.arange(self.dim_out) * self.rank, self.rank), device=device
         )
@@ -105,19 +110,25 @@ class Lifting:
         """The lifting of a layer, or None where it has none."""
         rank, _, dim_in = plan.weight_basis.shape
         rows = plan.weight_basis.transpose(1, 0, 2)  # (dim_out, rank, dim_in)
+        # The absolute values of all entries, and for each row and element the column of its entry.
         values, index = np.unique(np.abs(rows[rows != 0])), np.abs(rows).argmax(2)
+        # Each row must use every input component once: then it is a signed permutation of the inputs.
         permutes = rank == dim_in > 1 and all(len(set(row)) == dim_in for row in index.tolist())
         bias_values = np.ones(1) if plan.bias_basis is None else np.unique(plan.bias_basis)
         one_bias = plan.bias_basis is None or len(plan.bias_basis) == 1
+        # Exactly one entry in each row of each basis element.
         single = len(values) == 1 and bool(((rows != 0).sum(2) == 1).all())
         if not (permutes and single and one_bias and len(bias_values) == 1):
             return None
+        # The sign of the only entry.
         return cls(index, np.sign(rows.sum(2)), float(values[0]), float(bias_values[0]), device)
 
     def lift(self, x: torch.Tensor) -> torch.Tensor:
         """(runs, batch, rank * channels) to (runs, batch * dim_out, rank * channels)."""
         runs, batch, units = x.shape
+        # (runs, batch, dim_out * rank, channels): for each output component the inputs in its own order.
         lifted = x.view(runs, batch, self.rank, -1).index_select(2, self._index)
+        # In place: index_select has copied.
         if self._signs is not None:
             lifted.mul_(self._signs)
         return lifted.view(runs, batch * self.dim_out, units)
@@ -129,6 +140,7 @@ class Lifting:
         if self._signs is not None:
             blocks = blocks * self._signs
         sorted_blocks = blocks.index_select(2, self._inverse)
+        # The transpose of repeating is summing over the repeats.
         return sorted_blocks.view(runs, -1, self.dim_out, units).sum(2)
 
 
@@ -170,6 +182,7 @@ class StackedLinear:
         if self.bias is not None and self._bias_expansion is not None:
             self.offset = self._bias_expansion.expand(self.bias)
         else:
+            # A layer without bias still has an offset, of zeros, so that one product serves all.
             self.offset = self.matrix.new_zeros(len(self.matrix), 1, self.plan.outputs)
 
     def write_gradients(self, d_matrix: torch.Tensor, d_offset: torch.Tensor) -> None:

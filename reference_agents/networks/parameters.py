@@ -27,6 +27,7 @@ class Layout:
         """Append a parameter; each starts on a cache line."""
         self.shapes[name] = shape
         self.offsets[name] = self.used
+        # Rounded up to whole cache lines; the gap stays zero and has no gradient.
         self.used += math.ceil(math.prod(shape) / _ALIGNMENT) * _ALIGNMENT
 
     @property

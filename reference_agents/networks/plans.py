@@ -83,12 +83,16 @@ class LinearPlan:
             Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010,
             equation 16; He et al., "Delving deep into rectifiers", 2015, equation 10.
         """
+        # Variances of Glorot and Bengio (2010) and of He et al. (2015); torch's Linear draws from U(-1/sqrt(inputs),
+        # 1/sqrt(inputs)), whose variance is 1 / (3 inputs).
         variances = {
             "xavier": 2.0 / (self.inputs + self.outputs),
             "he": 2.0 / self.inputs,
             "torch": 1.0 / (3.0 * self.inputs),
         }
-        return _spread(self.weight_basis, (self.channels_in, self.channels_out), variances[self.init], uniform)
+        return _draw_coefficients(
+            self.weight_basis, (self.channels_in, self.channels_out), variances[self.init], uniform
+        )
 
     def initial_bias(self, uniform: Uniform) -> npt.NDArray[np.float64] | None:
         """Coefficients of the bias, shape (rank, 1, channels_out); None where it starts at zero, or there is none.
@@ -98,14 +102,19 @@ class LinearPlan:
         """
         if self.bias_basis is None or not (self.bias_gain or self.init == "torch"):
             return None
+        # Xavier's variance for the bias as a matrix of one column, scaled by the gain, as in the paper's code.
         xavier = self.bias_gain**2 * 2.0 / (1 + self.outputs)
         variance = 1.0 / (3.0 * self.inputs) if self.init == "torch" else xavier
-        return _spread(self.bias_basis, (1, self.channels_out), variance, uniform)
+        return _draw_coefficients(self.bias_basis, (1, self.channels_out), variance, uniform)
 
 
-def _spread(basis: Basis, channels: tuple[int, int], variance: float, uniform: Uniform) -> npt.NDArray[np.float64]:
+def _draw_coefficients(
+    basis: Basis, channels: tuple[int, int], variance: float, uniform: Uniform
+) -> npt.NDArray[np.float64]:
     """Uniform coefficients for which the entries of the matrix have a variance on average, shape (rank, *channels)."""
+    # An entry is a sum over basis elements: its variance is the coefficients' times this mean square.
     mean_square = float(np.square(basis).sum()) / max(1, basis.shape[1] * basis.shape[2])
+    # A uniform number on [-b, b] has variance b^2 / 3.
     bound = math.sqrt(3.0 * variance / mean_square) if mean_square else 0.0
     return (2.0 * uniform((len(basis), *channels)) - 1.0) * bound
 

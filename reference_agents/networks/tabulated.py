@@ -26,6 +26,7 @@ class TabulatedNetwork:
         self._network = network
         self.parameters = network.parameters
         table = torch.from_numpy(observations).to(device)
+        # (runs, observations, ...): the table is shared by all runs, without a copy.
         self._observations = table.expand(len(network.parameters.values), *table.shape)
         self._table: tuple[torch.Tensor, torch.Tensor] | None = None
         self._codes = torch.empty(0, dtype=torch.int64)
@@ -43,10 +44,12 @@ class TabulatedNetwork:
             keep: whether `backward` will be called for this batch.
         """
         if self._table is None:
+            # With `keep`, because the gradient will be wanted of the same pass.
             self._table = self._network.forward(self._observations, keep=True)
         if keep:
             self._codes = observations
         numbers, values = self._table
+        # Rows of the table at the numbers seen: (runs, batch, numbers).
         return numbers.gather(1, _wide(observations, numbers)), values.gather(1, observations)
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
@@ -54,6 +57,7 @@ class TabulatedNetwork:
         if self._table is None:
             raise RuntimeError("backward needs a forward pass that was kept")
         numbers, values = self._table
+        # The transpose of looking up: steps with the same observation add their derivatives.
         d_table = numbers.new_zeros(numbers.shape).scatter_add_(1, _wide(self._codes, numbers), d_numbers)
         d_values_table = values.new_zeros(values.shape).scatter_add_(1, self._codes, d_values)
         self._network.backward(d_table, d_values_table)

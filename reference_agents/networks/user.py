@@ -39,6 +39,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
     """
     factory = load_attribute(network.name, where=WHERE)
     try:
+        # torch's own generator is seeded for the factory and left as it was.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             module = factory()
@@ -46,6 +47,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
             raise TypeError(f"it returned {type(module).__name__}")
         module = module.float()
         with torch.no_grad():
+            # A batch of 2, so that a module that drops its batch axis is noticed.
             outputs = module(torch.zeros(2, *task.observation_shape))
     except Exception as error:
         raise TargetError(
@@ -54,6 +56,7 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
             where=WHERE,
         ) from error
     _check_outputs(outputs, task, network.name)
+    # Buffers are not in the stacked parameters: runs would share and overwrite them.
     if any(True for _ in module.buffers()):
         raise TargetError(
             f"expected a module without buffers, but {network.name!r} has {', '.join(dict(module.named_buffers()))}.",
@@ -65,8 +68,10 @@ def build_module(network: NetworkPlan, task: Task, *, seed: int = 0) -> torch.nn
 
 def _check_outputs(outputs: object, task: Task, name: str) -> None:
     wanted = (2, task.actions)
-    pair = isinstance(outputs, tuple) and len(outputs) == 2 and all(isinstance(one, torch.Tensor) for one in outputs)
-    shapes = [tuple(one.shape) for one in outputs] if pair else type(outputs).__name__  # type: ignore[attr-defined]
+    pair = (
+        isinstance(outputs, tuple) and len(outputs) == 2 and all(isinstance(output, torch.Tensor) for output in outputs)
+    )
+    shapes = [tuple(output.shape) for output in outputs] if pair else type(outputs).__name__  # type: ignore[attr-defined]
     if not pair or shapes[0] != wanted or shapes[1] not in ((2, 1), (2,)):
         raise TargetError(
             f"expected a pair of outputs of shapes (batch, {task.actions}) and (batch, 1), got {shapes} for a batch "
@@ -96,6 +101,7 @@ class UserActorCritic:
         self._values = layout.views(self.parameters.values)
         self._gradients = layout.views(self.parameters.gradients)
         for run, seed in enumerate(seeds):
+            # A seed for each run, from its stream of parameters.
             module = build_module(network, task, seed=stream_seeds(seed, Purpose.PARAMETERS, 0, 1)[0])
             for name, parameter in module.named_parameters():
                 self._values[name][run] = parameter.detach()
@@ -109,6 +115,7 @@ class UserActorCritic:
         if not keep:
             with torch.no_grad():
                 return self._call(self._values, observations)
+        # Views of the buffer as leaves: gradients are taken by them and copied, the values are not moved by autograd.
         leaves = {name: view.detach().requires_grad_() for name, view in self._values.items()}
         with torch.enable_grad():
             numbers, values = self._call(leaves, observations)
@@ -124,6 +131,7 @@ class UserActorCritic:
             numbers, value = functional_call(self._module, values, (x,))
             return numbers, value.reshape(len(x))
 
+        # One call for all runs: vmap runs over the first axis of parameters and observations.
         numbers, values = torch.vmap(one_run)(own, observations)
         if DEVIATION in parameters:
             log_deviation = parameters[DEVIATION].unsqueeze(1).expand_as(numbers)
@@ -137,7 +145,11 @@ class UserActorCritic:
         leaves, numbers, values = self._tape
         outputs, given = (numbers, values), (d_numbers, d_values)
         gradients: Sequence[torch.Tensor | None] = torch.autograd.grad(
-            outputs, list(leaves.values()), given, allow_unused=True
+            # A module may have parameters that its outputs do not use.
+            outputs,
+            list(leaves.values()),
+            given,
+            allow_unused=True,
         )
         for name, gradient in zip(leaves, gradients, strict=True):
             if gradient is None:

@@ -58,7 +58,9 @@ class Views(torch.nn.Module):
         space = gym.spaces.Box(-np.inf, np.inf, task.observation_shape, np.float64)
         actions = gym.spaces.Box(-1, 1, (task.actions,)) if task.continuous else gym.spaces.Discrete(task.actions)
         bound = symmetry.bind(space, actions)
+        # Labels 1 .. n instead of an index: their images show the place and the sign at once, and 0 has no sign.
         labels = np.arange(1.0, size + 1.0).reshape(task.observation_shape)
+        # The image of the labels under every group element, (|G|, n).
         moved = np.stack([bound.observation(symmetry.group.word(g), labels).reshape(-1) for g in elements])
         if any(sorted(np.abs(row)) != list(range(1, size + 1)) for row in moved):
             raise SpecError(f"expected observations that are permuted and negated under {symmetry.name}.")
@@ -67,6 +69,7 @@ class Views(torch.nn.Module):
         matrices = np.stack([np.asarray(symmetry.action_representation.matrix(g), dtype=float) for g in elements])
         if task.continuous:
             zeros = np.zeros_like(matrices)
+            # Means move with signs; logarithms of deviations change places only.
             matrices = np.block([[matrices, zeros], [zeros, np.abs(matrices)]])
         self.register_buffer("matrices", torch.as_tensor(matrices, dtype=torch.float32))
         self._continuous = task.continuous
@@ -81,21 +84,24 @@ class Views(torch.nn.Module):
         """L_g x of one element, (batch, *shape) to the same."""
         return (x.flatten(1)[:, self.index[element]] * self.sign[element]).view(x.shape)
 
-    def each(self, x: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+    def transform_each(self, x: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
         """L_g x with an element for each observation: (runs, batch, *shape) and (runs, batch)."""
         return (x.flatten(2).gather(2, self.index[which]) * self.sign[which]).view(x.shape)
 
     def actions(self, actions: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
         """K_g a with an element for each action: (runs, batch) or (runs, batch, coordinates), and (runs, batch)."""
         if self._continuous:
+            # The upper left block moves means, and actions like them.
             size = actions.shape[-1]
             moved: torch.Tensor = torch.einsum("rbkl,rbl->rbk", self.matrices[which][..., :size, :size], actions)
             return moved
+        # Each column of a permutation matrix has one 1: argmax over rows is where an action goes.
         return self.matrices.argmax(1)[which, actions]
 
     def back(self, numbers: torch.Tensor) -> torch.Tensor:
         """Every K_g^-1 n: (runs, |G| * batch, k) to (runs, |G|, batch, k)."""
         split = numbers.view(len(numbers), self.order, -1, numbers.shape[-1])
+        # K_g^-1 is the transpose: the matrices are orthogonal.
         moved: torch.Tensor = torch.einsum("glk,rgbl->rgbk", self.matrices, split)
         return moved
 
@@ -129,12 +135,14 @@ class ViewingActorCritic(ActorCritic):
         combined, log_policies = combine_views(self._views.back(numbers), self._combine)
         if keep:
             self._log_policies = log_policies
+        # The batch holds all elements one after the other: (runs, |G|, batch).
         mean_value: torch.Tensor = values.view(len(values), self._views.order, -1).mean(1)
         return combined, mean_value
 
     def backward(self, d_numbers: torch.Tensor, d_values: torch.Tensor) -> None:
         """As `ActorCritic.backward`, of the combined network."""
         order = self._views.order
+        # Averaged logits: every view has the share 1 / |G|.
         d_each = (d_numbers / order).unsqueeze(1).expand(-1, order, -1, -1)
         if self._combine == "averaged":
             # d log(sum_g p_g) = sum_g (p_g / sum p) d log p_g, and d log p_gj / d logit_gk = 1[j = k] - p_gk
@@ -152,4 +160,5 @@ def combine_views(numbers: torch.Tensor, how: Combine) -> tuple[torch.Tensor, to
     if how == "symmetrized":
         return numbers.mean(1), torch.empty(0)
     log_policies = torch.log_softmax(numbers, dim=-1)
+    # log of the mean of probabilities; log |G| makes the sum a mean.
     return torch.logsumexp(log_policies, dim=1) - math.log(numbers.shape[1]), log_policies

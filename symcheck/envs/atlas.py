@@ -103,6 +103,7 @@ class AtlasEntry:
         """The symmetry, built anew."""
         if not self.reference:
             return symmetry_from_mapping(dict(self.data), f"atlas entry {self.name}")
+        # A reference names a factory, so that every call gives a symmetry of its own.
         made = load_attribute(self.reference, where=f"atlas entry {self.name}")()
         if not isinstance(made, Symmetry):
             raise SpecError(f"{self.reference} made no Symmetry.", where=f"atlas entry {self.name}")
@@ -116,6 +117,7 @@ class AtlasEntry:
     @property
     def installed(self) -> bool:
         """Whether the extra that its environments need is installed here."""
+        # `find_spec` looks for the module without importing it.
         return not self.needs or importlib.util.find_spec(_EXTRAS[self.needs]) is not None
 
     @property
@@ -132,8 +134,8 @@ def entries() -> tuple[AtlasEntry, ...]:
         >>> [entry.name for entry in entries() if "CartPole-v1" in entry.environments]
         ['cartpole/mirror']
     """
-    found = (read_entry(path) for path in _FOLDER.glob("*.toml"))
-    return tuple(sorted(found, key=lambda entry: entry.name))
+    read = (read_entry(path) for path in _FOLDER.glob("*.toml"))
+    return tuple(sorted(read, key=lambda entry: entry.name))
 
 
 def entry(name: str) -> AtlasEntry:
@@ -152,9 +154,9 @@ def entry(name: str) -> AtlasEntry:
         >>> entry("pendulum/mirror").environments
         ('Pendulum-v1',)
     """
-    for found in entries():
-        if found.name == name:
-            return found
+    for candidate in entries():
+        if candidate.name == name:
+            return candidate
     raise SpecError(
         f"no atlas entry is called {name!r}.",
         where="symmetry",
@@ -175,10 +177,10 @@ def entries_for(env_id: str) -> tuple[AtlasEntry, ...]:
         >>> [(found.name, found.claim) for found in entries_for("MountainCar-v0")]
         [('mountaincar/valley', False)]
     """
-    return tuple(found for found in entries() if env_id in found.environments)
+    return tuple(item for item in entries() if env_id in item.environments)
 
 
-def selected(names: tuple[str, ...]) -> tuple[AtlasEntry, ...]:
+def select_entries(names: tuple[str, ...]) -> tuple[AtlasEntry, ...]:
     """The entries that a user named, by environment id or by entry name; all of them for no name.
 
     Args:
@@ -191,16 +193,14 @@ def selected(names: tuple[str, ...]) -> tuple[AtlasEntry, ...]:
         SpecError: a name that is neither; the nearest is suggested.
 
     Example:
-        >>> [found.name for found in selected(("Acrobot-v1", "pendulum/mirror"))]
+        >>> [found.name for found in select_entries(("Acrobot-v1", "pendulum/mirror"))]
         ['acrobot/mirror', 'pendulum/mirror']
     """
-    known = {env_id for found in entries() for env_id in found.environments} | {found.name for found in entries()}
+    known = {env_id for item in entries() for env_id in item.environments} | {item.name for item in entries()}
     for name in names:
         if name not in known:
             raise SpecError(f"the atlas has no entry for {name!r}.", where="ID", remedy=suggestion(name, known))
-    return tuple(
-        found for found in entries() if not names or found.name in names or set(names) & set(found.environments)
-    )
+    return tuple(item for item in entries() if not names or item.name in names or set(names) & set(item.environments))
 
 
 def read_entry(path: Path) -> AtlasEntry:
@@ -217,9 +217,11 @@ def read_entry(path: Path) -> AtlasEntry:
     """
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     where = f"atlas file {path.name}"
+    # `name` belongs to the SPEC fields as well, so it is checked here and left in `data`.
     missing = [key for key in ("name", *_REQUIRED) if key not in data]
     if missing:
         raise SpecError(f"is missing {', '.join(missing)}.", where=where)
+    # The atlas's own fields are taken out: what stays must be a SPEC file.
     own = {key: data.pop(key) for key in (*_REQUIRED, *_OPTIONAL) if key in data}
     _check(own, where)
     return AtlasEntry(
@@ -249,6 +251,7 @@ def _check(own: Mapping[str, Any], where: str) -> None:
         raise SpecError(f"expected a kind, one of {', '.join(KINDS)}; got {kind!r}.", where=where)
     if own.get("needs", "") not in ("", *_EXTRAS):
         raise SpecError(f"needs an extra that does not exist: {own['needs']!r}.", where=where)
+    # Both verdicts say that no violation was found.
     holds = verdict in ("passed", "proved")
     if own["claim"] and not (holds and kind == "exact"):
         raise SpecError(f"claims what is {kind} and {verdict}; only exact symmetries are claimed.", where=where)
@@ -256,6 +259,7 @@ def _check(own: Mapping[str, Any], where: str) -> None:
         raise SpecError(f"has the verdict {verdict}, but fails {', '.join(own['fails'])}.", where=where)
     if verdict == "failed" and not own.get("fails"):
         raise SpecError("has the verdict failed, but names no property that fails.", where=where)
+    # An exact symmetry cannot fail with another seed.
     if holds and own.get("sometimes") and kind != "approximate":
         raise SpecError(f"is {kind} and {verdict}, but fails with some seeds: that is approximate.", where=where)
     unknown = [name for name in own.get("size", {}) if name not in own.get("fails", ())]

@@ -38,10 +38,12 @@ def _quarter_turn(state: Any) -> Any:
     Angles within a full turn are moved on cyclically, so that the map is of order 4 on the real line too.
     """
     image = np.array(state, dtype=np.float64)
+    # floor, not rounding: the angles of one full turn share one value, -pi included.
     full = 2 * math.pi
     turns = math.floor((image[0] + math.pi) / full)
     within = image[0] + math.pi - full * turns
     image[0] = full * turns - math.pi + (within + math.pi / 2) % full
+    # Places of (x, y): the target's position and its velocity; both turn by 90 degrees, (x, y) -> (-y, x).
     for x, y in ((2, 3), (6, 7)):
         image[x], image[y] = -state[y], state[x]
     return image

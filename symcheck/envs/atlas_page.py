@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from symcheck.envs.atlas import AtlasEntry
 
+# Heading, and how its environments' ids begin. MuJoCo is recognised by the extra, so it has no beginnings.
 _FAMILIES = (
     ("Classic control", ("CartPole", "MountainCar", "Pendulum", "Acrobot")),
     ("Toy text", ("FrozenLake", "CliffWalking", "Taxi", "Blackjack")),
@@ -54,7 +55,8 @@ def render_page(entries: Iterable[AtlasEntry]) -> str:
     table = [
         "| symmetry | environment | group | holds | size | claim |",
         "|---|---|---|---|---|---|",
-        *(_row(entry) for _, members in families for entry in members),
+        # Family by family, so that the table has the order of the sections.
+        *(_table_row(entry) for _, members in families for entry in members),
     ]
     sections = [_section(title, members) for title, members in families if members]
     return "\n".join([_HEAD, *table, "", *sections]).rstrip() + "\n"
@@ -79,15 +81,17 @@ def _anchor(entry: AtlasEntry) -> str:
     return entry.name.replace("/", "-")
 
 
-def _row(entry: AtlasEntry) -> str:
+def _table_row(entry: AtlasEntry) -> str:
     cells = (
         f"[`{entry.name}`](#{_anchor(entry)})",
         ", ".join(entry.environments),
         short_group(entry.group),
         _KINDS[entry.kind],
+        # The largest of all properties: the table has one column for sizes.
         f"{max(entry.size.values()):.0e}" if entry.size else "",
         "yes" if entry.claim else "",
     )
+    # Empty cells shrink to one space, as Markdown formatters write them.
     return re.sub(r"\| +(?=\|)", "| ", f"| {' | '.join(cells)} |")
 
 
@@ -99,16 +103,17 @@ def short_group(name: str) -> str:
         ('C4', 'D4')
     """
     for long, letter in (("cyclic(", "C"), ("dihedral(", "D"), ("symmetric(", "S")):
+        # The text between the parentheses is the order or degree.
         if name.startswith(long):
             return f"{letter}{name[len(long) : -1]}"
     return name
 
 
 def _section(title: str, entries: Sequence[AtlasEntry]) -> str:
-    return "\n".join([f"## {title}", "", *(_entry(entry) for entry in entries)])
+    return "\n".join([f"## {title}", "", *(_render_entry(entry) for entry in entries)])
 
 
-def _entry(entry: AtlasEntry) -> str:
+def _render_entry(entry: AtlasEntry) -> str:
     lines = [f"### {_anchor(entry)}", ""]
     claimed = "claimed" if entry.claim else "recorded, not claimed"
     environments = ", ".join(f"`{env_id}`" for env_id in entry.environments)
@@ -117,7 +122,7 @@ def _entry(entry: AtlasEntry) -> str:
     if entry.subgroup:
         lines.append(f"* What does hold: {entry.subgroup}.")
     if entry.fails:
-        lines.append(f"* Fails: {', '.join(_sized(entry, name) for name in entry.fails)}.")
+        lines.append(f"* Fails: {', '.join(_name_with_size(entry, name) for name in entry.fails)}.")
     if entry.sometimes:
         lines.append(f"* Fails with some seeds only: {', '.join(f'`{name}`' for name in entry.sometimes)}.")
     if entry.region:
@@ -131,5 +136,5 @@ def _entry(entry: AtlasEntry) -> str:
     return "\n".join([*lines, f"* Check it: `{command}`", ""])
 
 
-def _sized(entry: AtlasEntry, name: str) -> str:
+def _name_with_size(entry: AtlasEntry, name: str) -> str:
     return f"`{name}` (by {entry.size[name]:.1e})" if name in entry.size else f"`{name}`"

@@ -55,11 +55,13 @@ class FunctionalEnv(gym.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Apply the functions to the state that is kept."""
         state, rng = self.state, self.np_random
+        # All four functions see the state before the step is kept.
         following = self.func_env.transition(state, action, rng)
         observation = self.func_env.observation(following, rng)
         reward = self.func_env.reward(state, action, following, rng)
         terminated = self.func_env.terminal(following, rng)
         self.state = following
+        # Truncation is the business of wrappers; functional environments have none.
         return observation, float(reward), bool(terminated), False, {}
 
 
@@ -70,6 +72,7 @@ def is_functional(value: Any) -> bool:
         >>> is_functional(3)
         False
     """
+    # By name along the method resolution order: the experimental module is not imported only to ask.
     return any(
         f"{base.__module__}:{base.__name__}" == "gymnasium.experimental.functional:FuncEnv"
         for base in type(value).__mro__

@@ -41,14 +41,16 @@ def collect_observations(make: Callable[[], gym.Env[Any, Any]], count: int, seed
         )
     env.action_space.seed(seed)
     observation, _ = env.reset(seed=reset_seed(seed))
-    seen = [np.array(observation)]
-    while len(seen) < count:
+    # Copied: environments may return one buffer again and again.
+    observations = [np.array(observation)]
+    while len(observations) < count:
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+        # Only the first reset is seeded; later ones go on with the same generator.
         if terminated or truncated:
             observation, _ = env.reset()
-        seen.append(np.array(observation))
+        observations.append(np.array(observation))
     env.close()
-    return np.stack(seen)
+    return np.stack(observations)
 
 
 def subspaces(space: gym.Space[Any]) -> dict[Any, gym.Space[Any]] | None:

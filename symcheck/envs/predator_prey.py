@@ -22,14 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 SIZE = 7
+# Half of the torus: displacements run from -REACH to REACH.
 REACH = SIZE // 2
+# Side of one cell's image, in pixels.
 CELL = 3
 PIXELS = SIZE * CELL
+# Probability that the prey moves in a step.
 PREY_MOVES = 0.15
 CATCH_REWARD = 1.0
 STEP_REWARD = -0.1
 EPISODE_LIMIT = 100
+# Stay, down, right, up, left: (row, column).
 MOVES: npt.NDArray[np.int64] = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
+# Prey and predator: each is a fixed point of D4, so that a turned image is the image of the turned state.
 _PLUS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=np.uint8)
 _CROSS = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]], dtype=np.uint8)
 
@@ -48,6 +53,7 @@ def wrap(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def draw(displacement: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """The image of one displacement, shape (1, 21, 21), zeros and ones."""
     image = np.zeros((1, PIXELS, PIXELS), dtype=np.uint8)
+    # The predator is drawn last and in the centre; where it caught the prey it covers it.
     for (row, column), shape in ((displacement + REACH, _PLUS), ((REACH, REACH), _CROSS)):
         image[0, row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL] = shape
     return image
@@ -93,8 +99,10 @@ class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
         """Move the agent, then perhaps the prey."""
         moved = self._displacement + MOVES[int(action)]
         if self.np_random.random() < PREY_MOVES:
+            # One of the four moves that are no stay; the displacement is agent minus prey, hence the minus.
             moved = moved - MOVES[1 + int(self.np_random.integers(4))]
         self._displacement = wrap(moved)
+        # Displacement zero: both on one cell.
         caught = not self._displacement.any()
         return draw(self._displacement), CATCH_REWARD if caught else STEP_REWARD, caught, False, {}
 
@@ -108,5 +116,6 @@ class PredatorPreyEnv(gym.Env[npt.NDArray[np.uint8], np.int64]):
 
     def render(self) -> npt.NDArray[np.uint8]:
         """The image in grey, eight screen pixels for each of its own, shape (168, 168, 3)."""
+        # `kron` with ones repeats every pixel in both directions.
         grey = np.kron(draw(self._displacement)[0] * np.uint8(255), np.ones((8, 8), dtype=np.uint8))
         return np.repeat(grey[..., None], 3, axis=-1)

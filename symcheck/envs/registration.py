@@ -39,6 +39,7 @@ def register() -> None:
     import gymnasium
 
     for env_id, options in ENVIRONMENTS.items():
+        # A user's own registration under the same id is not overwritten.
         if env_id not in gymnasium.registry:
             gymnasium.register(env_id, **options)
 
@@ -48,6 +49,7 @@ def register_with_gymnasium() -> None:
     if "gymnasium" in sys.modules:
         register()
     elif not any(isinstance(finder, _AfterGymnasium) for finder in sys.meta_path):
+        # In front, so that it is asked before the finders that would load the module.
         sys.meta_path.insert(0, _AfterGymnasium())
 
 
@@ -59,6 +61,7 @@ class _AfterGymnasium(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != "gymnasium":
             return None
+        # Taken out before looking further: the search below would find it again.
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is None or spec.loader is None:

@@ -23,4 +23,5 @@ def reset_seed(seed: int) -> int:
         >>> reset_seed(0) == 0, reset_seed(0) == reset_seed(1)
         (False, False)
     """
+    # Halved, to below 2^31: some simulators take signed 32-bit seeds only.
     return int(np.random.SeedSequence([seed, _RESETS]).generate_state(1)[0]) // 2

@@ -40,8 +40,10 @@ def table_of(env: gym.Env[Any, Any]) -> Table | None:
         >>> table is not None and len(table)
         16
     """
+    # Toy-text environments call their table `P`; it belongs to the innermost environment.
     table = getattr(env.unwrapped, "P", None)
     discrete = isinstance(env.observation_space, gym.spaces.Discrete)
     discrete = discrete and isinstance(env.action_space, gym.spaces.Discrete)
+    # An environment may have an attribute P of another kind.
     known = isinstance(table, Mapping) and len(table) > 0 and opaque_wrapper(env) is None
     return table if known and discrete else None

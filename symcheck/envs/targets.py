@@ -25,6 +25,7 @@ from symcheck.loading import is_reference, load_attribute
 
 # A single environment, or a batch of one kind: what is given is what is verified.
 AnyEnv = gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]
+# A namespace may carry a module in front: "package:Namespace/Id-v0".
 _VERSIONED = re.compile(r"^(?:[\w.]+:)?(?:[\w./-]+/)?[\w:.-]+-v\d+$")
 
 # Packages register their ids when they are imported: which to import for an id, and the extra that installs it.
@@ -90,25 +91,27 @@ def resolve_environment(
         raise TargetError(f"expected keyword arguments by name, got {env_kwargs!r}.", where="--env-kwargs")
     arguments = dict(env_kwargs or {})
     if isinstance(target, str):
-        return _named(target, arguments, where)
+        return _resolve_text(target, arguments, where)
     if is_functional(target):
         return _instance(FunctionalEnv(target), type(target).__name__, arguments, where)
     if isinstance(target, gym.Env | gym.vector.VectorEnv):
+        # An instance is copied by `make`, since steps change it.
         return _instance(target, _label_of(target), arguments, where)
     return _factory(target, getattr(target, "__name__", type(target).__name__), arguments, where)
 
 
-def _named(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    # "file-v1.py" would match as an id.
     if _VERSIONED.match(text) and not text.endswith(".py"):
         return _identifier(text, arguments, where)
     if not is_reference(text):
         raise _unknown_id(text, where)
-    found = load_attribute(text, where=where)
-    if is_functional(found):
-        found = FunctionalEnv(found)
-    if isinstance(found, gym.Env | gym.vector.VectorEnv):
-        return _instance(found, text, arguments, where)
-    return _factory(found, text, arguments, where)
+    loaded = load_attribute(text, where=where)
+    if is_functional(loaded):
+        loaded = FunctionalEnv(loaded)
+    if isinstance(loaded, gym.Env | gym.vector.VectorEnv):
+        return _instance(loaded, text, arguments, where)
+    return _factory(loaded, text, arguments, where)
 
 
 def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget:
@@ -121,6 +124,7 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
             return gym.make(env_id, disable_env_checker=True, **arguments)
 
     try:
+        # Built once here: what fails must fail before the first property runs.
         make().close()
     except (gym.error.NameNotFound, gym.error.VersionNotFound, gym.error.NamespaceNotFound) as error:
         raise _unknown_id(env_id, where) from error
@@ -131,6 +135,7 @@ def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget
         raise TargetError(f"{env_id} needs a package that is not installed: {error}", where=where) from error
     except Exception as error:
         raise _build_failure(env_id, error, where) from error
+    # The id without the module in front, as the atlas and reports name it.
     return EnvTarget(env_id, make, env_id.rpartition(":")[2])
 
 
@@ -138,6 +143,7 @@ def _import_package_of(env_id: str) -> None:
     """Import the package that registers an id, where the id says which one and it is not registered yet."""
     if env_id in gym.registry or ":" in env_id:
         return
+    # The first prefix that fits; the values are (package, extra).
     package, extra = next((known for prefix, known in _PACKAGES.items() if env_id.startswith(prefix)), (None, None))
     if package is None and _OLD_ATARI.match(env_id):
         package = "ale_py"
@@ -152,6 +158,7 @@ def _import_package_of(env_id: str) -> None:
 
 def _unknown_id(text: str, where: str) -> TargetError:
     near = suggestion(text, gym.registry.keys())
+    # `suggestion` lists everything where nothing is near; that many ids are left out.
     hint = near if near.startswith("Did you mean") else ""
     shown = f"{hint.split('? ')[0]}? " if hint else ""
     return TargetError(

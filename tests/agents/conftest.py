@@ -18,7 +18,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     monkeypatch.setattr(graph, "record", device.record)
     monkeypatch.setattr(transfer, "new_event", device.event)
     monkeypatch.setattr("reference_agents.device.loop.STEPS_AT_ONCE", 5)  # so that evaluations come to be recorded
-    monkeypatch.setattr(graph, "seeded", lambda _, seed: torch.Generator().manual_seed(seed))
+    monkeypatch.setattr(graph, "seeded_generator", lambda _, seed: torch.Generator().manual_seed(seed))
     # torch's fused Adam asks whether it knows a device by name
     optimizer = importlib.import_module("torch.optim.optimizer")
     monkeypatch.setattr(optimizer, "_get_fused_kernels_supported_devices", lambda: ["cpu", DEVICE])

@@ -279,7 +279,7 @@ class TestSweep:
     """Several networks, resumed as a whole."""
 
     def test_a_sweep_draws_its_page_and_names_its_runs(self, runs: Path) -> None:
-        assert sweep._read(runs) == [runs / "cartpole-equivariant", runs / "cartpole-mlp"]
+        assert sweep._read_folders(runs) == [runs / "cartpole-equivariant", runs / "cartpole-mlp"]
         page = (runs / "report.html").read_text()
         assert "equivariant" in page
         assert "mlp" in page

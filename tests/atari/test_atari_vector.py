@@ -154,12 +154,12 @@ def test_the_first_action_of_a_later_life_is_fire_whatever_was_asked_for():
     vector = games("breakout", 1)
     vector.reset(seed=0)
     asked = np.array([3])
-    assert vector._sent(asked).tolist() == [3]
+    assert vector._translate_actions(asked).tolist() == [3]
     while not vector.step(np.array([0]))[2][0]:
         pass
-    assert vector._sent(asked).tolist() == [vector.game.fire]
+    assert vector._translate_actions(asked).tolist() == [vector.game.fire]
     vector.step(asked)
-    assert vector._sent(asked).tolist() == [3]
+    assert vector._translate_actions(asked).tolist() == [3]
 
 
 def test_without_episodic_lives_only_the_game_over_ends_an_episode():

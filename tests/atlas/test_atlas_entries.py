@@ -55,7 +55,7 @@ def test_an_unknown_name_proposes_the_nearest() -> None:
     with pytest.raises(SpecError, match="Did you mean 'cartpole/mirror'"):
         atlas.entry("cartpole/miror")
     with pytest.raises(SpecError, match=r"ID: the atlas has no entry for 'Antt-v5'\. Did you mean 'Ant-v5'"):
-        atlas.selected(("Antt-v5",))
+        atlas.select_entries(("Antt-v5",))
 
 
 def test_an_environment_that_is_not_known_has_no_entries() -> None:

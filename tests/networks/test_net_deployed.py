@@ -12,9 +12,9 @@ import torch
 from net_catalogue import mirror, mirror_mlp
 from torch import nn
 
-from symcheck.engine.networks.artefacts import artefact_of, dequantised, structural
+from symcheck.engine.networks.artefacts import artefact_of, dequantise, structural
 from symcheck.engine.networks.onnx_graph import load_onnx
-from symcheck.engine.networks.onnx_quantised import QUANTISED, folded, numbers
+from symcheck.engine.networks.onnx_quantised import QUANTISED, fold_constants, numbers
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import PropertyResult, RunResult
@@ -186,7 +186,7 @@ def test_integer_products_are_those_of_the_numbers_that_codes_stand_for() -> Non
     codes, zero = np.array([[1, 5], [3, 3]], dtype=np.uint8), np.array(3, dtype=np.uint8)
     kept: dict[str, np.ndarray] = {}
     stored = {"w": codes, "z": zero}.get
-    assert not folded("MatMulInteger", ["q", "w", "zx", "z"], "y", {}, stored, kept.__setitem__)
+    assert not fold_constants("MatMulInteger", ["q", "w", "zx", "z"], "y", {}, stored, kept.__setitem__)
     np.testing.assert_array_equal(kept["w"], [[-2.0, 2.0], [0.0, 0.0]])
     x = torch.tensor([[1.0, 10.0]], dtype=torch.float64)
     made, scale, _ = QUANTISED["DynamicQuantizeLinear"]({}, x)
@@ -202,7 +202,7 @@ def test_integer_products_are_those_of_the_numbers_that_codes_stand_for() -> Non
 def test_the_smallest_code_has_no_counterpart_and_counts_as_the_next() -> None:
     weight = torch.quantize_per_tensor(torch.tensor([-1.01, 1.0]), 1 / 127, 0, torch.qint8)
     assert weight.int_repr().tolist() == [-128, 127]
-    low, high = dequantised(weight).tolist()
+    low, high = dequantise(weight).tolist()
     assert low == -high
     np.testing.assert_array_equal(numbers(np.array([-128, 127], dtype=np.int8), 1.0, 0), [-127.0, 127.0])
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812
 from net_catalogue import Heads, mirror, mirror_mlp
 from torch import nn
 
-from symcheck.engine.networks.adapters import adapted
+from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.engine.networks.onnx_graph import OPERATIONS, OnnxModule, load_onnx
 from symcheck.engine.networks.onnx_shapes import HOST, on_host
 from symcheck.engine.networks.runner import run_net
@@ -218,7 +218,7 @@ def test_log_deviations_of_an_agent_move_with_its_action() -> None:
 
 def test_a_module_without_a_forward_or_an_actor_is_refused() -> None:
     with pytest.raises(TargetError, match="no forward"):
-        adapted(nn.ModuleList([nn.Linear(2, 2)]))
+        adapt_agent(nn.ModuleList([nn.Linear(2, 2)]))
 
 
 def test_a_stable_baselines_file_is_not_loaded_without_trust(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from torch import nn
 
 from symcheck.errors import TargetError
 
+# Attribute names of CleanRL and of common actor-critic code, in the order in which they are looked for.
 ACTORS = ("actor", "actor_mean", "policy_net", "pi")
 CRITICS = ("critic", "value_net", "vf")
 DEVIATIONS = ("log_std", "actor_logstd", "logstd")
@@ -57,6 +58,7 @@ class PolicyParameters(nn.Module):
         """(logits or means, shape (n, actions); perhaps log-deviations; values, shape (n, 1))."""
         policy: Any = self.structured_input
         features = policy.extract_features(observations)
+        # A features extractor of its own for actor and critic gives two sets of features.
         if isinstance(features, tuple):
             extractor = policy.mlp_extractor
             pi, vf = extractor.forward_actor(features[0]), extractor.forward_critic(features[1])
@@ -66,7 +68,7 @@ class PolicyParameters(nn.Module):
         return (mean, *_deviations(policy, mean), policy.value_net(vf))
 
 
-def adapted(net: nn.Module) -> nn.Module:
+def adapt_agent(net: nn.Module) -> nn.Module:
     """A module whose forward takes observations and returns tensors, of an agent that has none.
 
     Args:
@@ -81,8 +83,10 @@ def adapted(net: nn.Module) -> nn.Module:
     agent = getattr(net, "_orig_mod", net)  # torch.compile compiles a forward; an agent's parts are called past it
     if is_actor_critic_policy(agent):
         return PolicyParameters(agent)
+    # A DQN policy: its target network is no part of what is deployed.
     if isinstance(getattr(agent, "q_net", None), nn.Module) and hasattr(agent, "q_net_target"):
         return SeparateHeads(agent, "q_net", "")
+    # It has a forward of its own, which says what the network is.
     if getattr(agent.forward, "__func__", None) is not nn.Module.forward:
         return net
     actor = _first(agent, ACTORS)
@@ -106,6 +110,7 @@ def _first(net: nn.Module, names: tuple[str, ...]) -> str:
 
 def _deviations(agent: Any, mean: torch.Tensor) -> tuple[torch.Tensor, ...]:
     parameter = next((getattr(agent, n) for n in DEVIATIONS if isinstance(getattr(agent, n, None), torch.Tensor)), None)
+    # A deviation of another size than the mean belongs to something else.
     if parameter is None or parameter.shape[-1] != mean.shape[-1]:
         return ()
     return (parameter.expand_as(mean),)

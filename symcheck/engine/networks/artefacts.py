@@ -66,9 +66,10 @@ def without_runtime(net: nn.Module) -> nn.Module:
 def structural(net: nn.Module) -> nn.Module:
     """The floating-point counterpart of a copy, changed in place; the network itself where it is its own."""
     without_runtime(net)
-    replacement = _dequantised(net)
+    replacement = _dequantise_module(net)
     if replacement is not None:
         return replacement.train(net.training)
+    # Depth first: children are replaced in their parent, and the root by the caller.
     for name, child in net.named_children():
         counterpart = structural(child)
         if counterpart is not child:
@@ -80,16 +81,18 @@ def _is_quantised(module: nn.Module) -> bool:
     return type(module).__module__.startswith(("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized"))
 
 
-def _dequantised(module: nn.Module) -> nn.Module | None:
+def _dequantise_module(module: nn.Module) -> nn.Module | None:
     """A floating-point layer with the same weights, or None where there is no need or no counterpart."""
     if not _is_quantised(module):
         return None
     import torch.ao.nn.quantized as quantised
 
+    # Quantised modules keep the names of their floating-point counterparts, with ReLU where one was fused.
     kind = type(module).__name__
     if kind in ("Quantize", "DeQuantize"):
         return nn.Identity()
     if kind == "QFunctional":
+        # Sums and concatenations of quantised tensors, as modules.
         return cast(nn.Module, quantised.FloatFunctional())
     given: Any = module
     if isinstance(module, quantised.Linear):
@@ -110,19 +113,20 @@ def _dequantised(module: nn.Module) -> nn.Module | None:
             bias is not None,
             given.padding_mode,
         )
+    # An unknown kind is left as it is: the network then has no float64 copy and is judged on samples.
     else:
         return None
-    return _filled(layer, weight, bias)
+    return _fill_layer(layer, weight, bias)
 
 
-def _filled(layer: Any, weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Module:
-    layer.weight = nn.Parameter(dequantised(weight))
+def _fill_layer(layer: Any, weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Module:
+    layer.weight = nn.Parameter(dequantise(weight))
     if bias is not None:
         layer.bias = nn.Parameter(bias.detach().double())
     return cast(nn.Module, layer)
 
 
-def dequantised(weight: torch.Tensor) -> torch.Tensor:
+def dequantise(weight: torch.Tensor) -> torch.Tensor:
     """The numbers that the codes of a quantised weight stand for.
 
     Args:
@@ -136,6 +140,7 @@ def dequantised(weight: torch.Tensor) -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch deprecates its quantised tensors; networks still hold them
         codes = weight.int_repr().double()
+        # One scale for each output channel; -1 puts it on the channels' axis.
         if weight.qscheme() in (torch.per_channel_affine, torch.per_channel_symmetric):
             shape = [1] * weight.dim()
             shape[weight.q_per_channel_axis()] = -1
@@ -146,5 +151,6 @@ def dequantised(weight: torch.Tensor) -> torch.Tensor:
         else:
             scale, zero = torch.tensor(weight.q_scale()).double(), torch.tensor(weight.q_zero_point()).double()
     if weight.dtype == torch.qint8:
+        # Only codes around zero have a counterpart of the other sign.
         codes = torch.where(zero == 0, codes.clamp(min=LEAST_CODE), codes)
     return (codes - zero) * scale

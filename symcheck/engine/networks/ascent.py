@@ -17,11 +17,14 @@ from symcheck.engine.networks.sampling import Family
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermutation
 
+# Steps of a climb, and inputs that climb side by side: a few passes, beside thousands of random pairs.
 STEPS = 8
 STARTS = 16
 
 
-def ascended(subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray) -> list[Family]:
+def climb_residual(
+    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray
+) -> list[Family]:
     """Inputs moved uphill on the squared residual, one family per generator; none where gradients do not exist.
 
     Args:
@@ -33,24 +36,27 @@ def ascended(subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim
     Returns:
         Families of inputs whose entries stay within the starts' largest entry.
     """
+    # Callables cannot be differentiated.
     if not inputs.is_data or any(callable(motion) for claim in outputs for motion in claim.motions):
         return []
-    found: list[Family] = []
+    climbed: list[Family] = []
     for generator in range(len(inputs.motions)):
         try:
             x = _climb(subject, inputs, outputs, starts[:STARTS], generator)
         except Exception:  # a network without usable gradients: the random inputs stand alone
-            return found
+            return climbed
         if np.isfinite(x).all():
-            found.append(Family("gradient ascent on the residual", x, borrows=True))
-    return found
+            climbed.append(Family("gradient ascent on the residual", x, borrows=True))
+    return climbed
 
 
 Unit: TypeAlias = tuple[str, int]
 """A module's name, and which of its outputs (or channels)."""
 
 
-def activated(subject: Subject, inputs: InputClaim, units: Sequence[Unit], rng: np.random.Generator) -> list[Family]:
+def activate_units(
+    subject: Subject, inputs: InputClaim, units: Sequence[Unit], rng: np.random.Generator
+) -> list[Family]:
     """Inputs that make given units active together, as far as a climb can: a fault in silent units shows nowhere else.
 
     Args:
@@ -64,22 +70,24 @@ def activated(subject: Subject, inputs: InputClaim, units: Sequence[Unit], rng: 
     """
     modules = subject.modules(exact=True)
     known = [(modules[layer], unit) for layer, unit in units if layer in modules]
-    found: list[Family] = []
+    awake: list[Family] = []
+    # At scale 30 biases matter little; at scale 1 a unit may need its bias.
     for scale in (1.0, 30.0) if known else ():
         try:
             steps = _climb_units(subject, known, scale * rng.normal(size=(STARTS, *inputs.shape)))
         except Exception:  # no gradient reaches the input
-            return found
+            return awake
         steps = steps[np.isfinite(steps).reshape(len(steps), -1).all(axis=1)]
         if len(steps):
-            found.append(Family("inputs that activate the units at fault", steps))
-    return found
+            awake.append(Family("inputs that activate the units at fault", steps))
+    return awake
 
 
 def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]], starts: FloatArray) -> FloatArray:
     outputs: dict[torch.nn.Module, torch.Tensor] = {}
 
     def keep(module: torch.nn.Module, _inputs: Any, output: torch.Tensor) -> None:
+        # A forward hook sees the output of each module that holds a unit.
         outputs[module] = output
 
     handles = [module.register_forward_hook(keep) for module, _ in units]
@@ -90,9 +98,11 @@ def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]],
             x = x.detach().requires_grad_(True)
             with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
                 subject.exact(x)
+                # The least active of the units decides: all must be active at once.
                 least = torch.stack([_activation(outputs[module], unit) for module, unit in units]).amin(0)
                 (gradient,) = torch.autograd.grad(least.sum(), x)
-            x = _stepped(x, gradient)
+            x = _step_uphill(x, gradient)
+            # Every step of the climb is kept, since any of them may activate the units.
             steps.append(np.array(x.detach().numpy()))
     finally:
         for handle in handles:
@@ -115,7 +125,7 @@ def _activation(output: torch.Tensor, unit: int) -> torch.Tensor:
     return active
 
 
-def _stepped(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+def _step_uphill(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """A step of a quarter of the input's norm uphill."""
     norm = gradient.flatten(1).norm(dim=1).clamp_min(1e-300)  # a vanished gradient moves nothing
     step = 0.25 * x.detach().flatten(1).norm(dim=1).clamp_min(1.0)
@@ -126,6 +136,7 @@ def _stepped(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
 def _climb(
     subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray, generator: int
 ) -> FloatArray:
+    # Climbing stays within the range of the starts: beyond it, a residual may be an overflow.
     limit = float(np.abs(starts).max(initial=1.0))
     move = _as_tensor_map(inputs.motions[generator])
     maps = {claim.path: _as_tensor_map(claim.motions[generator]) for claim in outputs}
@@ -134,18 +145,21 @@ def _climb(
         x = x.detach().requires_grad_(True)
         with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
             y, z = named_outputs(subject.exact(x)), named_outputs(subject.exact(move(x)))
+            # The squared residual, summed over outputs and inputs; inputs do not influence each other's gradient.
             loss = sum(
                 (maps[path](y[path]).reshape(len(x), -1) - z[path].reshape(len(x), -1)).square().sum() for path in maps
             )
+            # No path from the input to the outputs: nothing to climb.
             if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
                 return starts[:0]
             (gradient,) = torch.autograd.grad(loss, x)
-        x = _stepped(x, gradient).clamp(-limit, limit)
+        x = _step_uphill(x, gradient).clamp(-limit, limit)
     return np.asarray(x.detach().numpy())
 
 
 def _as_tensor_map(motion: Motion) -> Callable[[torch.Tensor], torch.Tensor]:
     if isinstance(motion, SignedPermutation):
+        # (Lx)[index[j]] = sign[j] x[j], so entry i comes from argsort(index)[i].
         source = torch.from_numpy(np.argsort(motion.index))
         sign = torch.from_numpy(motion.sign[np.argsort(motion.index)].astype(np.float64))
         return lambda t: (t.flatten(1)[:, source] * sign).reshape(t.shape)

@@ -75,11 +75,13 @@ def move(motion: Motion, values: Array, inputs: Array) -> Array:
     if isinstance(motion, SignedPermutation):
         flat = values.reshape(len(values), -1)
         moved = np.empty_like(flat)
+        # Multiplying by signs only where there are any keeps whole numbers and booleans as they are.
         moved[:, motion.index] = flat if (motion.sign > 0).all() else flat * motion.sign.astype(flat.dtype)
         return moved.reshape(values.shape)
     if isinstance(motion, AffineMap):
         flat = values.reshape(len(values), -1).astype(np.float64)
         image = flat @ motion.matrix.T + motion.offset
+        # Rounded once, to the dtype that came in.
         return image.astype(values.dtype).reshape(values.shape)
     return motion(values, inputs)
 
@@ -120,7 +122,7 @@ def output_claims(
         SpecError: a size fits neither action nor invariant, an unknown role, or not one role per output.
     """
     if outputs is None:
-        outputs = _inferred(symmetry, sizes)
+        outputs = _infer_roles(symmetry, sizes)
     if len(outputs) != len(sizes):
         raise SpecError(
             f"expected one role per output, {len(sizes)} for {', '.join(sizes)}; got {len(outputs)}.",
@@ -151,17 +153,19 @@ def joined_motion(parts: Sequence[Motion], where: str) -> Motion:
         raise SpecError("callables are not understood within a mapping of a network's inputs.", where=where)
     if all(isinstance(part, SignedPermutation) for part in parts):
         signed = [part for part in parts if isinstance(part, SignedPermutation)]
+        # Where each part's entries start in the joint vector.
         starts = np.cumsum([0, *(part.size for part in signed)])
         index = np.concatenate([part.index + start for part, start in zip(signed, starts, strict=False)])
         return SignedPermutation(index, np.concatenate([part.sign for part in signed]))
     maps = [as_affine(part) for part in parts]
+    # Block diagonal: parts do not mix.
     matrix = np.zeros((sum(len(m.offset) for m in maps),) * 2)
     start = 0
-    for one in maps:
-        stop = start + len(one.offset)
-        matrix[start:stop, start:stop] = one.matrix
+    for affine in maps:
+        stop = start + len(affine.offset)
+        matrix[start:stop, start:stop] = affine.matrix
         start = stop
-    return AffineMap(matrix, np.concatenate([one.offset for one in maps]))
+    return AffineMap(matrix, np.concatenate([affine.offset for affine in maps]))
 
 
 def as_affine(motion: Motion) -> AffineMap:
@@ -174,6 +178,7 @@ def as_affine(motion: Motion) -> AffineMap:
         return motion
     if isinstance(motion, SignedPermutation):
         matrix = np.zeros((motion.size, motion.size))
+        # Column j has the sign of entry j in row index[j].
         matrix[motion.index, np.arange(motion.size)] = motion.sign
         return AffineMap(matrix, np.zeros(motion.size))
     raise TypeError("callables have no matrix")
@@ -181,15 +186,17 @@ def as_affine(motion: Motion) -> AffineMap:
 
 def action_dim(symmetry: Symmetry) -> int | None:
     """Dimension of the action representation; None where the entries do not say."""
+    # Entries that are callables say nothing; several dimensions leave it open.
     dims = {entry.dim for entry in symmetry.action if isinstance(entry, AffineEntry)}
     return dims.pop() if len(dims) == 1 else None
 
 
-def _inferred(symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]]) -> list[str]:
+def _infer_roles(symmetry: Symmetry, sizes: Mapping[str, tuple[int, ...]]) -> list[str]:
     dim = action_dim(symmetry)
     roles: list[str] = []
     for path, shape in sizes.items():
         size = int(np.prod(shape))
+        # With an action of dimension 1, the first scalar output is the action and the second the value.
         second_scalar = dim == 1 and size == 1 and "action" in roles
         if (size == dim and not second_scalar) or (dim is None and size != 1 and "action" not in roles):
             roles.append("action")
@@ -210,6 +217,7 @@ def _output_claim(symmetry: Symmetry, path: str, shape: tuple[int, ...], role: A
     size = int(np.prod(shape))
     count = len(symmetry.group.generators)
     if role == "invariant":
+        # Every generator leaves an invariant output alone.
         return OutputClaim(path, role, size, (SignedPermutation.identity(size),) * count)
     if isinstance(role, str):
         if role not in ROLES:
@@ -222,12 +230,13 @@ def _output_claim(symmetry: Symmetry, path: str, shape: tuple[int, ...], role: A
         if role == "action_scale":
             motions = [_without_signs(motion) for motion in motions]
         return OutputClaim(path, role, size, tuple(motions))
-    return OutputClaim(path, "given", size, tuple(_given(symmetry, path, shape, role)))
+    return OutputClaim(path, "given", size, tuple(_given_motions(symmetry, path, shape, role)))
 
 
-def _given(symmetry: Symmetry, path: str, shape: tuple[int, ...], written: Any) -> list[Motion]:
+def _given_motions(symmetry: Symmetry, path: str, shape: tuple[int, ...], written: Any) -> list[Motion]:
     count = len(symmetry.group.generators)
     if isinstance(written, Representation):
+        # One matrix for each generator, as if they had been written.
         written = [written.matrix(g) for g in symmetry.group.generators]
     if not isinstance(written, list | tuple) or len(written) != count:
         raise SpecError(
@@ -285,6 +294,7 @@ def _spatial_motion(entry: SpatialEntry, shape: tuple[int, ...], where: str, wha
             f"{entry.operator!r} acts on the last two axes of an image, but {what} has shape {shape}.", where=where
         )
     size = int(np.prod(shape))
+    # Moving the numbers of the places shows where each entry comes from; index is the inverse of that.
     moved = entry.apply(np.arange(size).reshape(shape))
     if moved.shape != shape:
         raise SpecError(
@@ -300,8 +310,9 @@ def _spatial_motion(entry: SpatialEntry, shape: tuple[int, ...], where: str, wha
 def _function_motion(entry: FunctionEntry, where: str) -> Motion:
     def apply(values: Array, inputs: Array) -> Array:
         try:
+            # Observation callables get one argument, action callables two; for inputs, `values` are the inputs.
             if values is inputs:
-                return np.stack([_moved_input(entry, one, where) for one in values]).astype(values.dtype)
+                return np.stack([_moved_input(entry, row, where) for row in values]).astype(values.dtype)
             return np.stack([_moved_output(entry, y, x) for y, x in zip(values, inputs, strict=True)])
         except SymcheckError:
             raise
@@ -315,11 +326,12 @@ def _function_motion(entry: FunctionEntry, where: str) -> Motion:
     return apply
 
 
-def _moved_input(entry: FunctionEntry, one: Array, where: str) -> Array:
-    image = np.asarray(entry.function(one.copy()))
-    if image.shape != one.shape:
+def _moved_input(entry: FunctionEntry, row: Array, where: str) -> Array:
+    # Copied: a callable may write into what it is given.
+    image = np.asarray(entry.function(row.copy()))
+    if image.shape != row.shape:
         raise SpecError(
-            f"the callable returned shape {image.shape} for a network input of shape {one.shape}.",
+            f"the callable returned shape {image.shape} for a network input of shape {row.shape}.",
             where=where,
             remedy="Return the image in the same shape as the input.",
         )
@@ -332,6 +344,7 @@ def _moved_output(entry: FunctionEntry, output: FloatArray, obs: Array) -> Float
     if images is None:
         return np.asarray(entry.function(output.copy(), obs.copy()), dtype=output.dtype)
     moved = np.empty_like(output)
+    # Probability of action a becomes that of its image.
     moved[images] = output
     return moved
 
@@ -341,6 +354,7 @@ def _discrete_images(entry: FunctionEntry, count: int, obs: Array) -> list[int] 
         images = [entry.function(np.int64(a), obs.copy()) for a in range(count)]
     except Exception:  # it takes vectors, not numbers of actions; what it raises on those is reported from there
         return None
+    # One number for each action, and all of them different: the callable permutes discrete actions.
     if any(np.asarray(image).size != 1 for image in images):
         return None
     numbers = [float(np.asarray(image).reshape(-1)[0]) for image in images]

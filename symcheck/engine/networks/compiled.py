@@ -25,6 +25,7 @@ def is_compiled(net: nn.Module) -> bool:
     """
     if "torch._dynamo" not in sys.modules:  # nothing was compiled in this process
         return False
+    # Script modules have no Python forward that could be compiled.
     own = (module for module in net.modules() if not isinstance(module, torch.jit.ScriptModule))
     return any(
         hasattr(module, "_orig_mod") or _in_place(module) or hasattr(type(module).forward, _DECORATED) for module in own
@@ -33,6 +34,7 @@ def is_compiled(net: nn.Module) -> bool:
 
 def compiled_alike(net: nn.Module, copy: nn.Module) -> nn.Module:
     """The copy, with what was compiled in place compiled in place: copying leaves that out."""
+    # Both copies list their modules in the same order.
     for own, other in zip(net.modules(), copy.modules(), strict=False):
         if _in_place(own) and not _in_place(other):
             other.compile()
@@ -44,15 +46,15 @@ def _in_place(module: nn.Module) -> bool:
 
 
 @contextmanager
-def uncompiled() -> Iterator[None]:
+def eager_stance() -> Iterator[None]:
     """Inside, compiled networks run their own Python code."""
     with _stance("force_eager"):
         yield
 
 
 @contextmanager
-def compiled() -> Iterator[None]:
-    """Inside, compiled networks run compiled although the code around is in `uncompiled`."""
+def compiled_stance() -> Iterator[None]:
+    """Inside, compiled networks run compiled although the code around is in `eager_stance`."""
     with _stance("default"):
         yield
 

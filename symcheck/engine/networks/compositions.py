@@ -39,6 +39,7 @@ def _gates(
     x: torch.Tensor, h: torch.Tensor, weights: Sequence[torch.Tensor], count: int
 ) -> tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]:
     """Of input and hidden state, the parts of each gate; weights: of the input, of the state, and perhaps biases."""
+    # torch keeps two biases, one for the input's part and one for the state's.
     from_input, from_state, *biases = weights
     of_input, of_state = biases or (None, None)
     return (
@@ -51,6 +52,7 @@ def _lstm_step(
     x: torch.Tensor, state: tuple[torch.Tensor, ...], weights: Sequence[torch.Tensor]
 ) -> tuple[torch.Tensor, ...]:
     h, c = state
+    # torch's order of gates: input, forget, cell, output.
     given, kept = _gates(x, h, weights, 4)
     enter, forget, new, leave = (a + b for a, b in zip(given, kept, strict=True))
     c = torch.sigmoid(forget) * c + torch.sigmoid(enter) * torch.tanh(new)
@@ -63,6 +65,7 @@ def _gru_step(
     (h,) = state
     given, kept = _gates(x, h, weights, 3)
     reset, update = torch.sigmoid(given[0] + kept[0]), torch.sigmoid(given[1] + kept[1])
+    # In torch's form the reset gate acts on the state's part of the new content only.
     new = torch.tanh(given[2] + reset * kept[2])
     return (new + update * (h - new),)
 
@@ -108,6 +111,7 @@ def _layers(name: str) -> Composition:
     ) -> Any:
         if not isinstance(weights, list | tuple) or (training and dropout):
             return None  # packed sequences, draws between layers
+        # Weights of one run: input, state, and two biases. One run for each layer and direction.
         per_run, ways = (4 if has_biases else 2), (2 if bidirectional else 1)
         if len(weights) != per_run * ways * layers or x.dim() != 3:
             return None  # projections, or no batch
@@ -116,6 +120,7 @@ def _layers(name: str) -> Composition:
         sequence, last = list(x.unbind(time)), []
         for layer in range(layers):
             made = []
+            # Run numbers as torch stacks the states: layer by layer, forwards before backwards.
             for run in range(layer * ways, (layer + 1) * ways):  # forwards, then perhaps backwards
                 held = tuple(part.select(0, run) for part in states)
                 own = weights[run * per_run : (run + 1) * per_run]
@@ -123,6 +128,7 @@ def _layers(name: str) -> Composition:
                 for moment in sequence[:: 1 if run % ways == 0 else -1]:
                     held = STEPS[name](moment, held, own)
                     outputs.append(held[0])
+                # Outputs of the backward run are put back into the order of time.
                 made.append(outputs[:: 1 if run % ways == 0 else -1])
                 last.append(held)
             sequence = made[0] if ways == 1 else [torch.cat(both, -1) for both in zip(*made, strict=True)]
@@ -153,11 +159,14 @@ def conv3d(
     s, p, d = _three(stride), _three(padding), _three(dilation)
     out, channels, kernel = weight.shape[:3]
     depth = x.shape[2]
+    # Depth of the output: windows that fit, as for any convolution.
     made = (depth + 2 * p[0] - d[0] * (kernel - 1) - 1) // s[0] + 1
     if made < 1 or made * depth * weight.numel() // kernel > LARGEST:
         return None
+    # Which depth of the input each kernel place reads for each output depth; (kernel, made).
     reach = torch.arange(made)[None, :] * s[0] - p[0] + torch.arange(kernel)[:, None] * d[0]
     places = (reach[..., None] == torch.arange(depth)).to(weight.dtype)  # (kernel, made, depth): one 1 at most per row
+    # (out, made, channels, depth, kernel height, kernel width).
     spread = torch.tensordot(weight, places, dims=([2], [0])).permute(0, 4, 1, 5, 2, 3)
     filters = spread.reshape(out * made, channels * depth, *weight.shape[3:])
     shifts = None if bias is None else bias.repeat_interleave(made)

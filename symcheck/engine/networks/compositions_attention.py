@@ -26,9 +26,11 @@ def attention(
     enable_gqa: bool = False,
 ) -> torch.Tensor | None:
     """softmax(q k^T + mask) v over the last two axes, shapes (..., queries, d), (..., keys, d), (..., keys, e)."""
+    # Refused: dropout, which draws; grouped heads; two masks at once.
     if dropout_p or enable_gqa or (is_causal and attn_mask is not None):
         return None
     if is_causal:
+        # Query i attends to keys 0 .. i.
         attn_mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
     if attn_mask is not None and attn_mask.dtype == torch.bool:
         attn_mask = _additive(~attn_mask)
@@ -39,6 +41,7 @@ def _weights(
     query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, scale: float | None = None
 ) -> torch.Tensor:
     """How much each query attends to each key, shape (..., queries, keys)."""
+    # Scores of (..., queries, keys); 1 / sqrt(d) keeps their variance at 1.
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
     return torch.softmax(scores if mask is None else scores + mask, -1)
 
@@ -54,9 +57,11 @@ def _joint_mask(of_pairs: torch.Tensor | None, of_keys: torch.Tensor | None, hea
     """Masks (queries, keys) or (batch * heads, queries, keys), and (batch, keys), as one for all heads."""
     if of_pairs is not None:
         of_pairs = _additive(of_pairs)
+        # (batch * heads, queries, keys) to (batch, heads, queries, keys).
         of_pairs = torch.unflatten(of_pairs, 0, (-1, heads)) if of_pairs.dim() == 3 else of_pairs
     if of_keys is None:
         return of_pairs
+    # Broadcast over heads and queries.
     keys = _additive(of_keys)[:, None, None, :]
     return keys if of_pairs is None else of_pairs + keys
 
@@ -88,10 +93,13 @@ def multi_head_attention(
         return None
     if in_proj_weight is None or (training and dropout_p):
         return None
+    # The joint projection holds those of query, key and value, one after the other.
     biases = [None] * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
     parts = zip((query, key, value), in_proj_weight.chunk(3), biases, strict=True)
+    # (length, batch, heads * d) to (batch, heads, length, d).
     q, k, v = (torch.unflatten(F.linear(x, w, b), -1, (num_heads, -1)).permute(1, 2, 0, 3) for x, w, b in parts)
     weights = _weights(q, k, _joint_mask(attn_mask, key_padding_mask, num_heads))
+    # Back to (length, batch, channels): heads are joined before the last projection.
     out = F.linear((weights @ v).permute(2, 0, 1, 3).flatten(2), out_proj_weight, out_proj_bias)
     if not need_weights:
         return out, None

@@ -25,22 +25,28 @@ def einsum(equation: Any, *operands: Any) -> torch.Tensor | None:
         return None
     given, made = equation.replace(" ", "").split("->")
     names = given.split(",")
+    # The data is the factor with the first axis of the result: the batch.
     data = next((k for k in (0, 1) if made and made[0] in names[k]), None)
     if data is None or any(len(set(name)) != len(name) for name in (*names, made)):
         return None
+    # The batch axis is in both factors: a product of two values, not a fixed weight.
     if made[0] in names[1 - data]:
         return _product(factors, names, made)
     x, of_x, weight, of_weight = factors[data], names[data], factors[1 - data], names[1 - data]
+    # Axes of the weight: summed ones vanish, new ones appear in the result.
     summed = [axis for axis in of_weight if axis not in made]
     new = [axis for axis in of_weight if axis in made]
     kept = [axis for axis in of_x if axis in made]
     if not summed or any(axis in of_x for axis in new) or sorted([*kept, *summed]) != sorted(of_x):
         return None  # an axis that both keep, or one that is summed alone
+    # The weight as rows (new axes) by columns (summed axes).
     rows = weight.permute([of_weight.index(axis) for axis in (*new, *summed)])
     sizes = [int(n) for n in rows.shape[: len(new)]]
+    # The input's summed axes go last and are flattened, as a linear layer takes them.
     flat = x.permute([of_x.index(axis) for axis in (*kept, *summed)]).flatten(len(kept))
     result = F.linear(flat, rows.reshape(-1, flat.shape[-1]))
     result = torch.unflatten(result, -1, sizes) if new else result.squeeze(-1)
+    # From the order in which the result is made to the one that was asked for.
     order = [*kept, *new]
     return result.permute([order.index(axis) for axis in made])
 
@@ -50,6 +56,7 @@ def _product(factors: Sequence[torch.Tensor], names: Sequence[str], made: str) -
     left, right = names
     kept = [axis for axis in left if axis in right and axis in made]
     summed = [axis for axis in left if axis in right and axis not in made]
+    # Axes of one factor alone.
     rows, columns = ([axis for axis in name if axis not in other] for name, other in ((left, right), (right, left)))
     if sorted([*kept, *rows, *columns]) != sorted(made):
         return None  # an axis that is summed alone
@@ -79,6 +86,7 @@ def index_add(base: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -
     """What is added at indices, as a matrix of zeros and ones over that axis."""
     if not isinstance(dim, int) or alpha != 1 or index.dim() != 1:
         return None
+    # Row r has a 1 where the index says r; (places, index).
     places = torch.arange(base.shape[dim], device=index.device)[:, None] == index
     added: torch.Tensor = F.linear(source.movedim(dim, -1), places.to(source.dtype)).movedim(-1, dim)
     return added.add(base)
@@ -88,6 +96,7 @@ def index_add(base: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -
 def bilinear(left: Any, right: Any, weight: Any, bias: Any = None) -> torch.Tensor:
     """Each output a sum over pairs of entries: a linear layer of one side, and a product with the other."""
     out, n, m = weight.shape
+    # (out * m, n): for each output and entry of the right side one row.
     rows = F.linear(left, weight.transpose(1, 2).reshape(out * m, n))
     made: torch.Tensor = (torch.unflatten(rows, -1, (out, m)) @ right.unsqueeze(-1)).squeeze(-1)
     return made if bias is None else made + bias

@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from symcheck.engine.events import Emit, Progress
-from symcheck.engine.networks.adapters import adapted
+from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
 from symcheck.engine.networks.diagnosis import diagnose, paired_dropout
@@ -71,11 +71,12 @@ class NetContext:
         Raises:
             SymcheckError: the network cannot be copied or run, or the symmetry does not fit it.
         """
+        # Asking for each of them runs the network; what does not fit raises here.
         _ = self.outputs, self.observations, self.batch_residual
 
     @cached_property
     def _adapted(self) -> nn.Module:
-        return adapted(self._given)
+        return adapt_agent(self._given)
 
     @cached_property
     def _claimed_input(self) -> tuple[nn.Module, InputClaim]:
@@ -126,7 +127,7 @@ class NetContext:
     @cached_property
     def observations(self) -> FloatArray | None:
         """Inputs to test beside the generated ones, stacked; None where none were given."""
-        return _stacked(self.options.observations, self.inputs.shape)
+        return _stack_observations(self.options.observations, self.inputs.shape)
 
     @cached_property
     def _repeatability(self) -> Repeatability:
@@ -159,6 +160,7 @@ class NetContext:
     def elements(self) -> tuple[str, ...]:
         """A readable name of each generator: the symmetry's own where there is only one."""
         group = self.symmetry.group
+        # A group with one generator is called by the symmetry's name.
         alone = len(group.generators) == 1
         return (self.symmetry.name,) if alone else tuple(str(name) for name in group.generator_names)
 
@@ -170,8 +172,10 @@ class NetContext:
     @cached_property
     def proof(self) -> Proof | None:
         """What the weights say; None where the action is a callable, in train mode, or without a float64 copy."""
+        # In train mode, statistics of the batch would be followed as constants.
         if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
+        # (seed, 1) to (seed, 7) are independent streams of a run's steps.
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
         usual = self.subject.run(example, exact=True)
         return prove(
@@ -196,6 +200,7 @@ class NetContext:
             self.proof,
             self.options,
             self.observations,
+            # Measured from the start of the run: what was spent before counts too.
             deadline=None if seconds is None else self._started + seconds,
             progress=lambda done, total: self._emit(Progress(done, total)),
         )
@@ -214,6 +219,7 @@ class NetContext:
         )
         nan = self.measured.nan
         if nan is not None:
+            # The module that first shows it; else the output.
             location = first_nonfinite_module(self.subject, nan) or self.measured.nan_path
             assessment = replace(assessment, location=location)
         return assessment if self.batch_residual is None else assess_mixed_batches(assessment, self.batch_residual)
@@ -243,6 +249,7 @@ class NetContext:
         rng = np.random.default_rng((self.options.seed, 3))
         dropout: tuple[Statement, ...] = ()
         if self.subject.training and self.options.noise_seed is not None:
+            # With a fixed noise seed, dropout drops the same places of x and of Lx.
             dropout = paired_dropout(self.subject)
         causes = diagnose(
             self.subject,
@@ -260,6 +267,7 @@ class NetContext:
     def silent_fault(self) -> Statement | None:
         """What the weights of a layer lack although no output shows it; None where nothing is."""
         failure = None if self.proof is None else self.proof.first_failure
+        # Only weights that were matched can be called wrong; a failure that outputs show has causes of its own.
         if failure is None or not is_wrong_weight(failure) or self.assessment.verdict == "failed":
             return None
         fields: dict[str, Any] = {"layer": failure.name} if failure.name else {}
@@ -276,7 +284,7 @@ class NetContext:
         return state("region_inputs", shape=list(self.subject.shape), families=list(self.measured.families))
 
 
-def _stacked(observations: Any, shape: tuple[int, ...]) -> FloatArray | None:
+def _stack_observations(observations: Any, shape: tuple[int, ...]) -> FloatArray | None:
     if observations is None:
         return None
     stacked = np.asarray(observations, dtype=np.float64)

@@ -52,6 +52,7 @@ def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) 
         The counterexample; None where no input was tested.
     """
     if measured.nan is not None:
+        # NaN has no residual to keep: what counts is that it stays NaN.
         generator = measured.nan_generator
         x = shrink(measured.nan, lambda batch: _is_nan(claimed, batch, generator))
         return describe_input(claimed, x, generator, measured.nan_path)
@@ -59,6 +60,7 @@ def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) 
     if worst is None:
         return None
     claim = claimed.output(worst.path)
+    # A smaller input must keep a visible part of the residual, and stay above the tolerance.
     threshold = max(tolerance, KEEP * worst.relative)
 
     def fails(batch: FloatArray) -> npt.NDArray[np.bool_]:
@@ -71,6 +73,7 @@ def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) 
         # a small output among large ones carries their rounding: never compare with less than 1 % of the family's scale
         return np.asarray(gap > threshold * np.maximum(scale, KEEP * worst.scale))
 
+    # Rounding of another batch size may hide a residual at the tolerance; then the input stays.
     x = shrink(worst.x, fails) if bool(fails(worst.x[None])[0]) else worst.x
     return describe_input(claimed, x, worst.generator, worst.path)
 
@@ -87,6 +90,7 @@ def both_sides(
 def _is_nan(claimed: ClaimedNetwork, batch: FloatArray, generator: int) -> npt.NDArray[np.bool_]:
     moved = claimed.inputs.apply(generator, batch)
     bad = np.zeros(len(batch), dtype=bool)
+    # At both precisions, and for both sides of the claim.
     for exact in (True, False):
         for inputs in (batch, moved):
             for values in claimed.subject.run(inputs, exact=exact).values():
@@ -107,6 +111,7 @@ def describe_input(claimed: ClaimedNetwork, x: FloatArray, generator: int, path:
     expected, actual = (side[0] for side in both_sides(claimed, claim, generator, x[None]))
     nan = np.isnan(expected) | np.isnan(actual)
     gap = difference(expected, actual)
+    # Where there is NaN, the first entry with it; else the largest difference.
     place, residual = (int(np.argmax(nan)), float("nan")) if nan.any() else (int(np.argmax(gap)), float(gap.max()))
     return Counterexample(
         group_element=claimed.elements[generator],

@@ -16,7 +16,9 @@ from symcheck.statements.statement import Statement, state
 
 HOLDS = 1e-5
 """Residual over output scale at which an alternative counts as holding: the published level for outputs."""
+# Inputs that tell alternatives apart: each must hold on all of them.
 INPUTS = 16
+# Observations up to this size have each sign tried, one pass a sign.
 LARGEST_SIGN_SEARCH = 64
 
 
@@ -48,6 +50,7 @@ def diagnose(
     """
     claim = next(item for item in outputs if item.path == path)
     causes = [state("SYM152", infinite=True, output=path)] if one_sided else []
+    # Images are tested on uniform numbers, as pixels are.
     x = rng.normal(size=(INPUTS, *inputs.shape)) if len(inputs.shape) == 1 else rng.random((INPUTS, *inputs.shape))
     y = subject.run(x, exact=True)[path]
     z = subject.run(inputs.apply(generator, x), exact=True)[path]
@@ -92,8 +95,10 @@ def _outputs_that_hold(
 ) -> Iterator[Statement]:
     motion = claim.motions[generator]
     wanted = claim.apply(generator, y, x)
+    # The claim itself holds on these inputs: other outputs, or rare inputs, failed.
     if _holds(wanted, z):
         return
+    # An action written the other way round: the image of a place instead of its source.
     inverse = _inverse(motion)
     if inverse is not None:
         back = OutputClaim(claim.path, claim.role, claim.size, (inverse,)).apply(0, y, x)
@@ -107,7 +112,8 @@ def _outputs_that_hold(
         return
     permutation = _permutation_that_holds(y, z)
     if permutation is not None and claim.size > 1:
-        yield state("SYM136", output=claim.path, permutation=permutation, declared=_declared(motion))
+        yield state("SYM136", output=claim.path, permutation=permutation, declared=_declared_permutation(motion))
+    # The declared permutation with all signs reversed.
     elif claim.size > 1 and _holds(-wanted, z):
         yield state("SYM137", output=claim.path)
 
@@ -116,6 +122,7 @@ def _inverse(motion: object) -> SignedPermutation | None:
     if not isinstance(motion, SignedPermutation):
         return None
     inverse = np.argsort(motion.index)
+    # Signs move with their entries.
     sign = motion.sign[inverse]
     same = np.array_equal(inverse, motion.index) and np.array_equal(sign, motion.sign)
     return None if same else SignedPermutation(inverse, sign)
@@ -125,7 +132,7 @@ def _has_no_signs(motion: SignedPermutation) -> bool:
     return bool((motion.sign > 0).all())
 
 
-def _declared(motion: object) -> list[int] | str:
+def _declared_permutation(motion: object) -> list[int] | str:
     """The declared permutation, one-based where it has signs; else the form in which it was given."""
     if isinstance(motion, SignedPermutation):
         images: list[int] = (motion.index if _has_no_signs(motion) else (motion.index + 1) * motion.sign).tolist()
@@ -139,7 +146,9 @@ def _permutation_that_holds(y: FloatArray, z: FloatArray) -> list[int] | None:
     if size > 64:
         return None
     scale = output_scale(y, z)
+    # (inputs, entries of y, entries of z): the largest difference over all inputs.
     fits = difference(y[:, :, None], z[:, None, :]).max(axis=0) <= HOLDS * scale
+    # One partner for each: with equal columns, any of several permutations would do.
     if not (fits.sum(axis=0) == 1).all() or not (fits.sum(axis=1) == 1).all():
         return None
     return [int(p) for p in fits.argmax(axis=1)]

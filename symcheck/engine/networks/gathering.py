@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from symcheck.engine.networks.ascent import activated, ascended
+from symcheck.engine.networks.ascent import activate_units, climb_residual
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.measuring import Measured, measure
 from symcheck.engine.networks.options import DEFAULT_SAMPLES, NetOptions
@@ -54,8 +54,10 @@ def gather_evidence(
     Returns:
         What was found.
     """
+    # (seed, 2): a stream of its own.
     rng = np.random.default_rng((options.seed, 2))
     generators = len(inputs.motions)
+    # A pair is one input with one generator.
     wanted = max(1, number_of_samples(subject, proof, options) // generators)
     groups = families(inputs, wanted, rng, observations)
     total = sum(len(group.inputs) for group in groups) * generators
@@ -65,12 +67,14 @@ def gather_evidence(
 
     measured = measure(subject, inputs, outputs, groups, deadline=deadline, tick=tick)
     if _is_worth_climbing(proof, measured):
-        uphill = ascended(subject, inputs, outputs, _starts(measured, groups))
+        uphill = climb_residual(subject, inputs, outputs, _starts(measured, groups))
         measure(subject, inputs, outputs, uphill, deadline=deadline, tick=tick, into=measured)
     if _has_silent_fault(proof, measured):
+        # Both at once: a weight shows only where its unit and its input unit are active.
         for units in units_at_fault(proof):
-            awake = activated(subject, inputs, units, rng)
+            awake = activate_units(subject, inputs, units, rng)
             measure(subject, inputs, outputs, awake, deadline=deadline, tick=tick, into=measured)
+    # The long search last: it costs the most, and only matters where nothing showed so far.
     if _has_silent_fault(proof, measured) and (deadline is None or time.monotonic() < deadline):
         shown, measured.searched = revealing_inputs(subject, inputs, outputs, rng, EXACT)
         measure(subject, inputs, outputs, shown, tick=tick, into=measured)

@@ -19,6 +19,7 @@ def first_nonfinite_module(subject: Subject, x: FloatArray) -> str | None:
         subject: the network.
         x: one input, shape (*shape,).
     """
+    # The float64 copy first: what is infinite there is no overflow of the deployed dtype.
     for exact in (True, False):
         nonfinite: list[str] = []
         handles = [
@@ -36,6 +37,7 @@ def first_nonfinite_module(subject: Subject, x: FloatArray) -> str | None:
     return None
 
 
+# Name and list are bound per module: hooks of a loop would share its last name.
 def _watcher(name: str, nonfinite: list[str]) -> Any:
     def watch(module: nn.Module, inputs: Any, output: Any) -> None:
         tensors = [t for t in inputs if isinstance(t, torch.Tensor)]

@@ -79,8 +79,10 @@ def match_rows(moved: FloatArray, rows: FloatArray, *, signs: bool = True) -> Ma
     n = len(rows)
     index = np.full(n, -1, dtype=np.int64)
     sign = np.ones(n, dtype=np.int64)
+    # Adding 0.0 turns -0.0 into 0.0: both are one number with different bytes.
     table = {row.tobytes(): i for i, row in enumerate(rows + 0.0)}
     left = _match_exactly(moved + 0.0, table, index, sign, 1, list(range(n)))
+    # Rows that are equal bit by bit are all matched: nothing is left to assign.
     if not left:
         return Match(SignedPermutation(index, sign), index >= 0)
     if len(left) <= n // 2:
@@ -89,6 +91,7 @@ def match_rows(moved: FloatArray, rows: FloatArray, *, signs: bool = True) -> Ma
         close = _assign(moved, rows, unsigned, sign.copy(), np.array(left), signs=False)
         if close.all() or not signs:
             return Match(SignedPermutation(unsigned, sign), close)
+    # 0.0 - x and not -x, so that zeros stay positive.
     if signs:
         left = _match_exactly(0.0 - moved, table, index, sign, -1, left)
     if len(left) > LARGEST_ASSIGNMENT:
@@ -103,6 +106,7 @@ def _match_exactly(
     left = []
     for place in todo:
         i = table.get(moved[place].tobytes())
+        # Each row is taken once; equal rows go to the next place by distance.
         if i is None or index[i] >= 0:
             left.append(place)
         else:
@@ -118,11 +122,13 @@ def _assign(
     free = np.flatnonzero(index < 0)
     a, b = rows[free], moved[left]
     plus = _distances(a, b)
+    # Infinite costs forbid a sign where none may occur.
     minus = _distances(a, -b) if signs else np.full_like(plus, np.inf)
     cost = np.minimum(plus, minus)
     i, j = linear_sum_assignment(cost)
     index[free[i]] = left[j]
     sign[free[i]] = np.where(minus[i, j] < plus[i, j], -1, 1)
+    # Exact matches are close; assigned ones where the distance is small beside the rows.
     close = np.ones(len(index), dtype=bool)
     size = np.maximum(np.linalg.norm(a, axis=1)[i], np.linalg.norm(b, axis=1)[j])
     close[free[i]] = cost[i, j] <= CLOSE * size
@@ -131,6 +137,7 @@ def _assign(
 
 def _distances(a: FloatArray, b: FloatArray) -> FloatArray:
     """Euclidean distances by the expanded square; only orders of magnitude matter to the assignment."""
+    # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b; rounding may make it negative.
     square = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2 * (a @ b.T)
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
@@ -161,14 +168,16 @@ def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) 
     pattern: Statement | None = None
     worst = np.unravel_index(int(np.argmax(np.where(np.isnan(difference), np.inf, difference))), difference.shape)
     residual, largest = float(difference[worst]), float(larger.max())
+    # In units of the larger of the two weights, entry by entry.
     ulps = difference / ulp32(larger)
     relative = residual / largest if largest > 0 else 0.0
     if not beyond.any() and np.isfinite(residual):
         level: Level = "exact"
     elif (ulps[beyond] <= ULPS).all():
         level = "rounded"
+    # Too large entry by entry, but perhaps rounding of larger sums: seen by how differences are spread.
     elif np.isfinite(residual) and np.isfinite(largest) and largest > 0:
-        spread = _spread(difference, ulps, beyond, larger)
+        spread = _describe_spread(difference, ulps, beyond, larger)
         level, pattern = ("rounded", None) if spread.is_rounding else ("failed", spread.pattern)
     else:
         level = "failed"
@@ -207,7 +216,7 @@ class _Spread:
         return state("SYM134", ulps=self.units, limit=ULPS)
 
 
-def _spread(
+def _describe_spread(
     difference: FloatArray,
     ulps: FloatArray,
     beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
@@ -222,12 +231,15 @@ def _spread(
     weights = max(1, int(np.count_nonzero(larger)))
     unit = float(ulp32(larger.max()))
     affected = float(beyond.sum())
+    # Float32 sums also agree by chance, where a difference rounds to zero: counted as half of those that differ by one
+    # unit.
     if affected >= MANY and bool((larger == larger.astype(np.float32)).all()):
         affected += 0.5 * float((beyond & (difference <= unit)).sum())
     typical = float(np.sqrt((difference[beyond] ** 2).sum() / weights))
     usual = max(ULPS / OUTLIER, float(np.median(ulps[beyond])))
     # rounding is relative to each weight or absolute (a basis made in float32): a wrong weight stands out by both
     suspected = np.sort(difference[(difference > OUTLIER * typical) & (ulps > OUTLIER * usual)])
+    # Suspected ones must stand above all others, by a gap.
     others = difference[difference < suspected[0]].max(initial=0.0) if len(suspected) else 0.0
     ladder = np.concatenate([[others], suspected])
     isolated = bool((ladder[1:] > GAP * ladder[:-1]).any())

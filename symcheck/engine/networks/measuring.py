@@ -146,6 +146,7 @@ def measure(
     result = into or Measured()
     for family in groups:
         for block in _blocks(family, subject):
+            # At least one block is measured, so that a deadline in the past does not mean no evidence.
             if deadline is not None and result.pairs and time.monotonic() > deadline:
                 result.time_up = True
                 return result
@@ -157,6 +158,7 @@ def measure(
 def _blocks(family: Family, subject: Subject) -> list[Family]:
     """Blocks of a family small enough that a deadline is met within a few passes."""
     size = max(1, int(np.prod(subject.shape)))
+    # At most about 4 million entries in a pass, at least 32 inputs.
     rows = max(32, 4_000_000 // size)
     return [replace(family, inputs=family.inputs[i : i + rows]) for i in range(0, len(family.inputs), rows)]
 
@@ -165,11 +167,13 @@ def _measure_block(
     result: Measured, subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], family: Family
 ) -> None:
     x = family.inputs
+    # Both precisions, once for all generators.
     before = {exact: subject.run(x, exact=exact) for exact in (True, False)}
     if family.name not in result.families:
         result.families.append(family.name)
     for generator in range(len(inputs.motions)):
         moved = inputs.apply(generator, x)
+        # A group that moves no input tests nothing.
         result.moved = result.moved or not np.array_equal(moved, x)
         after = {exact: subject.run(moved, exact=exact) for exact in (True, False)}
         result.pairs += len(x)
@@ -177,14 +181,16 @@ def _measure_block(
         for claim in outputs:
             y, z = before[True][claim.path], after[True][claim.path]
             wanted = claim.apply(generator, y, x)
-            _spread(result, claim.path, y)
+            _widen_spread(result, claim.path, y)
+            # The deployed network may overflow where its float64 copy does not.
             bad = _is_nan(wanted, z, before[False][claim.path])
             if bad.any() and result.nan is None:
                 result.nan = x[int(np.argmax(bad))].copy()
                 result.nan_path, result.nan_generator = claim.path, generator
             relative = _residual(result, claim, family, generator, wanted, z)
             violating |= relative > 1e-5  # the published level above which an output has failed
-            scale = _scale(result, claim.path, family, output_scale(y, z))
+            scale = _family_scale(result, claim.path, family, output_scale(y, z))
+            # Of other arithmetic than torch's, only the first family, of ordinary inputs, is compared.
             if not subject.artefact or family.name == result.families[0]:
                 _compare_deployed(result.deployed, claim, generator, x, before, after, scale)
         result.violations += int(violating.sum())
@@ -194,6 +200,7 @@ def difference(left: FloatArray, right: FloatArray) -> FloatArray:
     """|left - right|, with equal infinities (masked actions) counted as equal and NaN as infinite."""
     with np.errstate(invalid="ignore"):
         gap = np.abs(left - right)
+    # inf - inf is NaN; equal infinities agree.
     gap[left == right] = 0.0
     gap[np.isnan(gap)] = np.inf
     return gap
@@ -204,11 +211,11 @@ def _is_nan(*sides: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_
     return np.asarray(np.any([np.isnan(side).any(axis=1) for side in sides], axis=0))
 
 
-def _spread(result: Measured, path: str, y: FloatArray) -> None:
+def _widen_spread(result: Measured, path: str, y: FloatArray) -> None:
     low, high = y.min(axis=0), y.max(axis=0)
-    found = result.spreads.get(path)
-    if found is not None:
-        low, high = np.minimum(low, found.low), np.maximum(high, found.high)
+    earlier = result.spreads.get(path)
+    if earlier is not None:
+        low, high = np.minimum(low, earlier.low), np.maximum(high, earlier.high)
     result.spreads[path] = Spread(low, high)
 
 
@@ -218,17 +225,18 @@ def output_scale(*values: FloatArray) -> float:
     return max(float(max(sizes)), TINY)
 
 
-def _scale(result: Measured, path: str, family: Family, own: float) -> float:
+def _family_scale(result: Measured, path: str, family: Family, own: float) -> float:
+    # The first family of an output sets its usual scale.
     """The output's scale in a family: its own, but not far below that of the first family (see `Family.borrows`)."""
     reference = result.scales.setdefault(path, own)
     return max(own, reference if family.borrows else CANCELLED * reference)
 
 
 def _residual(
-    result: Measured, claim: OutputClaim, family: Family, generator: int, wanted: FloatArray, found: FloatArray
+    result: Measured, claim: OutputClaim, family: Family, generator: int, wanted: FloatArray, actual: FloatArray
 ) -> FloatArray:
-    scale = _scale(result, claim.path, family, output_scale(wanted, found))
-    gap = difference(wanted, found).max(axis=1, initial=0.0)
+    scale = _family_scale(result, claim.path, family, output_scale(wanted, actual))
+    gap = difference(wanted, actual).max(axis=1, initial=0.0)
     relative = gap / scale
     i = int(np.argmax(relative))
     if result.worst is None or relative[i] > result.worst.relative:
@@ -257,7 +265,9 @@ def _compare_deployed(
     )
     deployed.noise = max(deployed.noise, noise / scale)
     if claim.role == "action" and claim.size > 1 and not (np.isnan(wanted).any() or np.isnan(z).any()):
+        # The two largest outputs: their distance tells whether a decision is tied.
         top = np.sort(before[True][claim.path], axis=1)[:, -2:]
         decided = top[:, 1] - top[:, 0] > TIE * scale
         deployed.decisions += int(decided.sum())
+        # A decision flips where the claim's argmax is not the argmax on Lx.
         deployed.flips += int((wanted.argmax(axis=1) != z.argmax(axis=1))[decided].sum())

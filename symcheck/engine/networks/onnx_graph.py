@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from symcheck.engine.networks.onnx_quantised import QUANTISED, folded
-from symcheck.engine.networks.onnx_runtime import OnnxRuntime, opened
+from symcheck.engine.networks.onnx_quantised import QUANTISED, fold_constants
+from symcheck.engine.networks.onnx_runtime import OnnxRuntime, open_runtime
 from symcheck.engine.networks.onnx_shapes import HOST, on_host
 from symcheck.errors import MissingExtraError, TargetError, described
 from symcheck.statements.statement import Statement
@@ -50,6 +50,7 @@ def load_onnx(path: Path) -> nn.Module:
             where=str(path),
             remedy="Export it again.",
         ) from error
+    # Refused before anything runs, with all kinds of nodes that are not read.
     unknown = sorted({node.op_type for node in model.graph.node if node.op_type not in OPERATIONS.keys() | HOST.keys()})
     if unknown:
         raise TargetError(
@@ -57,7 +58,7 @@ def load_onnx(path: Path) -> nn.Module:
             where=str(path),
             remedy="Give the PyTorch module, or a torch.export file of it.",
         )
-    runtime, problem = opened(path)
+    runtime, problem = open_runtime(path)
     return OnnxModule(model.graph, runtime, problem)
 
 
@@ -81,28 +82,34 @@ class OnnxModule(nn.Module):
         self.whole: dict[str, np.ndarray[Any, Any]] = {}
         for tensor in graph.initializer:
             self._constant(tensor.name, numpy_helper.to_array(tensor))
+        # Older files list initialisers among the inputs as well.
         self.inputs = [item.name for item in graph.input if item.name not in self.constants | self.whole]
         self.outputs = [item.name for item in graph.output]
         nodes: dict[str, nn.Module] = {}
         for i, node in enumerate(graph.node):
             attributes = {item.name: _attribute(item) for item in node.attribute}
-            if folded(node.op_type, list(node.input), node.output[0], attributes, self._stored, self._float):
+            # Weights of quantised nodes become numbers once, here.
+            if fold_constants(
+                node.op_type, list(node.input), node.output[0], attributes, self._stored_constant, self._float
+            ):
                 continue
             if node.op_type == "Constant":
                 self._constant(node.output[0], next(iter(attributes.values())))
                 continue
+            # Names of modules may not contain dots.
             key = (node.name or f"{node.op_type}_{i}").replace(".", "/").strip("/") or f"node_{i}"
             key = key if key not in nodes else f"{key}_{i}"
             nodes[key] = OnnxNode(node.op_type, list(node.input), list(node.output), attributes)
         self.nodes = nn.ModuleDict(nodes)
 
     def _constant(self, name: str, array: Any) -> None:
+        # Whole numbers are shapes and indices; they stay on the host, where nothing is traced.
         if np.asarray(array).dtype.kind in "iu":
             self.whole[name] = np.array(array)
             return
         self._float(name, array)
 
-    def _stored(self, name: str) -> np.ndarray[Any, Any] | None:
+    def _stored_constant(self, name: str) -> np.ndarray[Any, Any] | None:
         """A constant by name; None where it is computed."""
         if name in self.constants:
             return np.asarray(getattr(self, self.constants[name]).numpy())
@@ -119,14 +126,16 @@ class OnnxModule(nn.Module):
         if self.runtime is not None:
             made = self.runtime(inputs)
             return made[0] if len(made) == 1 else made
+        # Everything by its name in the graph; node after node adds its results.
         values: dict[str, Any] = {name: getattr(self, key) for name, key in self.constants.items()} | self.whole
         values |= dict(zip(self.inputs, inputs, strict=True))
         for node in (cast(OnnxNode, item) for item in self.nodes.values()):
+            # An empty name stands for an optional input that is left out.
             results = node(*[values[name] if name else None for name in node.inputs])
             results = results if isinstance(results, tuple | list) else (results,)
             values |= {name: result for name, result in zip(node.outputs, results, strict=False) if name}
-        found = tuple(values[name] for name in self.outputs)
-        return found[0] if len(found) == 1 else found
+        results = tuple(values[name] for name in self.outputs)
+        return results[0] if len(results) == 1 else results
 
 
 class OnnxNode(nn.Module):
@@ -149,6 +158,7 @@ def _attribute(item: Any) -> Any:
     value = helper.get_attribute_value(item)
     if isinstance(value, bytes):
         return value.decode()
+    # Tensors among attributes have their bytes; other values are numbers, strings and lists.
     return numpy_helper.to_array(value) if hasattr(value, "raw_data") else value
 
 
@@ -162,6 +172,7 @@ def _not_read(what: str) -> TargetError:
 
 def _gemm(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
     x = x.t() if a.get("transA") else x
+    # `F.linear` takes the transposed weight.
     w = w if a.get("transB") else w.t()
     if a.get("alpha", 1.0) != 1.0 or a.get("beta", 1.0) != 1.0:
         w, b = w * a.get("alpha", 1.0), None if b is None else b * a.get("beta", 1.0)
@@ -174,19 +185,23 @@ def _symmetric(pads: Sequence[int] | None, axes: int) -> tuple[list[int], bool]:
     return pads[:axes], pads[:axes] == pads[axes:]
 
 
-def _padded(a: dict[str, Any], x: torch.Tensor, axes: int, value: float = 0.0) -> tuple[torch.Tensor, list[int]]:
+def _pad_asymmetric(
+    a: dict[str, Any], x: torch.Tensor, axes: int, value: float = 0.0
+) -> tuple[torch.Tensor, list[int]]:
     if a.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         raise _not_read(f"auto_pad {a['auto_pad']}")
     low, alike = _symmetric(a.get("pads"), axes)
     if alike:
+        # torch pads both sides alike within the convolution; else an explicit pad comes first.
         return x, low
+    # `F.pad` lists the last axis first.
     flat = [n for i in reversed(range(axes)) for n in (a["pads"][i], a["pads"][axes + i])]
     return F.pad(x, flat, value=value), [0] * axes
 
 
 def _conv(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
     axes = w.ndim - 2
-    x, padding = _padded(a, x, axes)
+    x, padding = _pad_asymmetric(a, x, axes)
     function = F.conv2d if axes == 2 else F.conv1d
     strides, dilations = a.get("strides", [1] * axes), a.get("dilations", [1] * axes)
     return function(x, w, b, tuple(strides), tuple(padding), tuple(dilations), a.get("group", 1))
@@ -194,7 +209,8 @@ def _conv(a: dict[str, Any], x: torch.Tensor, w: torch.Tensor, b: torch.Tensor |
 
 def _max_pool(a: dict[str, Any], x: torch.Tensor) -> torch.Tensor:
     kernel = a["kernel_shape"]
-    x, padding = _padded(a, x, len(kernel), float("-inf"))
+    # Padding of a maximum must never win.
+    x, padding = _pad_asymmetric(a, x, len(kernel), float("-inf"))
     function = F.max_pool2d if len(kernel) == 2 else F.max_pool1d
     strides, dilations = a.get("strides", [1] * len(kernel)), a.get("dilations", [1] * len(kernel))
     return function(x, tuple(kernel), tuple(strides), tuple(padding), tuple(dilations), bool(a.get("ceil_mode", 0)))
@@ -221,11 +237,12 @@ def _layer_norm(a: dict[str, Any], x: torch.Tensor, scale: torch.Tensor, bias: A
 
 
 def _axes_of(a: dict[str, Any], axes: Any) -> list[int] | None:
-    found = axes.tolist() if axes is not None else a.get("axes")
-    return None if found is None else [int(axis) for axis in found]
+    # Newer versions of the operator take axes as an operand, older ones as an attribute.
+    listed = axes.tolist() if axes is not None else a.get("axes")
+    return None if listed is None else [int(axis) for axis in listed]
 
 
-def _reduced(function: Operation) -> Operation:
+def _reduction(function: Operation) -> Operation:
     def apply(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> Any:
         dims = _axes_of(a, axes)
         return function(
@@ -236,22 +253,24 @@ def _reduced(function: Operation) -> Operation:
 
 
 def _reshape(a: dict[str, Any], x: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
+    # 0 copies the size of the input's axis; -1 is torch's own.
     sizes = [x.shape[i] if n == 0 else int(n) for i, n in enumerate(shape.tolist())]
     return x.reshape(sizes)
 
 
-def _squeezed(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+def _squeeze(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tensor:
     dims = _axes_of(a, axes)
     return x.squeeze() if dims is None else x.squeeze(tuple(dims))
 
 
-def _unsqueezed(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+def _unsqueeze(a: dict[str, Any], x: torch.Tensor, axes: Any = None) -> torch.Tensor:
+    # In increasing order each axis is already at its place.
     for axis in sorted(_axes_of(a, axes) or []):
         x = x.unsqueeze(axis)
     return x
 
 
-def _sliced(a: dict[str, Any], x: torch.Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+def _slice(a: dict[str, Any], x: torch.Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
     chosen = range(len(starts)) if axes is None else [int(axis) % x.ndim for axis in axes.tolist()]
     strides = [1] * len(starts) if steps is None else steps.tolist()
     for axis, start, end, step in zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True):
@@ -261,7 +280,7 @@ def _sliced(a: dict[str, Any], x: torch.Tensor, starts: Any, ends: Any, axes: An
     return x
 
 
-def _gathered(a: dict[str, Any], x: torch.Tensor, indices: Any) -> torch.Tensor:
+def _gather(a: dict[str, Any], x: torch.Tensor, indices: Any) -> torch.Tensor:
     axis = int(a.get("axis", 0)) % x.ndim
     places = np.asarray(indices) % x.shape[axis]
     if places.ndim == 0:
@@ -281,7 +300,7 @@ def _pair(function: Operation) -> Operation:
     return lambda a, x, y: function(x, y)
 
 
-def _one(function: Operation) -> Operation:
+def _unary(function: Operation) -> Operation:
     return lambda a, x, *rest: function(x)
 
 
@@ -295,46 +314,46 @@ OPERATIONS: dict[str, Operation] = {
     "Conv": _conv,
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
-    "GlobalAveragePool": _one(lambda x: x.mean(tuple(range(2, x.ndim)), keepdim=True)),
-    "GlobalMaxPool": _one(lambda x: x.amax(tuple(range(2, x.ndim)), keepdim=True)),
+    "GlobalAveragePool": _unary(lambda x: x.mean(tuple(range(2, x.ndim)), keepdim=True)),
+    "GlobalMaxPool": _unary(lambda x: x.amax(tuple(range(2, x.ndim)), keepdim=True)),
     "BatchNormalization": _batch_norm,
     "LayerNormalization": _layer_norm,
-    "Relu": _one(torch.relu),
-    "Tanh": _one(torch.tanh),
-    "Sigmoid": _one(torch.sigmoid),
-    "Softplus": _one(F.softplus),
-    "Softsign": _one(F.softsign),
-    "Mish": _one(F.mish),
+    "Relu": _unary(torch.relu),
+    "Tanh": _unary(torch.tanh),
+    "Sigmoid": _unary(torch.sigmoid),
+    "Softplus": _unary(F.softplus),
+    "Softsign": _unary(F.softsign),
+    "Mish": _unary(F.mish),
     "Gelu": lambda a, x: F.gelu(x, approximate=a.get("approximate", "none")),
     "LeakyRelu": lambda a, x: F.leaky_relu(x, a.get("alpha", 0.01)),
     "Elu": lambda a, x: F.elu(x, a.get("alpha", 1.0)),
-    "Selu": _one(F.selu),
-    "HardSwish": _one(F.hardswish),
-    "Erf": _one(torch.erf),
-    "Exp": _one(torch.exp),
-    "Log": _one(torch.log),
-    "Sqrt": _one(torch.sqrt),
-    "Abs": _one(torch.abs),
-    "Neg": _one(torch.neg),
+    "Selu": _unary(F.selu),
+    "HardSwish": _unary(F.hardswish),
+    "Erf": _unary(torch.erf),
+    "Exp": _unary(torch.exp),
+    "Log": _unary(torch.log),
+    "Sqrt": _unary(torch.sqrt),
+    "Abs": _unary(torch.abs),
+    "Neg": _unary(torch.neg),
     "Clip": _clip,
     "Softmax": lambda a, x: F.softmax(x, dim=a.get("axis", -1)),
     "LogSoftmax": lambda a, x: F.log_softmax(x, dim=a.get("axis", -1)),
     "Flatten": lambda a, x: x.flatten(a.get("axis", 1)),
     "Reshape": _reshape,
     "Transpose": lambda a, x: x.permute(a.get("perm", list(reversed(range(x.ndim))))),
-    "Squeeze": _squeezed,
-    "Unsqueeze": _unsqueezed,
-    "Slice": _sliced,
-    "Gather": _gathered,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Slice": _slice,
+    "Gather": _gather,
     "Concat": lambda a, *xs: torch.cat(xs, dim=a["axis"]),
-    "ReduceMean": _reduced(torch.mean),
-    "ReduceSum": _reduced(torch.sum),
-    "ReduceMax": _reduced(torch.amax),
-    "ReduceMin": _reduced(torch.amin),
-    "Identity": _one(lambda x: x),
-    "Dropout": _one(lambda x: x),
-    "Cast": _one(lambda x: x),
-    "Constant": _one(lambda x: x),
+    "ReduceMean": _reduction(torch.mean),
+    "ReduceSum": _reduction(torch.sum),
+    "ReduceMax": _reduction(torch.amax),
+    "ReduceMin": _reduction(torch.amin),
+    "Identity": _unary(lambda x: x),
+    "Dropout": _unary(lambda x: x),
+    "Cast": _unary(lambda x: x),
+    "Constant": _unary(lambda x: x),
     **QUANTISED,
 }
 """Every kind of node that is read: attributes and operands to results. Casts count as the identity, as everywhere."""

@@ -48,11 +48,12 @@ def _along(item: Codes, ndim: int, axis: int) -> Codes:
     if item.size == 1:
         return item.reshape(())
     shape = [1] * ndim
+    # -1 along the axis, 1 elsewhere, so that it broadcasts.
     shape[axis] = -1
     return item.reshape(shape)
 
 
-def folded(
+def fold_constants(
     kind: str,
     inputs: Sequence[str],
     output: str,
@@ -73,6 +74,7 @@ def folded(
     if kind == "DequantizeLinear":
         codes, scale = stored(inputs[0]), stored(inputs[1])
         if codes is None or scale is None or codes.dtype.kind not in "iu":
+            # Codes that are computed while the graph runs have no fixed numbers.
             return False
         zero = stored(inputs[2]) if len(inputs) > 2 else None
         store(output, numbers(codes, scale, 0 if zero is None else zero, attributes.get("axis", 1)))
@@ -81,6 +83,8 @@ def folded(
         codes = stored(inputs[1])
         if codes is not None and codes.dtype.kind in "iu":
             zero = stored(inputs[3]) if len(inputs) > 3 and inputs[3] else None
+            # The scale is applied by a later node; the zero point belongs to the columns of a matrix or the filters of
+            # a convolution.
             store(inputs[1], numbers(codes, 1.0, 0 if zero is None else zero, codes.ndim - 1 if kind[0] == "M" else 0))
     return False
 
@@ -89,6 +93,7 @@ def _quantise(a: dict[str, Any], x: torch.Tensor, scale: Any, zero: Any = None) 
     """The identity; a ReLU (or its mirror image) where the codes start or end at zero."""
     if isinstance(zero, np.ndarray) and zero.size == 1 and zero.dtype.kind in "iu":
         limits = np.iinfo(zero.dtype)
+        # With the zero point at the smallest code, negative numbers have no code.
         if int(zero.item()) == limits.min:
             return torch.relu(x)
         if int(zero.item()) == limits.max:
@@ -97,6 +102,7 @@ def _quantise(a: dict[str, Any], x: torch.Tensor, scale: Any, zero: Any = None) 
 
 
 def _quantise_dynamically(a: dict[str, Any], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, Codes]:
+    # Scale 1 and zero point 0: quantising by the input's own range is rounding only.
     return x, torch.ones(()), np.zeros((), dtype=np.int64)
 
 

@@ -48,11 +48,13 @@ class OnnxRuntime:
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         given = self._session.get_inputs()
         self._inputs = [(item.name, DTYPES.get(item.type, torch.float32)) for item in given]
+        # A batch size that was fixed at export is the first size of every input.
         sizes = {item.shape[0] if item.shape else None for item in given}
         only = sizes.pop() if len(sizes) == 1 else None
         self._batch = only if isinstance(only, int) and only > 0 else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OnnxRuntime:
+        # A session holds no state of a call, so copies of a module can share it.
         return self
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -67,7 +69,8 @@ class OnnxRuntime:
         count = len(inputs[0]) if inputs and inputs[0].dim() else 0
         if self._batch is None or not count or count == self._batch:
             return self._run(inputs)
-        parts = [self._run(_padded(inputs, i, self._batch)) for i in range(0, count, self._batch)]
+        parts = [self._run(_pad_rows(inputs, i, self._batch)) for i in range(0, count, self._batch)]
+        # Rows beyond the count repeat the last input and are dropped.
         return tuple(torch.cat(tensors)[:count] for tensors in zip(*parts, strict=True))
 
     def _run(self, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -78,13 +81,13 @@ class OnnxRuntime:
         return tuple(torch.from_numpy(array) for array in self._session.run(None, feed))
 
 
-def _padded(inputs: Sequence[torch.Tensor], start: int, rows: int) -> list[torch.Tensor]:
+def _pad_rows(inputs: Sequence[torch.Tensor], start: int, rows: int) -> list[torch.Tensor]:
     """As many rows from `start` on, the last one repeated where too few are left."""
     parts = [tensor[start : start + rows] for tensor in inputs]
     return [torch.cat([part, part[-1:].expand(rows - len(part), *part.shape[1:])]) for part in parts]
 
 
-def opened(path: Path) -> tuple[OnnxRuntime | None, Statement | None]:
+def open_runtime(path: Path) -> tuple[OnnxRuntime | None, Statement | None]:
     """The runtime on a file, or why there is none.
 
     Args:

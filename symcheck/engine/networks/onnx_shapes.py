@@ -36,16 +36,18 @@ def _slice(a: dict[str, Any], x: Whole, starts: Whole, ends: Whole, axes: Any = 
     chosen = range(len(starts)) if axes is None else axes.tolist()
     strides = [1] * len(starts) if steps is None else steps.tolist()
     for axis, start, end, step in zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True):
+        # The sliced axis to the front and back again.
         x = np.moveaxis(np.moveaxis(x, axis, 0)[start:end:step], 0, axis)
     return x
 
 
-def _axes(a: dict[str, Any], axes: Any) -> tuple[int, ...]:
+def _axes_argument(a: dict[str, Any], axes: Any) -> tuple[int, ...]:
     return tuple(int(axis) for axis in (a.get("axes", ()) if axes is None else axes.tolist()))
 
 
 def _squeeze(a: dict[str, Any], x: Whole, axes: Any = None) -> Whole:
-    return np.squeeze(x, axis=_axes(a, axes) or None)
+    # None squeezes all axes of size 1.
+    return np.squeeze(x, axis=_axes_argument(a, axes) or None)
 
 
 def _divide(a: dict[str, Any], x: Whole, y: Whole) -> Whole:
@@ -63,7 +65,7 @@ HOST: dict[str, Callable[..., Any]] = {
     "Div": _divide,
     "Mod": lambda a, x, y: np.fmod(x, y) if a.get("fmod") else np.mod(x, y),
     "Reshape": lambda a, x, shape: np.reshape(x, shape.tolist()),
-    "Unsqueeze": lambda a, x, axes=None: np.expand_dims(x, _axes(a, axes)),
+    "Unsqueeze": lambda a, x, axes=None: np.expand_dims(x, _axes_argument(a, axes)),
     "Squeeze": _squeeze,
     "Cast": lambda a, x: x,
     "Identity": lambda a, x: x,

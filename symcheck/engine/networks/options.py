@@ -38,6 +38,7 @@ def read_shape(text: str) -> tuple[int, ...]:
         shape = ()
     if not shape or min(shape) < 1:
         raise OptionError(
+            # One message for words that are no numbers and for sizes below 1.
             f"expected sizes of 1 or more separated by commas, got {text!r}.",
             where="--input-shape",
             remedy="Leave the batch out: --input-shape 1,21,21.",
@@ -119,10 +120,12 @@ def _check_dtype(dtype: str | None) -> None:
 def _check_shape(shape: Any) -> None:
     if shape is None:
         return
+    # Dictionaries and tuples of shapes, checked leaf by leaf.
     if isinstance(shape, Mapping) or (isinstance(shape, tuple | list) and shape and isinstance(shape[0], tuple | list)):
         for leaf in shape.values() if isinstance(shape, Mapping) else shape:
             _check_shape(tuple(leaf))
         return
+    # True is a whole number to Python and no size.
     if not shape or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in shape):
         raise OptionError(
             f"expected sizes of 1 or more, got {shape!r}.",

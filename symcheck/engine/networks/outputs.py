@@ -31,6 +31,7 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
         return {path: result}
     if result is None:
         return {}
+    # Before mappings: some distributions can be iterated over.
     if isinstance(result, torch.distributions.Distribution):
         names = ", ".join(result.arg_constraints) or "logits"
         raise TargetError(
@@ -38,15 +39,15 @@ def named_outputs(result: Any, path: str = "output") -> dict[str, torch.Tensor]:
             where="network",
             remedy=f"Wrap the network so that it returns the distribution's parameters ({names}) as tensors.",
         )
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
     if isinstance(result, Mapping) or is_tensordict(result):
         for key, item in result.items():
-            found |= named_outputs(item, f"{path}[{key!r}]")
-        return found
+            tensors |= named_outputs(item, f"{path}[{key!r}]")
+        return tensors
     if isinstance(result, list | tuple):
         for i, item in enumerate(result):
-            found |= named_outputs(item, f"{path}[{i}]")
-        return found
+            tensors |= named_outputs(item, f"{path}[{i}]")
+        return tensors
     raise TargetError(
         f"returns {type(result).__name__} as {path}; expected tensors, or tuples, lists and mappings of them.",
         where="network",

@@ -58,6 +58,7 @@ class ProductCounter(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         if name in ("linear", "conv1d", "conv2d", "conv3d") and len(args) > 1 and isinstance(result, torch.Tensor):
+            # Each output is a sum over one row, or one filter, of the weight.
             self.products += result.numel() * int(args[1][0].numel())
         return result
 
@@ -76,17 +77,20 @@ def _same_draws(func: Callable[..., Any], name: str, args: tuple[Any, ...], kwar
     """Random numbers drawn in float32, as the deployed network draws them, so that one seed gives the same noise."""
     if name in DROPOUTS:
         x = args[0] if args else kwargs.pop("input")
+        # Dropout of ones is the mask, already scaled by 1 / (1 - p).
         kept = func(torch.ones_like(x, dtype=torch.float32), *args[1:], **{**kwargs, "inplace": False})
         return to_float64(x) * kept.double()
     if name.endswith("_") and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
+        # In-place draws: drawn in float32 beside, then copied into the float64 tensor.
         drawn = func(args[0].float(), *args[1:], **kwargs)
         return args[0].copy_(drawn)
-    found = torch.get_default_dtype()
+    previous = torch.get_default_dtype()
+    # Draws without an argument of their own dtype take the default.
     torch.set_default_dtype(torch.float32)
     try:
         return tree_map(to_float64, func(*tree_map(_to_float32, args), **tree_map(_to_float32, kwargs)))
     finally:
-        torch.set_default_dtype(found)
+        torch.set_default_dtype(previous)
 
 
 def _to_float32(item: Any) -> Any:
@@ -116,12 +120,12 @@ def to_float64(item: Any) -> Any:
 @contextmanager
 def float64_default() -> Iterator[None]:
     """Tensors made without a dtype are float64 inside; the default found is put back."""
-    found = torch.get_default_dtype()
+    previous = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         yield
     finally:
-        torch.set_default_dtype(found)
+        torch.set_default_dtype(previous)
 
 
 class _CopyResultsDetached(TorchFunctionMode):
@@ -137,7 +141,7 @@ class _CopyResultsDetached(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def copied(
+def copy_network(
     net: nn.Module,
     *,
     device: torch.device,
@@ -174,8 +178,9 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
     """
     if not isinstance(net, torch.jit.ScriptModule):
         return net
+    # The converter logs what it tries.
     log = logging.getLogger("torch._export.non_strict_utils")
-    found, log.disabled = log.disabled, True
+    was_disabled, log.disabled = log.disabled, True
     try:
         from torch._export.converter import TS2EPConverter
 
@@ -187,7 +192,7 @@ def followable(net: nn.Module, shape: tuple[int, ...]) -> nn.Module:
     except Exception:  # the converter is no public part of torch; without it the network is tested
         return net
     finally:
-        log.disabled = found
+        log.disabled = was_disabled
 
 
 def in_float64(net: nn.Module) -> nn.Module:
@@ -195,8 +200,9 @@ def in_float64(net: nn.Module) -> nn.Module:
 
     Of what does not run in float64 (`artefacts`), its floating-point counterpart.
     """
-    double = copied(net, device=torch.device("cpu"), dtype=torch.float64, change=structural)
+    double = copy_network(net, device=torch.device("cpu"), dtype=torch.float64, change=structural)
     for module in double.modules():
+        # Tensors held as plain attributes are not moved by `Module.to`.
         for name, item in list(vars(module).items()):
             if isinstance(item, torch.Tensor):
                 vars(module)[name] = to_float64(item.detach().cpu())

@@ -81,8 +81,10 @@ def units_at_fault(proof: Proof | None) -> list[list[tuple[str, int]]]:
     failure = None if proof is None else proof.first_failure
     if proof is None or failure is None:
         return []
+    # The two worst units are enough; each is a set of its own.
     own = [[(failure.name, unit)] for unit in failure.units[:2]] or [[]]
     earlier = proof.records[: proof.records.index(failure)]
+    # The layer before is the last one with as many outputs as this one has inputs.
     before = next((r for r in reversed(earlier) if failure.inputs and r.sizes[1] == failure.sizes[0]), None)
     if before is not None:
         own = [[*units, (before.name, j)] for units in own for j in failure.inputs[:2]]
@@ -124,13 +126,15 @@ def prove(
         with torch.enable_grad(), float64_default(), module_names(net, tracer.stack, names), tracer:
             result = net(x)
     except Exception as error:  # its own code, or torch's, does not run on one traced input
-        return Proof(None, tracer.records, Opaque(_raised("tracing", error), tracer.module), box=box)
+        return Proof(None, tracer.records, Opaque(_error_statement("tracing", error), tracer.module), box=box)
     tensors = named_outputs(result)
     values = [tracer.value(tensors[claim.path]) for claim in outputs]
+    # Outputs are judged in the order of the claims, each against its own value.
     proof = _judge_outputs(tracer, values, [tensors[claim.path] for claim in outputs], outputs, box)
     if proof.level is None:
         return proof
-    if any(not _same(as_array(tensors[path]).reshape(-1), found.reshape(-1)) for path, found in usual.items()):
+    # The traced run must give what an ordinary run gives: hooks and modes change nothing.
+    if any(not _same(as_array(tensors[path]).reshape(-1), numbers.reshape(-1)) for path, numbers in usual.items()):
         return Proof(None, proof.records, Opaque(state("SYM161")), box=box)
     if proof.level in ("exact", "rounded"):
         reason = _contradiction(net, tracer, inputs, example)
@@ -141,6 +145,7 @@ def prove(
 
 def _input_value(inputs: InputClaim, box: float) -> Value:
     shape, n = (1, *inputs.shape), int(np.prod(inputs.shape))
+    # Inputs in [-box, box]; a signed permutation maps the box onto itself, without drift.
     interval = Interval(np.full(n, box), np.zeros(n))
     if all(isinstance(motion, SignedPermutation) for motion in inputs.motions):
         images = tuple(motion for motion in inputs.motions if isinstance(motion, SignedPermutation))
@@ -162,6 +167,7 @@ def _judge_outputs(
     levels = [record.level for record in tracer.records]
     known = [drift for drift in drifts if drift is not None]
     bound = max(known, default=None) if len(known) == len(drifts) else None
+    # A layer that is wrong is wrong, whatever was not followed behind it.
     if "failed" in levels:
         return Proof("failed", tracer.records, reason, box=box)
     if reason is not None:
@@ -180,6 +186,7 @@ def _judge_output(
         return _judge_constant(tracer, tensor, claim)
     if isinstance(value, Dense):
         return Opaque(state("SYM163"), output=claim.path), None
+    # A linear layer's own rows are more than the classes of its output.
     pending = value if isinstance(value, Pending) else value.origin
     if pending is not None:
         return None, _judge_affine(pending, claim)
@@ -190,6 +197,7 @@ def _judge_output(
 
 def _judge_constant(tracer: Tracer, tensor: torch.Tensor, claim: OutputClaim) -> tuple[Opaque | None, float | None]:
     y = tensor.detach().double().cpu().numpy().reshape(1, -1)
+    # A constant output must be a fixed point of K.
     if all(np.array_equal(claim.apply(g, y, y), y) for g in range(len(claim.motions))):
         return None, 0.0
     tracer.records.append(LayerRecord(claim.path, "output", "failed", cause=state("SYM133")))
@@ -206,11 +214,14 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
         moved, noise = moved_rows(pending, generator)
         wanted, rounding = _moved_by_claim(motion, rows)
         judgement = judge(moved, wanted, noise + rounding)
+        # The worst generator decides.
         if worst is None or judgement.rank > worst.rank:
             worst = judgement
         if interval is not None:
             gap = np.abs(moved - wanted)
+            # Within the rounding of the products the difference counts as zero.
             gap[gap <= noise + rounding] = 0.0
+            # |W R - K W| |x| + |b - K b| + |W R| drift of the input: how far f(Lx) and K f(x) may be apart.
             off = gap[:, :-1] @ interval.size + gap[:, -1] + np.abs(moved[:, :-1]) @ interval.drift
             drift = max(drift, float(off.max(initial=0.0)))
     record = replace(pending.own or pending.record)
@@ -218,11 +229,12 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
         record.take(worst)
         name_inputs(record, pending, worst)
         row, column = worst.place
+        # The last column of [W, b] is the bias.
         record.place = f"output {row}, {'bias' if column == rows.shape[1] - 1 else f'weight from input {column}'}"
         record.cause = None
         if worst.level == "failed":
             entries = {"units": list(record.units), "inputs": list(record.inputs)}
-            untied = _untied(pending, len(claim.motions))
+            untied = _flattened_if_untied(pending, len(claim.motions))
             record.cause = state("SYM131", output=claim.path, role=claim.role, **entries, **untied)
         record.representation = record.representation or f"{claim.role} representation"
     record.bound = drift if interval is not None else None
@@ -230,11 +242,11 @@ def _judge_affine(pending: Pending, claim: OutputClaim) -> float | None:
     return record.bound
 
 
-def _untied(pending: Pending, generators: int) -> dict[str, list[int]]:
+def _flattened_if_untied(pending: Pending, generators: int) -> dict[str, list[int]]:
     """The flattened images that a head reads, as a field, where no order of its outputs ties its weights."""
     rows = own_rows(pending)
     moved = [moved_rows(pending, generator)[0] for generator in range(generators)]
-    matches = [match_rows(one, rows) for one in moved]
+    matches = [match_rows(image_rows, rows) for image_rows in moved]
     tied = all(match is not None and match.close.all() for match in matches)
     return {} if tied else flattened_before(pending)
 
@@ -245,10 +257,13 @@ def _moved_by_claim(motion: Motion, rows: FloatArray) -> tuple[FloatArray, float
         moved = np.empty_like(rows)
         moved[motion.index] = motion.sign[:, None] * rows
         return moved, 0.0
-    one = as_affine(motion)
-    moved = one.matrix @ rows
-    moved[:, -1] += one.offset
-    size = float((np.abs(one.matrix) @ np.abs(rows)).max(initial=0.0)) + float(np.abs(one.offset).max(initial=0.0))
+    affine = as_affine(motion)
+    moved = affine.matrix @ rows
+    moved[:, -1] += affine.offset
+    # Rounding of a matrix product: (n + 2) eps times the product of absolute values.
+    size = float((np.abs(affine.matrix) @ np.abs(rows)).max(initial=0.0)) + float(
+        np.abs(affine.offset).max(initial=0.0)
+    )
     return moved, (len(rows) + 2) * float(np.finfo(np.float64).eps) * size
 
 
@@ -257,6 +272,7 @@ def _judge_classes(tracer: Tracer, value: Tracked, claim: OutputClaim) -> tuple[
     for image, motion in zip(value.images, claim.motions, strict=True):
         if not isinstance(motion, SignedPermutation):
             return Opaque(state("SYM165"), output=claim.path), None
+        # Entry motion.index[j] of the output must have the class that is the image of the class of entry j.
         same = np.array_equal(image.index[value.cls], value.cls[motion.index])
         if not same or not np.array_equal(image.sign[value.cls], motion.sign):
             record = next((r for r in reversed(tracer.records)), None)
@@ -271,6 +287,7 @@ def _judge_classes(tracer: Tracer, value: Tracked, claim: OutputClaim) -> tuple[
 
 def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: FloatArray) -> Opaque | None:
     """The first traced value that a run at L x does not bear out: a mistake in a rule, caught before it is believed."""
+    # Values behind a layer that is only nearly certified differ by more than rounding; they are not compared.
     wanted = {call for call, logged in tracer.log.items() if logged.trusted and isinstance(logged.value, Tracked)}
     for generator in range(len(inputs.motions)):
         recorder = Recorder(wanted)
@@ -279,7 +296,7 @@ def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: 
             with torch.enable_grad(), float64_default(), recorder:
                 net(x)
         except Exception as error:  # its own code, on an input that it was not traced on
-            return Opaque(_raised("a second run", error))
+            return Opaque(_error_statement("a second run", error))
         for call in sorted(wanted):
             logged, numbers = tracer.log[call], recorder.numbers.get(call)
             if (
@@ -291,7 +308,7 @@ def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: 
     return None
 
 
-def _raised(run: str, error: Exception) -> Statement:
+def _error_statement(run: str, error: Exception) -> Statement:
     return state("SYM160", run=run, error=type(error).__name__, message=" ".join(str(error).split())[:200])
 
 
@@ -300,6 +317,7 @@ def _agrees(value: Tracked, generator: int, before: FloatArray, after: FloatArra
         return False
     image = value.images[generator]
     per_class = np.empty(value.classes)
+    # Every entry of a class has the same number, so any of them stands for it.
     per_class[value.cls] = before
     moved = image.apply(per_class)[value.cls]
     return _same(moved, after)

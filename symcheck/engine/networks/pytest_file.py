@@ -116,10 +116,12 @@ def pytest_source(
         )
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
+        # Finds shapes and claims, as a run does.
         context.check_fit()
     counterexample = failed.counterexample
     if counterexample is None:
         raise SymcheckError("nothing failed with an input: there is no test to write.", where="--pytest")
+    # The place "output[0][3]" lies in the output "output[0]".
     generator, path = generator_named(context, counterexample.group_element), path_of(context, counterexample.where)
     claim = context.claimed.output(path)
     x = np.asarray(counterexample.observation, dtype=np.float64).reshape(-1)
@@ -128,11 +130,13 @@ def pytest_source(
         symmetry=symmetry.name,
         checkpoint=None if checkpoint is None else str(checkpoint),
         shape=context.subject.shape,
+        # Only entries that are not zero: a shrunk input has few.
         entries="\n".join(f"    {place}: {float(x[place])!r}," for place in np.flatnonzero(x).tolist()),
         input_motion=_as_literal(context.inputs.motions[generator]),
         output_motion=_as_literal(claim.motions[generator]),
         tolerance=failed.tolerance,
         pick_output=path,
+        # The path is an expression, "output[0]"; the image's differs in the variable alone.
         pick_image=path.replace("output", "image", 1),
     )
 

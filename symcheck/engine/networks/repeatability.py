@@ -42,11 +42,13 @@ def check_repeatability(subject: Subject, seed: int) -> Repeatability:
     """
     differs = _answers_twice_differently(subject, seed)
     remembers = _has_memory(subject, seed, differs)
+    # What remembers also answers twice differently, and is not called stochastic for it.
     return Repeatability(stochastic=differs and not remembers, remembers=remembers)
 
 
 def _answers_twice_differently(subject: Subject, seed: int) -> bool:
     x = np.random.default_rng((seed, 4)).normal(size=(4, *subject.shape))
+    # As deployed: draws in lower precision are draws too.
     first, second = subject.run(x, exact=False), subject.run(x, exact=False)
     return any(not np.array_equal(first[path], second[path], equal_nan=True) for path in first)
 
@@ -58,6 +60,7 @@ def _has_memory(subject: Subject, seed: int, differs: bool) -> bool:
     # Asked twice: what is kept from the first call may show from the second on only.
     if not any(_are_different(first, subject.run(x, exact=True)) for _ in range(2)):
         return False
+    # A fresh copy that answers differently each time draws; one that repeats itself remembers.
     return not differs or not _are_different(first, subject.run_afresh(x))
 
 
@@ -77,6 +80,7 @@ def residual_of_mixed_batch(
     """
     x = np.random.default_rng((seed, 5)).normal(size=(3, *subject.shape))
     whole, single = subject.run(x, exact=True), subject.run(x[:1], exact=True)
+    # Alone and as the first of three: the same input.
     if not _are_different(single, {path: rows[:1] for path, rows in whole.items()}):
         return None
     worst = 0.0

@@ -60,7 +60,7 @@ def replay(
         entry = next((item for item in registered("net") if item.name == property_name), None)
         if entry is not None and property_name in (GROUP_AXIOMS.name, LAYER.name):
             return describe(entry.check(context), entry)
-        x = np.asarray(_numbers(counterexample.get("observation")), dtype=np.float64)
+        x = np.asarray(_decode_numbers(counterexample.get("observation")), dtype=np.float64)
         if x.shape != context.subject.shape:
             raise SymcheckError(
                 f"expected an input of shape {context.subject.shape}, got {x.shape}.",
@@ -94,6 +94,7 @@ def check_certificate(
     """
     net = resolve_network(net)
     with random_state_kept():
+        # Place among the records, which is the order of the layers.
         given = {
             place: [SignedPermutation.from_signed_images(images) for images in layer.get("images", ())]
             for place, layer in enumerate(layers)
@@ -147,10 +148,12 @@ def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str,
     path = path_of(context, str(counterexample.get("where")))
     again = describe_input(context.claimed, x, generator, path)
     expected, actual = np.asarray(again.expected), np.asarray(again.actual)
+    # Not below 1% of the usual scale: see `KEEP`.
     scale = max(output_scale(expected, actual), KEEP * _usual_scale(context, path))
     relative = float(difference(expected, actual).max(initial=0.0)) / scale
     record = None if context.proof is None else context.proof.first_failure
     weighed = record is not None and record.certain and record.residual is not None
+    # A weight that is known to be wrong is held to the exact level.
     tolerance = EXACT if weighed or context.options.strict else ROUNDED
     broken = not relative <= tolerance  # NaN and infinities fail
     location = None
@@ -206,7 +209,7 @@ def path_of(context: NetContext, where: str) -> str:
     return max(paths, key=len)
 
 
-def _numbers(value: Any) -> Any:
+def _decode_numbers(value: Any) -> Any:
     if isinstance(value, list):
-        return [_numbers(item) for item in value]
+        return [_decode_numbers(item) for item in value]
     return _WORDS.get(value, value) if isinstance(value, str) else value

@@ -40,14 +40,14 @@ def linear(call: Call, x: Any, weight: Any, bias: Any = None) -> Value:
 
 
 def on_last_axis(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
-    """W x + b on the last axis of x, W of shape (out, in); as `applied` otherwise."""
+    """W x + b on the last axis of x, W of shape (out, in); as `apply_linear` otherwise."""
     lead = int(np.prod(call.shape[:-1]))
     if lead > 1:
         W, b = _written_out(W, b, lead)
-    return applied(call, x, W, b, name, kind)
+    return apply_linear(call, x, W, b, name, kind)
 
 
-def applied(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
+def apply_linear(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
     """W x + b over all entries of x.
 
     Args:
@@ -67,26 +67,31 @@ def applied(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: s
     value = call.value(x)
     record = LayerRecord(name, kind)
     if isinstance(value, Pending):
+        # A layer without activation before it: both are one linear map, W V and W c + b.
         product = W @ value.weight
         noise = value.noise * float(np.abs(W).sum(1).max()) + _rounding(W, value.weight, value.bias)
-        return matched(call, Pending(call.shape, value.parent, product, W @ value.bias + b, noise, value.record))
+        return match_units(call, Pending(call.shape, value.parent, product, W @ value.bias + b, noise, value.record))
     if isinstance(value, Dense):
-        return matched(call, Pending(call.shape, value, W, b, 0.0, call.record(record)))
+        return match_units(call, Pending(call.shape, value, W, b, 0.0, call.record(record)))
     source = tracked(call, x)
-    return matched(call, Pending(call.shape, source, summed(W, source), b, _sum_noise(W, source), call.record(record)))
+    return match_units(
+        call, Pending(call.shape, source, sum_classes(W, source), b, _sum_noise(W, source), call.record(record))
+    )
 
 
 def _written_out(W: FloatArray, b: FloatArray, lead: int) -> tuple[FloatArray, FloatArray]:
     if lead * lead * W.size > LARGEST:
         raise NotUnderstoodError(state("SYM169", operation="linear"))
+    # Block diagonal: the same weight at every leading place.
     return np.asarray(np.kron(np.eye(lead), W), dtype=np.float64), np.tile(b, lead)
 
 
-def summed(W: FloatArray, value: Tracked) -> FloatArray:
+def sum_classes(W: FloatArray, value: Tracked) -> FloatArray:
     """W on classes: columns of one class added up, shape (rows, classes)."""
     if value.is_free:
         return W
     result = np.zeros((W.shape[0], value.classes))
+    # Entries of one class have one value, so their columns add up.
     np.add.at(result.T, value.cls, W.T)
     return result
 
@@ -94,6 +99,7 @@ def summed(W: FloatArray, value: Tracked) -> FloatArray:
 def _sum_noise(W: FloatArray, value: Tracked) -> float:
     if len(value.cls) == value.classes:
         return 0.0
+    # Rounding of sums of equal columns: as many terms as the largest class has entries.
     return 4 * EPS * float(np.bincount(value.cls).max()) * float(np.abs(W).max(initial=0.0))
 
 
@@ -109,11 +115,12 @@ def moved_rows(pending: Pending, generator: int) -> tuple[FloatArray, float]:
     """[W R, b]: the layer after its input was moved by a generator; with the rounding this involves."""
     parent = pending.parent
     if isinstance(parent, Tracked):
+        # W R for a signed permutation R only permutes columns, without rounding.
         W, b, noise = parent.images[generator].columns(pending.weight), pending.bias, 0.0
     else:
-        one = parent.maps[generator]
-        W, b = pending.weight @ one.matrix, pending.weight @ one.offset + pending.bias
-        noise = _rounding(pending.weight, one.matrix, one.offset) + EPS * float(np.abs(b).max(initial=0.0))
+        affine = parent.maps[generator]
+        W, b = pending.weight @ affine.matrix, pending.weight @ affine.offset + pending.bias
+        noise = _rounding(pending.weight, affine.matrix, affine.offset) + EPS * float(np.abs(b).max(initial=0.0))
     return np.concatenate([W, b[:, None]], axis=1), noise + pending.noise
 
 
@@ -122,14 +129,16 @@ def own_rows(pending: Pending) -> FloatArray:
     return np.concatenate([pending.weight, pending.bias[:, None]], axis=1)
 
 
-def matched(call: Call, pending: Pending) -> Value:
+def match_units(call: Call, pending: Pending) -> Value:
     """The permutation of the layer's units, for every generator; the pending value itself where there is none."""
     rows = own_rows(pending) + 0.0
+    # Equal rows are one class: any permutation among them would do.
     unique, cls = distinct_rows(rows)
     images, judgements, certain = [], [], True
     for generator in range(call.tracer.generators):
         moved, noise = moved_rows(pending, generator)
         first = first_places(cls, len(unique))
+        # A permutation that a certificate gives is judged like one that was searched.
         match = given_match(call, pending.record, generator, len(unique)) or match_rows(moved[first], unique)
         if match is None or not match.found:
             _fill(pending, _judge_match(moved[first], unique, match, noise), first, matched=False)
@@ -139,9 +148,10 @@ def matched(call: Call, pending: Pending) -> Value:
         judgements.append(_judge_match(moved[first], unique, match, noise))
     worst = max(judgements, key=lambda j: j.rank)
     result = Tracked(call.shape, cls, tuple(images), origin=pending)
+    # Rows are compared one for each class.
     result.interval, bound = _bounds(pending, unique, first_places(cls, len(unique)), images)
-    found = {"images": tuple(images), "certain": certain, "representation": result.text(), "bound": bound}
-    _fill(pending, worst, first_places(cls, len(unique)), matched=True, **found)
+    details = {"images": tuple(images), "certain": certain, "representation": result.text(), "bound": bound}
+    _fill(pending, worst, first_places(cls, len(unique)), matched=True, **details)
     return result
 
 
@@ -161,15 +171,16 @@ def _judge_match(moved: FloatArray, rows: FloatArray, match: Match | None, noise
     return judge(moved[image.index], image.sign[:, None] * rows, noise)
 
 
-def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: bool, **found: Any) -> None:
+def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: bool, **details: Any) -> None:
     """Say what was found for these rows, to be final where something uses them as they are."""
-    record = replace(pending.record, matched=matched, certain=found.pop("certain", False), settled=False, **found)
+    record = replace(pending.record, matched=matched, certain=details.pop("certain", False), settled=False, **details)
     record.take(judgement, units)
     name_inputs(record, pending, judgement)
     record.level = judgement.level if matched else "failed"
     row, column = judgement.place
-    what = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
-    record.place = f"unit {units[row]}, {what}"
+    # The last column of [W, b] is the bias.
+    entry = "bias" if column == pending.weight.shape[1] else f"weight from input {column}"
+    record.place = f"unit {units[row]}, {entry}"
     if not matched:
         entries = {"units": list(record.units), "inputs": list(record.inputs)}
         record.cause = state("SYM130", **entries, **flattened_before(pending))
@@ -204,9 +215,10 @@ def _bounds(
     drift = np.zeros(len(rows))
     for generator, image in enumerate(images):
         moved, noise = moved_rows(pending, generator)
+        # Row i of the layer goes to row index[i], with its sign.
         gap = np.abs(moved[first][image.index] - image.sign[:, None] * rows)
         gap[gap <= noise] = 0.0
-        one = np.empty(len(rows))
-        one[image.index] = gap[:, :-1] @ interval.size + gap[:, -1]
-        drift = np.maximum(drift, one + W @ interval.drift)
+        own_drift = np.empty(len(rows))
+        own_drift[image.index] = gap[:, :-1] @ interval.size + gap[:, -1]
+        drift = np.maximum(drift, own_drift + W @ interval.drift)
     return Interval(size, drift), float(drift.max(initial=0.0))

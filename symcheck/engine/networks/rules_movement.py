@@ -47,7 +47,8 @@ def no_dropout(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
 
 
 @rule("reshape", "view", "flatten", "squeeze", "unsqueeze", "ravel", "view_as", "reshape_as", "unflatten", "squeeze_")
-def reshaped(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
+def reshape(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
+    # `view(dtype)` reads the bits as other numbers.
     """Operations that keep the order of entries in memory."""
     if any(isinstance(item, torch.dtype) for item in args):
         raise NotUnderstoodError(state("SYM168"))
@@ -56,6 +57,7 @@ def reshaped(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value | None:
         return value
     if isinstance(value, Tracked):
         moved = Tracked(call.shape, value.cls, value.images, _reshaped_origin(value.origin, call.shape), value.interval)
+        # A flattened image with more than one position: a hint for the next layer's cause.
         images = len(value.shape) >= 4 and value.shape[-1] > 1 and len(call.shape) == 2
         moved.flattened = value.shape[1:] if images else value.flattened
         return moved
@@ -73,23 +75,24 @@ def moved_entries(call: Call, function: Any, tensors: list[Any], *args: Any, **k
     marks, parts, start = [], [], 0
     for tensor in tensors:
         count = tensor.numel()
+        # Entries are numbered through all operands; the function then shows where each went.
         marks.append(torch.arange(start, start + count, dtype=torch.float64).reshape(tensor.shape))
         parts.append((start, call.value(tensor), tensor))
         start += count
     moved = function(marks, *args, **kwargs)
     many = isinstance(moved, tuple | list)
-    values = [_gathered(parts, as_array(item).astype(np.int64)) for item in (moved if many else [moved])]
+    values = [_gather_parts(parts, as_array(item).astype(np.int64)) for item in (moved if many else [moved])]
     return values if many else values[0]
 
 
-def _gathered(parts: Any, source: IntArray) -> Value:
+def _gather_parts(parts: Any, source: IntArray) -> Value:
     shape, flat = source.shape, source.reshape(-1)
     if len(parts) == 1:
-        return gathered(parts[0][1], flat, shape)
+        return gather_entries(parts[0][1], flat, shape)
     table, owner = _class_table(parts)
     cls = table[flat]
     images = _joint_images(parts, owner)
-    return compressed(shape, cls, images, _joint_interval(parts, owner))
+    return compress_classes(shape, cls, images, _joint_interval(parts, owner))
 
 
 def _class_table(parts: Any) -> tuple[IntArray, dict[int, int]]:
@@ -97,6 +100,7 @@ def _class_table(parts: Any) -> tuple[IntArray, dict[int, int]]:
     offsets: dict[int, int] = {}
     pieces, count = [], 0
     for _, value, tensor in parts:
+        # A constant's classes are its distinct numbers.
         if value is None:
             numbers, inverse = np.unique(as_array(tensor).reshape(-1), return_inverse=True)
             key, size, cls = id(tensor), len(numbers), inverse.reshape(-1)
@@ -106,6 +110,7 @@ def _class_table(parts: Any) -> tuple[IntArray, dict[int, int]]:
                 value.origin.use()
         else:
             raise NotUnderstoodError(state("SYM121"))
+        # An operand that appears twice has its classes once.
         if key not in offsets:
             offsets[key] = count
             count += size
@@ -118,17 +123,18 @@ def _joint_images(parts: Any, offsets: dict[int, int]) -> tuple[SignedPermutatio
     result = []
     for i in range(generators):
         index, sign = [], []
-        seen: set[int] = set()
+        done: set[int] = set()
         for _, value, tensor in parts:
             key = id(tensor) if value is None else id(value)
-            if key in seen:
+            if key in done:
                 continue
-            seen.add(key)
+            done.add(key)
             if isinstance(value, Tracked):
                 index.append(value.images[i].index + offsets[key])
                 sign.append(value.images[i].sign)
             else:
                 size = len(np.unique(as_array(tensor)))
+                # A constant is its own image.
                 index.append(np.arange(size) + offsets[key])
                 sign.append(np.ones(size, dtype=np.int64))
         result.append(SignedPermutation(np.concatenate(index), np.concatenate(sign)))
@@ -136,12 +142,12 @@ def _joint_images(parts: Any, offsets: dict[int, int]) -> tuple[SignedPermutatio
 
 
 def _joint_interval(parts: Any, offsets: dict[int, int]) -> Interval | None:
-    size, drift, seen = [], [], set()
+    size, drift, done = [], [], set()
     for _, value, tensor in parts:
         key = id(tensor) if value is None else id(value)
-        if key in seen:
+        if key in done:
             continue
-        seen.add(key)
+        done.add(key)
         if value is None:
             numbers = np.unique(as_array(tensor))
             size.append(np.abs(numbers))
@@ -155,36 +161,37 @@ def _joint_interval(parts: Any, offsets: dict[int, int]) -> Interval | None:
     return bounds if np.isfinite(bounds.size).all() else None
 
 
-def gathered(value: Value, source: IntArray, shape: tuple[int, ...]) -> Value:
+def gather_entries(value: Value, source: IntArray, shape: tuple[int, ...]) -> Value:
     """The value whose entry k is entry source[k] of `value`."""
     if isinstance(value, Tracked):
-        moved = compressed(shape, value.cls[source], value.images, value.interval)
+        moved = compress_classes(shape, value.cls[source], value.images, value.interval)
         if value.origin is not None:
-            moved.origin = _rows(value.origin, source, shape)
+            moved.origin = _select_rows(value.origin, source, shape)
         return moved
     if isinstance(value, Pending):
-        return _rows(value, source, shape)
+        return _select_rows(value, source, shape)
     if isinstance(value, Dense):
         return _moved_dense(value, source, shape)
     return value
 
 
-def _rows(value: Pending, source: IntArray, shape: tuple[int, ...]) -> Pending:
+def _select_rows(value: Pending, source: IntArray, shape: tuple[int, ...]) -> Pending:
     return replace(value, shape=shape, weight=value.weight[source], bias=value.bias[source])
 
 
 def _moved_dense(value: Dense, source: IntArray, shape: tuple[int, ...]) -> Value:
     """A selection of entries of a dense action, where no other entry leaks into them."""
+    # Entries that are left out must not reach those that stay.
     outside = np.setdiff1d(np.arange(len(value.maps[0].offset)), source)
-    for one in value.maps:
-        if one.matrix[np.ix_(source, outside)].any() or len(np.unique(source)) != len(source):
+    for affine in value.maps:
+        if affine.matrix[np.ix_(source, outside)].any() or len(np.unique(source)) != len(source):
             raise NotUnderstoodError(state("SYM123"))
     maps = tuple(type(m)(m.matrix[np.ix_(source, source)], m.offset[source]) for m in value.maps)
     interval = value.interval and Interval(value.interval.size[source], value.interval.drift[source])
     return Dense(shape, maps, interval)
 
 
-def compressed(
+def compress_classes(
     shape: tuple[int, ...],
     cls: IntArray,
     images: tuple[SignedPermutation, ...],
@@ -194,6 +201,7 @@ def compressed(
     used = np.unique(cls)
     if len(used) == images[0].size:
         return Tracked(shape, cls, images, interval=interval)
+    # New numbers of the classes that are used; -1 for the others.
     place = np.full(images[0].size, -1, dtype=np.int64)
     place[used] = np.arange(len(used))
     kept = []
@@ -219,7 +227,7 @@ def broadcast_constant(call: Call, constant: Any, shape: tuple[int, ...]) -> Flo
     return np.ascontiguousarray(np.broadcast_to(call.constant(constant), shape)).reshape(-1)
 
 
-def regrouped(shape: tuple[int, ...], keyed: Keyed, why: Statement) -> Tracked:
+def regroup_value(shape: tuple[int, ...], keyed: Keyed, why: Statement) -> Tracked:
     """A tracked value by its keys.
 
     Raises:
@@ -231,7 +239,7 @@ def regrouped(shape: tuple[int, ...], keyed: Keyed, why: Statement) -> Tracked:
     return Tracked(shape, *groups)
 
 
-def _sliced(x: torch.Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+def _slice_axis(x: torch.Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     """Entries start, start + step, ... before end along one axis, as exported graphs write it."""
     place = [slice(None)] * x.ndim
     place[dim] = slice(start, end, step)
@@ -255,7 +263,7 @@ def _register_movers() -> None:
     )
     for name in names.split():
         mover(name, getattr(torch.Tensor, name, None) or getattr(torch, name))
-    mover("slice", _sliced)
+    mover("slice", _slice_axis)
     for name in ("T", "mT", "H", "mH"):
         mover(name, lambda x, attribute=name: getattr(x, attribute))
     for name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"):
@@ -266,7 +274,7 @@ _register_movers()
 
 
 @rule("expand_as")
-def expanded(call: Call, x: Any, other: Any) -> Any:
+def expand_like(call: Call, x: Any, other: Any) -> Any:
     """Expansion to another tensor's shape, of which nothing else is used."""
     return None if call.value(x) is None else moved_entries(call, lambda marks: marks[0].expand(call.shape), [x])
 
@@ -284,20 +292,21 @@ def broadcast(call: Call, *tensors: Any) -> list[Value | None]:
 
 
 @rule("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack")
-def joined(call: Call, tensors: Any, *args: Any, **kwargs: Any) -> Any:
+def join_tensors(call: Call, tensors: Any, *args: Any, **kwargs: Any) -> Any:
     """Concatenation and stacking; constants among the parts are allowed."""
     function = getattr(torch, call.name)
     return moved_entries(call, lambda marks: function(marks, *args, **kwargs), list(tensors))
 
 
 @rule("pad")
-def padded(call: Call, x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+def pad_entries(call: Call, x: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Padding: reflect, replicate and circular repeat entries, constant adds a class of its own."""
     if mode != "constant":
         moved = moved_entries(call, lambda marks: F.pad(marks[0], pad, mode=mode), [x])
         return still_spatial(call, x, moved, "SYM102", amounts=[int(n) for n in pad])
     filler = torch.full((1,), float(value or 0.0), dtype=torch.float64)
     call.tracer.learn(filler, None)
+    # The number behind the last entry stands for the filler.
     last = float(x.numel())
     moved = moved_entries(call, lambda marks: F.pad(marks[0], pad, value=last), [x, filler])
     return still_spatial(call, x, moved, "SYM102", amounts=[int(n) for n in pad])

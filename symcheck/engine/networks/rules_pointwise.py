@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from symcheck.engine.networks.matching import CLOSE, judge
-from symcheck.engine.networks.rules_movement import broadcast_constant, moved_classes, regrouped
+from symcheck.engine.networks.rules_movement import broadcast_constant, moved_classes, regroup_value
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
     AffineMap,
@@ -133,28 +133,28 @@ def _slope(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
 
 
 @rule("hardtanh", "hardtanh_", "clamp", "clamp_", "clip", "clip_")
-def clamped(call: Call, x: Any, min_val: Any = None, max_val: Any = None, *args: Any, **kwargs: Any) -> Value:
+def clamp(call: Call, x: Any, min_val: Any = None, max_val: Any = None, *args: Any, **kwargs: Any) -> Value:
     """Clamping is odd between bounds of opposite sign."""
     low = kwargs.get("min", min_val)
     high = kwargs.get("max", max_val)
     if call.name.startswith("hardtanh"):
         low, high = (-1.0 if low is None else low), (1.0 if high is None else high)
-    return _clamped(call, x, low, high)
+    return _clamp_between(call, x, low, high)
 
 
 @rule("clamp_min", "clamp_min_")
 def clamped_below(call: Call, x: Any, min: Any) -> Value:  # noqa: A002 (torch's own name)
     """At least a number."""
-    return _clamped(call, x, min, None)
+    return _clamp_between(call, x, min, None)
 
 
 @rule("clamp_max", "clamp_max_")
 def clamped_above(call: Call, x: Any, max: Any) -> Value:  # noqa: A002 (torch's own name)
     """At most a number."""
-    return _clamped(call, x, None, max)
+    return _clamp_between(call, x, None, max)
 
 
-def _clamped(call: Call, x: Any, low: Any, high: Any) -> Value:
+def _clamp_between(call: Call, x: Any, low: Any, high: Any) -> Value:
     if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
         return _clamped_by_entry(call, x, low, high)
     value = tracked(call, x)
@@ -173,10 +173,13 @@ def _clamped_by_entry(call: Call, x: Any, low: Any, high: Any) -> Value:
     images = []
     for image in value.images:
         sign = image.sign[cls]
+        # A negative sign exchanges the bounds: -u lies in [-high, -low].
         least = np.where(sign > 0, bounds[0], -bounds[1])
         most = np.where(sign > 0, bounds[1], -bounds[0])
         images.append(([image.index[cls], least, most], sign))
-    return regrouped(call.shape, Keyed([cls, *bounds], images), state("SYM114", operation=call.name, constant="bounds"))
+    return regroup_value(
+        call.shape, Keyed([cls, *bounds], images), state("SYM114", operation=call.name, constant="bounds")
+    )
 
 
 def unsigned(call: Call, value: Tracked) -> Tracked:
@@ -223,10 +226,14 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
         The value with the action of its input; classes split where their constants differ.
     """
     shape = value.shape
+    # One constant for each class: classes stay what they are.
     if value.is_free or _kinds(value, scale, shift) == value.classes:
+        # Constants by class.
         first = first_places(value.cls, value.classes)
         a, b = scale[first], shift[first]
-        images = tuple(_turned(image, a, b) for image in value.images) if kind == "constant" else value.images
+        images = (
+            tuple(_action_after_scale(image, a, b) for image in value.images) if kind == "constant" else value.images
+        )
         _record_scale(call, Tracked(shape, value.cls, images), value.images, a, b, name, kind)
         interval = None
         if value.interval is not None:
@@ -234,6 +241,7 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
             gaps = [_scale_gap(*pair, a, b, value.interval.size) for pair in zip(value.images, images, strict=True)]
             interval = Interval(size, np.abs(a) * value.interval.drift + np.max(gaps, axis=0))
         return Tracked(shape, value.cls, images, interval=interval)
+    # Several constants in a class: it splits, and the parts must be carried along.
     keyed = Keyed(
         [value.cls, scale, shift],
         [
@@ -244,23 +252,25 @@ def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, nam
     groups = regroup(keyed)
     if groups is not None:
         return Tracked(shape, *groups)
-    apart = _separated(value)
+    apart = _separate_entries(value)
     if apart is None or not _nearly_carried(apart, scale):
         raise NotUnderstoodError(state("SYM116", kind=kind, layer=name))
     return scaled(call, apart, scale, shift, name, kind)
 
 
-def _separated(value: Tracked) -> Tracked | None:
+def _separate_entries(value: Tracked) -> Tracked | None:
     """Every entry as a class of its own: the k-th of a class goes to the k-th of its image, as in broadcast tensors.
 
     None where a class and its image have not the same number of entries.
     """
     counts = np.bincount(value.cls, minlength=value.classes)
+    # An entry of a class must have a partner in the class's image.
     if any((counts[image.index] != counts).any() for image in value.images):
         return None
     start = np.cumsum(counts) - counts
     order = np.argsort(value.cls, kind="stable")
     within = np.empty(len(value.cls), dtype=np.int64)
+    # The number of each entry within its class.
     within[order] = np.arange(len(value.cls)) - start[value.cls[order]]
     of_class = value.cls[order]
     images = tuple(
@@ -276,11 +286,12 @@ def _nearly_carried(value: Tracked, scale: FloatArray) -> bool:
     return bool(np.mean(off) < 0.5)
 
 
-def _turned(image: SignedPermutation, a: FloatArray, b: FloatArray) -> SignedPermutation:
+def _action_after_scale(image: SignedPermutation, a: FloatArray, b: FloatArray) -> SignedPermutation:
     """The action after a scale and shift: where the image of a scale is its negative, as of coordinates under a flip.
 
     What is zero everywhere (the middle of such coordinates) has no sign of its own and takes that of the others.
     """
+    # Whether a[image] is nearer to -a than to a.
     flips = np.where(np.abs(a[image.index] + a) < np.abs(a[image.index] - a), -1, 1)
     zero = (a == 0) & (b == 0) & (a[image.index] == 0) & (b[image.index] == 0)
     if not zero.all() and (flips[~zero] == -1).all():
@@ -289,6 +300,7 @@ def _turned(image: SignedPermutation, a: FloatArray, b: FloatArray) -> SignedPer
 
 
 def _kinds(value: Tracked, scale: FloatArray, shift: FloatArray) -> int:
+    # Distinct (class, scale, shift).
     """How many classes there are when entries with other constants count as others."""
     return len(np.unique(np.stack([value.cls.astype(np.float64), scale, shift], axis=1), axis=0))
 
@@ -297,6 +309,7 @@ def _scale_gap(
     before: SignedPermutation, image: SignedPermutation, a: FloatArray, b: FloatArray, size: FloatArray
 ) -> FloatArray:
     gap = np.empty_like(a)
+    # |a[g i] - sign a[i]| |u| + |b[g i] - sign b[i]|: by how much the constants break the action.
     off = np.abs(a[image.index] - image.sign * before.sign * a)
     gap[image.index] = off * size + np.abs(b[image.index] - image.sign * b)
     return gap
@@ -321,14 +334,14 @@ def _record_scale(
             worst = judgement
     if worst is None or (kind == "constant" and worst.level == "exact"):
         return
-    what = "scale" if worst.place[1] == 0 else "shift"
+    constant_name = "scale" if worst.place[1] == 0 else "shift"
     record = LayerRecord(name, kind, representation=value.text())
     record.take(worst)
-    record.place = f"{what} of class {worst.place[0]}"
+    record.place = f"{constant_name} of class {worst.place[0]}"
     if worst.level == "failed" and kind in ("batch_norm", "instance_norm"):
-        record.cause = state("SYM110", kind=kind, constant=what, units=list(record.units))
+        record.cause = state("SYM110", kind=kind, constant=constant_name, units=list(record.units))
     elif worst.level == "failed":
-        record.cause = state("SYM111", kind=kind, constant=what, units=list(record.units))
+        record.cause = state("SYM111", kind=kind, constant=constant_name, units=list(record.units))
     call.record(record)
 
 
@@ -336,12 +349,13 @@ def _pair(call: Call, x: Any, y: Any) -> tuple[IntArray, IntArray, list[tuple[In
     a, b = tracked(call, x), tracked(call, y)
     ca, cb = moved_classes(call, x, call.shape), moved_classes(call, y, call.shape)
     images = []
+    # (class image, sign) of both operands for each generator.
     for p, q in zip(a.images, b.images, strict=True):
         images.append((p.index[ca], p.sign[ca], q.index[cb], q.sign[cb]))
     return ca, cb, images
 
 
-def _combined(call: Call, x: Any, y: Any, sign: Callable[[IntArray, IntArray], IntArray | None]) -> Value:
+def _combine(call: Call, x: Any, y: Any, sign: Callable[[IntArray, IntArray], IntArray | None]) -> Value:
     ca, cb, images = _pair(call, x, y)
     keyed = Keyed([ca, cb])
     rows: list[tuple[Any, IntArray]] = []
@@ -351,9 +365,10 @@ def _combined(call: Call, x: Any, y: Any, sign: Callable[[IntArray, IntArray], I
             raise NotUnderstoodError(state("SYM115", operation=call.name))
         rows.append(([pa, pb], joint))
     keyed.images = rows
-    result = regrouped(call.shape, keyed, state("SYM122", operation=call.name))
+    result = regroup_value(call.shape, keyed, state("SYM122", operation=call.name))
     ia, ib = tracked(call, x).interval, tracked(call, y).interval
     if ia is not None and ib is not None and call.name in ("add", "sub", "add_", "sub_", "__iadd__"):
+        # Where each class of the result appears first: bounds of a sum are sums of bounds.
         first = np.full(result.classes, -1, dtype=np.int64)
         first[result.cls[::-1]] = np.arange(len(result.cls))[::-1]
         result.interval = Interval(ia.size[ca[first]] + ib.size[cb[first]], ia.drift[ca[first]] + ib.drift[cb[first]])
@@ -367,7 +382,7 @@ def _constant_side(call: Call, x: Any, y: Any) -> tuple[Any, Any, bool]:
 
 
 @rule("add", "add_", "__add__", "__radd__", "__iadd__", "sub", "sub_", "__rsub__", "rsub", "subtract", "__isub__")
-def added(call: Call, x: Any, y: Any, *, alpha: Any = 1, **kwargs: Any) -> Value:
+def add(call: Call, x: Any, y: Any, *, alpha: Any = 1, **kwargs: Any) -> Value:
     """Sums and differences of values, or of a value and a constant."""
     if "rsub" in call.name:
         x, y = y, x
@@ -376,7 +391,7 @@ def added(call: Call, x: Any, y: Any, *, alpha: Any = 1, **kwargs: Any) -> Value
         raise NotUnderstoodError(state("SYM154", operation=call.name, argument="alpha"))
     if call.value(x) is not None and call.value(y) is not None:
         pending = _added_pending(call, x, y, -1.0 if difference else 1.0)
-        return pending or _combined(call, x, y, lambda a, b: a if (a == b).all() else None)
+        return pending or _combine(call, x, y, lambda a, b: a if (a == b).all() else None)
     value, constant, left = _constant_side(call, x, y)
     sign = -1.0 if difference and left else 1.0
     shift = broadcast_constant(call, constant, call.shape) * (-1.0 if difference and not left else 1.0)
@@ -394,11 +409,12 @@ def _with_infinities(call: Call, x: Any, shift: FloatArray) -> Value:
         signs = np.where(lost, 1, image.sign[cls])
         images.append(([np.where(lost, -1, image.index[cls]), shift * signs], signs))
     keyed = Keyed([np.where(lost, -1, cls), shift], images)
-    return regrouped(call.shape, keyed, state("SYM114", operation=call.name, constant="mask"))
+    return regroup_value(call.shape, keyed, state("SYM114", operation=call.name, constant="mask"))
 
 
 def _added_pending(call: Call, x: Any, y: Any, sign: float) -> Pending | None:
     a, b = _as_pending(call.value(x)), _as_pending(call.value(y))
+    # Sums of two linear maps of one value are a linear map of it: residual connections.
     if a is None or b is None or a.parent is not b.parent or a.shape != b.shape:
         return None
     if isinstance(call.value(x), Tracked) and isinstance(call.value(y), Tracked):
@@ -423,18 +439,19 @@ def _as_pending(value: Any) -> Pending | None:
     "__truediv__",
     "__rtruediv__",
 )
-def multiplied(call: Call, x: Any, y: Any, **kwargs: Any) -> Value:
+def multiply(call: Call, x: Any, y: Any, **kwargs: Any) -> Value:
     """Products and quotients of values, or of a value and a constant."""
     if kwargs.get("rounding_mode") is not None:
         raise NotUnderstoodError(state("SYM154", operation=call.name, argument="rounding_mode"))
     if call.name == "__rtruediv__":
         x, y = y, x
     if call.value(x) is not None and call.value(y) is not None:
-        return _combined(call, x, y, lambda a, b: a * b)
+        return _combine(call, x, y, lambda a, b: a * b)
     value, constant, left = _constant_side(call, x, y)
     scale = broadcast_constant(call, constant, call.shape)
     if "div" in call.name:
         if left:
+            # A constant over a value is no linear map: classes only.
             inverse = tracked(call, value)
             call_shape_value = Tracked(call.shape, moved_classes(call, value, call.shape), inverse.images)
             return scaled(call, call_shape_value, scale, np.zeros_like(scale), _name(call, constant), "constant")
@@ -476,13 +493,13 @@ def extreme(call: Call, x: Any, y: Any) -> Value:
         if call.value(side) is not None:
             unsigned(call, tracked(call, side))
     if call.value(x) is not None and call.value(y) is not None:
-        return _combined(call, x, y, lambda a, b: a)
+        return _combine(call, x, y, lambda a, b: a)
     value, constant, _ = _constant_side(call, x, y)
     numbers = broadcast_constant(call, constant, call.shape)
     source = tracked(call, value)
     cls = moved_classes(call, value, call.shape)
     keyed = Keyed([cls, numbers], [([p.index[cls], numbers], p.sign[cls]) for p in source.images])
-    return regrouped(call.shape, keyed, state("SYM114", operation=call.name, constant="constant"))
+    return regroup_value(call.shape, keyed, state("SYM114", operation=call.name, constant="constant"))
 
 
 @rule("pow", "__pow__", "pow_")
@@ -500,9 +517,10 @@ def scaled_input(call: Call, value: Dense, scale: FloatArray, shift: FloatArray)
     if value.shape != call.shape or (scale == 0).any():
         raise NotUnderstoodError(state("SYM125", operation=call.name))
     maps = []
-    for one in value.maps:
-        matrix = one.matrix * scale[:, None] / scale[None, :]
-        maps.append(AffineMap(matrix, scale * one.offset + shift - matrix @ shift))
+    for affine in value.maps:
+        # The action in scaled coordinates: S M S^-1, with the shift carried along.
+        matrix = affine.matrix * scale[:, None] / scale[None, :]
+        maps.append(AffineMap(matrix, scale * affine.offset + shift - matrix @ shift))
     interval = value.interval
     if interval is not None:
         interval = Interval(np.abs(scale) * interval.size + np.abs(shift), np.abs(scale) * interval.drift)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.networks.rules_linear import LARGEST, applied, on_last_axis
+from symcheck.engine.networks.rules_linear import LARGEST, apply_linear, on_last_axis
 from symcheck.engine.networks.rules_pointwise import tracked
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import FloatArray, IntArray, SignedPermutation, Tracked, Value
@@ -37,6 +37,7 @@ def shifted_matmul(call: Call, shift: Any, x: Any, y: Any, **kwargs: Any) -> Val
 
 def _product(call: Call, x: Any, y: Any, shift: Any) -> Value:
     shifts = call.constant(shift)
+    # A fixed matrix on the right is a linear layer.
     if call.value(x) is not None and call.value(y) is None and y.dim() == 2 and shifts.ndim < 2:
         W = np.ascontiguousarray(call.constant(y).T)
         return on_last_axis(call, x, W, np.array(np.broadcast_to(shifts, len(W))), call.owner(y, shift), call.name)
@@ -52,6 +53,7 @@ def _product(call: Call, x: Any, y: Any, shift: Any) -> Value:
 def _pairs(left: Any, right: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """What each entry of `left @ right` adds up, shape (entries, d) each, for arrays (..., n, d) and (..., d, m)."""
     full = (*shape, left.shape[-1])
+    # Row i of the left and column j of the right for entry (i, j).
     a = np.broadcast_to(left[..., :, None, :], full).reshape(-1, full[-1])
     b = np.broadcast_to(np.swapaxes(right, -2, -1)[..., None, :, :], full).reshape(-1, full[-1])
     return a, b
@@ -61,14 +63,15 @@ def _of_two_values(call: Call, x: Tracked, y: Tracked) -> Tracked:
     if int(np.prod(call.shape)) * x.shape[-1] > MOST_PAIRS:
         raise NotUnderstoodError(state("SYM169", operation=call.name))
     left, right = _pairs(x.cls.reshape(x.shape), y.cls.reshape(y.shape), call.shape)
+    # A pair of classes as one number.
     images = [
         (a.index[left] * y.classes + b.index[right], a.sign[left] * b.sign[right])
         for a, b in zip(x.images, y.images, strict=True)
     ]
-    return collected(call, left * y.classes + right, images)
+    return collect_products(call, left * y.classes + right, images)
 
 
-def collected(call: Call, collections: IntArray, images: list[tuple[IntArray, IntArray]]) -> Tracked:
+def collect_products(call: Call, collections: IntArray, images: list[tuple[IntArray, IntArray]]) -> Tracked:
     """A value whose entries are known by collections.
 
     Args:
@@ -82,18 +85,20 @@ def collected(call: Call, collections: IntArray, images: list[tuple[IntArray, In
     Raises:
         NotUnderstoodError: some collection is not carried to a collection, or its members change sign differently.
     """
+    # An entry is known by the collection of its products, in any order.
     unique, first, cls = np.unique(np.sort(collections, axis=1), axis=0, return_index=True, return_inverse=True)
     place = {row.tobytes(): i for i, row in enumerate(np.ascontiguousarray(unique))}
-    found = []
+    permutations = []
     for moved, signs in images:
+        # All products of an entry have one sign, which is the entry's.
         if not (signs == signs[:, :1]).all():
             raise NotUnderstoodError(state("SYM115", operation=call.name))
         rows = np.ascontiguousarray(np.sort(moved[first], axis=1))
         index = np.array([place.get(row.tobytes(), -1) for row in rows], dtype=np.int64)
         if min(index, default=0) < 0 or len(np.unique(index)) != len(index):
             raise NotUnderstoodError(state("SYM112", operation=call.name))
-        found.append(SignedPermutation(index, signs[first, 0].astype(np.int64)))
-    return Tracked(call.shape, cls.reshape(-1).astype(np.int64), tuple(found))
+        permutations.append(SignedPermutation(index, signs[first, 0].astype(np.int64)))
+    return Tracked(call.shape, cls.reshape(-1).astype(np.int64), tuple(permutations))
 
 
 def _written_out(call: Call, x: Any, y: Any, shifts: FloatArray) -> Value:
@@ -110,6 +115,7 @@ def _written_out(call: Call, x: Any, y: Any, shifts: FloatArray) -> Value:
     else:
         factors, columns = _pairs(numbers, places, call.shape)
     W = np.zeros((entries, int(value.numel())))
+    # A term that reads a place several times adds up its factors.
     np.add.at(W, (np.arange(entries)[:, None], columns), factors)
     bias = np.array(np.broadcast_to(shifts, call.shape)).reshape(-1)
-    return applied(call, value, W, bias, call.owner(constant), call.name)
+    return apply_linear(call, value, W, bias, call.owner(constant), call.name)

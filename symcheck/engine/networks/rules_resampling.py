@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_movement import moved_entries, still_spatial
 from symcheck.engine.networks.rules_pointwise import tracked, unsigned
-from symcheck.engine.networks.rules_spatial import assembled, channel_interval, match_filters, pair_of
+from symcheck.engine.networks.rules_spatial import assemble_image, channel_interval, match_filters, pair_of
 from symcheck.engine.networks.squares import Square, channel_classes, splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import LayerRecord, Tracked, Value
@@ -30,7 +30,7 @@ NEIGHBOURS = 4
 Resampling = Callable[[torch.Tensor], torch.Tensor]
 
 
-def resampled(call: Call, x: Any, function: Resampling, *, signs: bool = True) -> Value:
+def resample(call: Call, x: Any, function: Resampling, *, signs: bool = True) -> Value:
     """A weight-free map of each channel's image.
 
     Args:
@@ -51,16 +51,18 @@ def resampled(call: Call, x: Any, function: Resampling, *, signs: bool = True) -
         options = splits(value, generator)
         if not options:
             raise NotUnderstoodError(state("SYM106", operation=call.name))
+        # Several squares may describe the same action; one that commutes is enough.
         fitting = [split for split in options if _commutes(function, value.shape[2:], split.square)]
         if not fitting:
             raise _refusal(call, function, value, options[0].square)
         chosen.append(fitting[0])
     channel, _, _ = channel_classes(value)
-    return assembled(call.shape, channel, [split.channels for split in chosen], chosen)
+    return assemble_image(call.shape, channel, [split.channels for split in chosen], chosen)
 
 
 def _refusal(call: Call, function: Resampling, value: Tracked, square: Square) -> NotUnderstoodError:
     sizes = value.shape[2:]
+    # Sizes nearby that would do, for the message.
     good = [
         n
         for n in range(max(1, sizes[-1] - NEIGHBOURS), sizes[-1] + NEIGHBOURS + 1)
@@ -77,6 +79,7 @@ def _fits(function: Resampling, sizes: tuple[int, ...], n: int, square: Square) 
 
 
 def _commutes(function: Resampling, sizes: tuple[int, ...], square: Square) -> bool:
+    # Positive numbers: power means of negative ones are NaN.
     draws = np.abs(np.random.default_rng(0).normal(size=(DRAWS, 1, *sizes)))
     apply = square.apply if len(sizes) == 2 else (lambda line: line[..., ::-1] if square.flip_columns else line)
     try:
@@ -91,16 +94,16 @@ def _commutes(function: Resampling, sizes: tuple[int, ...], square: Square) -> b
     )
 
 
-def interpolated(call: Call, x: Any, **options: Any) -> Value:
+def interpolate(call: Call, x: Any, **options: Any) -> Value:
     """Interpolation by a smooth mode."""
-    return resampled(call, x, lambda images: F.interpolate(images, **options))
+    return resample(call, x, lambda images: F.interpolate(images, **options))
 
 
 @rule("interpolate", "upsample", "upsample_nearest")
-def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **kw: Any) -> Any:
+def upsample(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **kw: Any) -> Any:
     """Upsampling by repeated entries; the interpolating modes are not followed."""
     if mode not in ("nearest", "nearest-exact"):
-        return interpolated(call, x, size=size, scale_factor=scale_factor, mode=mode, **kw)
+        return interpolate(call, x, size=size, scale_factor=scale_factor, mode=mode, **kw)
     moved = moved_entries(
         call, lambda marks: F.interpolate(marks[0], size=size, scale_factor=scale_factor, mode=mode), [x]
     )
@@ -111,7 +114,7 @@ def upsampled(call: Call, x: Any, size: Any = None, scale_factor: Any = None, mo
 @rule("aten.upsample_nearest2d", "aten.upsample_nearest1d")
 def exported_upsampling(call: Call, x: Any, size: Any, scales: Any = None) -> Any:
     """Upsampling by repeated entries as exported graphs write it."""
-    return upsampled(call, x, None if size is None else list(size), None if scales is None else list(scales))
+    return upsample(call, x, None if size is None else list(size), None if scales is None else list(scales))
 
 
 @rule("aten.upsample_bilinear2d", "aten.upsample_bicubic2d")
@@ -119,7 +122,7 @@ def exported_interpolation(call: Call, x: Any, size: Any, align_corners: bool, s
     """Interpolation as exported graphs write it."""
     mode = call.name.removeprefix("aten.upsample_").removesuffix("2d")
     size, scales = (None if item is None else list(item) for item in (size, scales))
-    return interpolated(call, x, size=size, scale_factor=scales, mode=mode, align_corners=align_corners)
+    return interpolate(call, x, size=size, scale_factor=scales, mode=mode, align_corners=align_corners)
 
 
 @rule("lp_pool2d", "lp_pool1d")
@@ -128,7 +131,7 @@ def lp_pool(
 ) -> Value:
     """Power means over windows: even powers forget signs, which is not followed."""
     function = getattr(F, call.name)
-    return resampled(call, x, lambda images: function(images, norm_type, kernel_size, stride, ceil_mode), signs=False)
+    return resample(call, x, lambda images: function(images, norm_type, kernel_size, stride, ceil_mode), signs=False)
 
 
 @rule("conv_transpose2d", "conv_transpose1d")
@@ -150,6 +153,7 @@ def transposed_convolution(
     name = call.owner(weight, bias)
     kind = "ConvTranspose2d" if call.name.endswith("2d") else "ConvTranspose1d"
     W = call.constant(weight)
+    # To (out, in, height, width), as other convolutions have it.
     W = np.ascontiguousarray((W[:, :, None, :] if W.ndim == 3 else W).swapaxes(0, 1))
     flat = call.name.endswith("1d")
     settings = [pair_of(item, flat) for item in (stride, padding, dilation)]
@@ -173,6 +177,7 @@ def transposed_convolution(
 def _one_sided(
     square: Square, padding: tuple[int, int], settings: list[tuple[int, int]], kernel: tuple[int, ...]
 ) -> bool:
+    # A transpose exchanges height and width: their settings must be alike.
     unequal = any(a != b for a, b in [*settings, padding, (kernel[0], kernel[1])])
     uneven = (square.flip_rows and padding[0] > 0) or (square.flip_columns and padding[1] > 0)
     return uneven or (square.transpose and unequal)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.networks.matching import judge, match_rows
-from symcheck.engine.networks.rules_blocks import blocks_of_axes, reduced
+from symcheck.engine.networks.rules_blocks import blocks_of_axes, reduce_blocks
 from symcheck.engine.networks.rules_linear import given_match
 from symcheck.engine.networks.rules_pointwise import tracked, unsigned
 from symcheck.engine.networks.squares import Split, Square, channel_classes, splits
@@ -59,6 +59,7 @@ class Axis:
             return state("SYM102", before=self.pad_low, after=self.pad_high, square=square)
         reach = self.size + self.pad_low + self.pad_high - self.dilation * (self.kernel - 1) - 1
         window = self.dilation * (self.kernel - 1) + 1
+        # The sizes next to this one at which the last window ends at the border.
         smaller, larger = self.size - self.rest, self.size - self.rest + self.stride
         return state(
             "SYM101",
@@ -89,6 +90,7 @@ def _spatial_split(call: Call, value: Tracked, axes: tuple[Axis, Axis], name: st
 
 def _problem(square: Square, axes: tuple[Axis, Axis]) -> Statement | None:
     rows, columns = axes
+    # A transpose exchanges rows and columns: their windows must be alike.
     if square.transpose and (rows.kernel, rows.stride, rows.dilation, rows.pad_low, rows.pad_high, rows.size) != (
         columns.kernel,
         columns.stride,
@@ -105,7 +107,7 @@ def _problem(square: Square, axes: tuple[Axis, Axis]) -> Statement | None:
     return None
 
 
-def assembled(
+def assemble_image(
     shape: tuple[int, ...],
     channel: IntArray,
     images: list[SignedPermutation],
@@ -118,11 +120,13 @@ def assembled(
     """
     height, width = (shape[2] if len(shape) == 4 else 1), shape[-1]
     area = height * width
+    # Class numbers: channel class * area + position.
     cls = (channel[:, None] * area + np.arange(area)[None, :]).reshape(-1)
     result = []
     for image, split in zip(images, chosen, strict=True):
         source = split.square.apply(np.arange(area).reshape(height, width)).reshape(-1)
         target = np.empty(area, dtype=np.int64)
+        # `source` lists where entries come from; its inverse is where they go.
         target[source] = np.arange(area)
         index = (image.index[:, None] * area + target[None, :]).reshape(-1)
         result.append(SignedPermutation(index, np.repeat(image.sign, area)))
@@ -163,6 +167,7 @@ def _window_axes(
     s, d = pair(stride), pair(dilation)
     if padding == "same":
         total = [d[i] * (kernel[i] - 1) for i in (0, 1)]
+        # torch pads the larger half at the end.
         pads = [(t // 2, t - t // 2) for t in total]
     else:
         p = (0, 0) if padding == "valid" else pair(padding)
@@ -187,11 +192,12 @@ def conv(
     value = tracked(call, x)
     W = call.constant(weight)
     name, kind = call.owner(weight, bias), "Conv1d" if W.ndim == 3 else "Conv2d"
+    # A line is an image of height 1.
     W = W[:, :, None, :] if W.ndim == 3 else W
     b = np.zeros(len(W)) if bias is None else call.constant(bias)
     axes = _window_axes(value, (W.shape[2], W.shape[3]), stride, padding, dilation)
     chosen = _spatial_split(call, value, axes, name, kind)
-    W = _ungrouped(W, groups)
+    W = _ungroup(W, groups)
     channel, first, _ = channel_classes(value)
     W = _summed_channels(W, channel, len(first))
     return match_filters(call, W, b, chosen, LayerRecord(name, kind), channel_interval(value))
@@ -216,10 +222,11 @@ def exported_convolution(
     return conv(call, x, weight, bias, stride, padding, dilation, groups)
 
 
-def _ungrouped(W: FloatArray, groups: int) -> FloatArray:
+def _ungroup(W: FloatArray, groups: int) -> FloatArray:
     if groups == 1:
         return W
     out, per_group = W.shape[0], W.shape[1]
+    # Groups are blocks on the diagonal of an ordinary filter.
     full = np.zeros((out, per_group * groups, *W.shape[2:]))
     for o in range(out):
         start = (o // (out // groups)) * per_group
@@ -231,6 +238,7 @@ def _summed_channels(W: FloatArray, channel: IntArray, count: int) -> FloatArray
     if count == W.shape[1]:
         return W
     result = np.zeros((W.shape[0], count, *W.shape[2:]))
+    # Channels of one class have one value, so their filters add up.
     np.add.at(result.swapaxes(0, 1), channel, W.swapaxes(0, 1))
     return result
 
@@ -264,6 +272,7 @@ def match_filters(
         NotUnderstoodError: with the record, where no permutation of the filters carries the action.
     """
     call.record(record)
+    # One row for each filter, with its bias last; adding 0.0 makes zeros positive.
     rows = np.concatenate([W.reshape(len(W), -1), b[:, None]], axis=1) + 0.0
     unique, channel = distinct_rows(rows)
     first = first_places(channel, len(unique))
@@ -285,6 +294,7 @@ def match_filters(
     worst = max(judgements, key=lambda j: j.rank)
     record.take(worst, first)
     record.images = tuple(images)
+    # Columns of a row by the input channel that they belong to.
     record.inputs = tuple(sorted({c // W[0, 0].size for c in worst.columns if c < W[0].size}))
     record.sizes = (W.shape[1], len(W))
     record.level = worst.level if record.matched else "failed"
@@ -294,7 +304,7 @@ def match_filters(
         raise NotUnderstoodError(record.cause, record)
     bounds = None if interval is None else _filter_bounds(unique, W.shape, images, gaps, interval)
     record.bound = None if bounds is None else float(bounds.drift.max(initial=0.0))
-    result = assembled(call.shape, channel, images, chosen, bounds)
+    result = assemble_image(call.shape, channel, images, chosen, bounds)
     squares = ", ".join(split.square.name for split in chosen)
     record.representation = f"{squares} with channels: " + "; ".join(image.text() for image in images)
     return result
@@ -320,9 +330,9 @@ def _filter_bounds(
     carried = times(rows, interval.drift)
     drift = np.zeros(len(rows))
     for image, gap in zip(images, gaps, strict=True):
-        one = np.empty(len(rows))
-        one[image.index] = times(gap, interval.size) + gap[:, -1]
-        drift = np.maximum(drift, one + carried)
+        own_drift = np.empty(len(rows))
+        own_drift[image.index] = times(gap, interval.size) + gap[:, -1]
+        drift = np.maximum(drift, own_drift + carried)
     return Interval(times(rows, interval.size) + np.abs(rows[:, -1]), drift)
 
 
@@ -352,7 +362,7 @@ def pool(
     # the largest entry of a window, and its mean, move by no more than its entries do; other divisors may enlarge them
     divisor = kwargs.get("divisor_override", args[2] if "avg" in kind and len(args) > 2 else None)
     bounds = channel_interval(value) if divisor is None else None
-    return assembled(call.shape, channel, [split.channels for split in chosen], chosen, bounds)
+    return assemble_image(call.shape, channel, [split.channels for split in chosen], chosen, bounds)
 
 
 @rule("adaptive_avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool1d", "adaptive_max_pool1d")
@@ -364,8 +374,9 @@ def adaptive(call: Call, x: Any, output_size: Any, *args: Any, **kwargs: Any) ->
     spatial = tuple(range(2, len(value.shape)))
     if all(call.shape[axis] == 1 for axis in spatial):
         mode = "linear" if "avg" in call.name else "plain"
-        return reduced(call, value, blocks_of_axes(value.shape, spatial), call.shape, mode=mode)
+        return reduce_blocks(call, value, blocks_of_axes(value.shape, spatial), call.shape, mode=mode)
     squares = [split.square for g in range(call.tracer.generators) for split in splits(value, g)[:1]]
+    # A turn needs square outputs; flips commute with windows of any size.
     turned = next((square.name for square in squares if square.transpose), "")
     if len(spatial) == 2 and call.shape[2] != call.shape[3] and turned:
         raise NotUnderstoodError(state("SYM103", operation=call.name, shape=list(call.shape[2:]), square=turned))
@@ -373,4 +384,4 @@ def adaptive(call: Call, x: Any, output_size: Any, *args: Any, **kwargs: Any) ->
     plain = Axis(size, 1, 1, 1, 0, 0)
     chosen = _spatial_split(call, value, (plain, plain), call.owner(), call.name)
     channel, _, _ = channel_classes(value)
-    return assembled(call.shape, channel, [split.channels for split in chosen], chosen, channel_interval(value))
+    return assemble_image(call.shape, channel, [split.channels for split in chosen], chosen, channel_interval(value))

@@ -58,6 +58,7 @@ def run_net(
     emit = emit or ignore
     started = time.monotonic()
     net = resolve_network(net)
+    # The network draws from torch's global generators; the user's state is put back.
     with random_state_kept():
         context = NetContext(net, symmetry, options, emit)
         context.check_fit()
@@ -90,10 +91,12 @@ def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) ->
     results: list[PropertyResult] = []
     interrupted = False
     for item in properties:
+        # After an interrupt, what is left is listed as undecided.
         if interrupted:
-            results.append(_unchecked(item))
+            results.append(_unchecked_result(item))
             continue
         try:
+            # A property that does not apply is left out of the report.
             if not item.applies(context):
                 continue
             emit(PropertyStarted(item.name))
@@ -101,11 +104,11 @@ def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) ->
             emit(PropertyFinished(results[-1]))
         except KeyboardInterrupt:
             interrupted = True
-            results.append(_unchecked(item))
+            results.append(_unchecked_result(item))
     return results, interrupted
 
 
-def _unchecked(item: Property) -> PropertyResult:
+def _unchecked_result(item: Property) -> PropertyResult:
     facts = Facts(checked=0, interrupted=True)
     verdict, reason = decide(facts)
     return describe(PropertyResult(item.name, verdict, "sampled", checked=0, reason=reason, facts=facts), item)
@@ -118,6 +121,7 @@ def _claim(context: NetContext) -> dict[str, list[str]]:
 def _method_reason(context: NetContext, interrupted: bool) -> Statement:
     if interrupted:
         return state("method_interrupted")
+    # What keeps a proof from being tried comes first, then where it ended.
     if context.stochastic:
         return state("method_stochastic")
     if context.remembers:
@@ -130,6 +134,7 @@ def _method_reason(context: NetContext, interrupted: bool) -> Statement:
     if proof is None:
         return state("method_callable")
     end = proof.reason
+    # An end with a record is a layer that fails, not one that could not be followed.
     if end is not None and end.record is None:
         return state("method_not_followed", where=end.where, module=end.module, source=end.source, why=end.reason)
     if proof.level not in ("exact", "rounded"):

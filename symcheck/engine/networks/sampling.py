@@ -11,6 +11,7 @@ import numpy as np
 from symcheck.engine.networks.claims import InputClaim
 from symcheck.engine.networks.values import FloatArray
 
+# Longer orbits are given up: their mean would need as many applications of the generator.
 LONGEST_ORBIT = 64
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 
@@ -48,17 +49,20 @@ def families(
     shape = claim.shape
     drawn: list[Family] = []
     if observations is not None and len(observations):
+        # At most half: generated inputs reach what a policy does not visit.
         chosen = rng.permutation(len(observations))[: max(1, count // 2)]
         drawn.append(Family("observations", np.asarray(observations, dtype=np.float64)[np.sort(chosen)]))
         count = max(1, count - len(drawn[0].inputs))
-    edges = _edges(shape, rng, min(64, max(1, count // 8)))
+    edges = _edge_inputs(shape, rng, min(64, max(1, count // 8)))
     fixed = _fixed_points(claim, rng, min(64, max(1, count // 8)))
     rest = max(1, count - len(edges) - len(fixed))
     makers = _image_makers() if len(shape) > 1 else _vector_makers()
     for i, (name, make) in enumerate(makers):
+        # The remainder goes to the first families, so that the counts add up.
         n = rest // len(makers) + (i < rest % len(makers))
         if n:
             drawn.append(Family(name, make(rng, (n, *shape))))
+    # Edges and fixed points have small outputs, so they borrow the scale of the first family.
     drawn.append(Family("edges", edges, borrows=True))
     if len(fixed):
         drawn.append(Family("fixed points", fixed, borrows=True))
@@ -83,12 +87,13 @@ def _image_makers() -> Sequence[tuple[str, Draw]]:
     ]
 
 
-def _edges(shape: tuple[int, ...], rng: np.random.Generator, count: int) -> FloatArray:
+def _edge_inputs(shape: tuple[int, ...], rng: np.random.Generator, count: int) -> FloatArray:
     """Zero, one, minus one, and unit vectors of both signs."""
     size = int(np.prod(shape))
     constant = [np.ones(size), -np.ones(size), np.zeros(size)]
     places = rng.permutation(size)[:count]
     units = [sign * np.eye(1, size, place)[0] for place in places for sign in (1.0, -1.0)]
+    # Of fewer than three inputs, zero comes first, then minus one.
     return np.array((units + constant)[-count:] if count < 3 else (constant + units)[:count]).reshape(-1, *shape)
 
 
@@ -102,6 +107,7 @@ def _fixed_points(claim: InputClaim, rng: np.random.Generator, count: int) -> Fl
         if np.array_equal(image, start):
             continue
         length = 1
+        # Sum over the orbit of each start: its mean is fixed by the generator.
         while length < LONGEST_ORBIT and not np.allclose(image, start, rtol=1e-9, atol=1e-12):
             total += image
             image = claim.apply(generator, image)

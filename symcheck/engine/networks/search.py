@@ -14,6 +14,7 @@ from symcheck.engine.networks.subject import Subject
 MOST_INPUTS = 400_000
 PRODUCTS = 3_000_000_000
 """Multiplications that the search may cost on one side of the claim: about two seconds on one core."""
+# Inputs in one block, at most, and how many of the worst are kept of the first block that shows the fault.
 BLOCK = 10_000
 KEPT = 64
 
@@ -39,10 +40,12 @@ def revealing_inputs(
     """
     size = max(1, int(np.prod(inputs.shape)))
     cost = max(subject.products(), size, 1)
+    # As many as the budget affords, at least a tenth of a block.
     wanted = int(min(MOST_INPUTS, max(BLOCK // 10, PRODUCTS // cost)))
     rows = max(1, min(BLOCK, 4_000_000 // size))
     tried = 0
     while tried < wanted:
+        # Scales from 0.01 to 100, evenly in the logarithm.
         scale = 10.0 ** rng.uniform(-2, 2)
         x = scale * rng.normal(size=(min(rows, wanted - tried), *inputs.shape))
         tried += len(x)

@@ -33,6 +33,7 @@ def input_shape(net: nn.Module, symmetry: Symmetry, given: tuple[int, ...] | Non
     example = _example(net)
     size = _vector_length(symmetry)
     if size is not None:
+        # An example with as many entries may be an image.
         if example is not None and _count(example) == size:
             return example
         return (size,)
@@ -79,11 +80,11 @@ def example_shapes(net: nn.Module, symmetry: Symmetry) -> Any:
         return None
     example: Any = getattr(net, "example_input", None)
     if isinstance(example, Mapping):
-        found: Any = {key: _shape(item) for key, item in example.items()}
-        return None if None in found.values() else found
+        shapes: Any = {key: _shape(item) for key, item in example.items()}
+        return None if None in shapes.values() else shapes
     if isinstance(example, tuple | list):
-        found = tuple(_shape(item) for item in example)
-        return None if None in found else found
+        shapes = tuple(_shape(item) for item in example)
+        return None if None in shapes else shapes
     return None
 
 
@@ -95,10 +96,12 @@ def _shape(example: Any) -> tuple[int, ...] | None:
     if not isinstance(example, torch.Tensor) and not hasattr(example, "shape"):
         return None
     shape = tuple(int(n) for n in example.shape)
+    # An example with one axis is one input; with more, the first is its batch.
     return shape[1:] if len(shape) > 1 else shape
 
 
 def _first_layer(net: nn.Module) -> nn.Module | None:
+    # The first module with parameters of its own; containers have none.
     return next((m for m in net.modules() if next(m.parameters(recurse=False), None) is not None), None)
 
 

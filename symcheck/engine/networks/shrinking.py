@@ -11,8 +11,10 @@ import numpy.typing as npt
 from symcheck.engine.networks.values import FloatArray
 
 Fails: TypeAlias = Callable[[FloatArray], npt.NDArray[np.bool_]]
+# Candidates of one pass: the largest, and the first.
 BATCH = 256
 SMALLEST_BATCH = 4
+# Rounds of zeroing: each removes something or makes the blocks smaller.
 ROUNDS = 40
 
 
@@ -33,8 +35,8 @@ def shrink(x: FloatArray, fails: Fails) -> FloatArray:
     Cost: some 40 batches of at most 256 inputs.
     """
     flat = _first_plain(x.reshape(-1), x.shape, fails)
-    flat = _zeroed(flat, x.shape, fails)
-    return _snapped(flat, x.shape, fails).reshape(x.shape)
+    flat = _zero_blocks(flat, x.shape, fails)
+    return _snap_entries(flat, x.shape, fails).reshape(x.shape)
 
 
 def _try(candidates: list[FloatArray], shape: tuple[int, ...], fails: Fails) -> FloatArray | None:
@@ -42,9 +44,10 @@ def _try(candidates: list[FloatArray], shape: tuple[int, ...], fails: Fails) -> 
     start, size = 0, SMALLEST_BATCH
     while start < len(candidates):
         batch = np.stack(candidates[start : start + size])
-        found = np.flatnonzero(fails(batch.reshape(len(batch), *shape)))
-        if len(found):
-            return np.asarray(batch[found[0]])
+        failing = np.flatnonzero(fails(batch.reshape(len(batch), *shape)))
+        if len(failing):
+            return np.asarray(batch[failing[0]])
+        # Small batches first, since one of the first candidates usually fails.
         start, size = start + size, min(4 * size, BATCH)
     return None
 
@@ -54,19 +57,20 @@ def _first_plain(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> Floa
     order = np.argsort(-np.abs(flat))[:BATCH]
     units = []
     for size in (1.0, 2.0, 10.0):
+        # At the largest entries: a fault of one weight often shows on one of them.
         for place in order[: BATCH // 4]:
             for sign in (1.0, -1.0):
                 unit = np.zeros_like(flat)
                 unit[place] = size * sign
                 units.append(unit)
-    found = _try([*units, np.ones_like(flat)], shape, fails)
-    if found is not None:
-        return found
+    failing = _try([*units, np.ones_like(flat)], shape, fails)
+    if failing is not None:
+        return failing
     rounded = _try([np.sign(flat), np.round(flat), np.round(flat, 1)], shape, fails)
     return flat if rounded is None else rounded
 
 
-def _zeroed(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+def _zero_blocks(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
     """Zero ever smaller blocks of the remaining non-zero entries, keeping at least one of them."""
     blocks = 2
     for _ in range(ROUNDS):
@@ -77,13 +81,15 @@ def _zeroed(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArra
         candidates = []
         for part in np.array_split(support, blocks):
             if len(part) < len(support):
+                # A block alone, then everything but that block, as in delta debugging.
                 for keep in (True, False):
-                    one = flat.copy()
-                    one[np.setdiff1d(support, part) if keep else part] = 0.0
-                    candidates.append(one)
-        found = _try(candidates, shape, fails)
-        if found is not None:
-            flat, blocks = found, 2
+                    candidate = flat.copy()
+                    candidate[np.setdiff1d(support, part) if keep else part] = 0.0
+                    candidates.append(candidate)
+        failing = _try(candidates, shape, fails)
+        if failing is not None:
+            # Something was removed: large blocks are tried again.
+            flat, blocks = failing, 2
         elif blocks == len(support):
             break
         else:
@@ -91,7 +97,7 @@ def _zeroed(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArra
     return flat
 
 
-def _snapped(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+def _snap_entries(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
     """Replace entries, largest first, by the plainest number with which it still fails."""
     for place in np.argsort(-np.abs(flat))[:BATCH]:
         value = flat[place]
@@ -100,10 +106,11 @@ def _snapped(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArr
         plain = [np.sign(value), 0.5 * np.sign(value), 2.0 * np.sign(value), np.round(value), np.round(value, 1)]
         candidates = []
         for number in plain:
+            # 0 is the business of zeroing.
             if number not in (0.0, value):
-                one = flat.copy()
-                one[place] = number
-                candidates.append(one)
-        found = _try(candidates, shape, fails) if candidates else None
-        flat = flat if found is None else found
+                candidate = flat.copy()
+                candidate[place] = number
+                candidates.append(candidate)
+        failing = _try(candidates, shape, fails) if candidates else None
+        flat = flat if failing is None else failing
     return flat

@@ -57,6 +57,7 @@ def channel_classes(value: Tracked) -> tuple[IntArray, IntArray, IntArray]:
     """(class of each channel, first channel of each class, cls as (channels, H, W)); equal channels are one class."""
     if len(value.shape) not in (3, 4):
         raise NotUnderstoodError(state("SYM107"))
+    # A line is an image of height 1.
     height = value.shape[2] if len(value.shape) == 4 else 1
     grid = value.cls.reshape(value.shape[1], height, value.shape[-1])
     rows, channel = distinct_rows(grid.reshape(len(grid), -1).astype(np.float64))
@@ -69,22 +70,24 @@ def splits(value: Tracked, generator: int) -> list[Split]:
     image = value.images[generator]
     moved = image.index[grid[first]]
     signs = image.sign[grid[first]].reshape(len(first), -1)
+    # A channel has one sign at all of its positions.
     if not (signs == signs[:, :1]).all():
         return []
     place = {grid[c].tobytes(): k for k, c in enumerate(first)}
-    found = []
+    options = []
     for square in SQUARES:
+        # A transpose needs square images, and a line only flips along itself.
         if square.transpose and grid.shape[1] != grid.shape[2]:
             continue
         if grid.shape[1] == 1 and (square.flip_rows or square.transpose):
             continue
         # v(Lx)[c', square(q)] = sign v(x)[c, q]: the moved classes of c, carried by the square, are the classes of c'
-        index = [place.get(_carried(square, moved[k]).tobytes(), -1) for k in range(len(first))]
+        index = [place.get(_carry(square, moved[k]).tobytes(), -1) for k in range(len(first))]
         if min(index) >= 0 and len(set(index)) == len(index):
-            found.append(Split(square, SignedPermutation(np.array(index, dtype=np.int64), signs[:, 0].copy())))
-    return found
+            options.append(Split(square, SignedPermutation(np.array(index, dtype=np.int64), signs[:, 0].copy())))
+    return options
 
 
-def _carried(square: Square, images: Any) -> Any:
+def _carry(square: Square, images: Any) -> Any:
     """Entry square(q) of the result is entry q of `images`."""
     return np.ascontiguousarray(square.apply(images))

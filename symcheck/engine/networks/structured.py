@@ -48,6 +48,7 @@ class FlatInput(nn.Module):
             size = math.prod(shape)
             leaves[key] = flat[:, start : start + size].reshape(-1, *shape)
             start += size
+        # Keys 0, 1, 2, ... stand for a tuple.
         if list(leaves) == list(range(len(leaves))):
             return self.structured_input(tuple(leaves.values()))
         if self._takes_tensordict is None:
@@ -115,6 +116,7 @@ def flat_claim(symmetry: Symmetry, shapes: Shapes) -> InputClaim:
             )
         children = entry.children if isinstance(entry, TreeEntry) else {}
         unknown = [key for key in children if key not in shapes]
+        # Leaves that the mapping leaves out are not moved; names that are no leaves are mistakes.
         if unknown:
             raise SpecError(f"names leaves {unknown} that are not there: {list(shapes)}.", where=f"observation[{i}]")
         parts = [

@@ -18,9 +18,9 @@ import torch
 from torch import nn
 
 from symcheck.engine.networks.artefacts import artefact_of, runtime_problem, without_runtime
-from symcheck.engine.networks.compiled import compiled, compiled_alike, is_compiled, uncompiled
+from symcheck.engine.networks.compiled import compiled_alike, compiled_stance, eager_stance, is_compiled
 from symcheck.engine.networks.outputs import named_outputs
-from symcheck.engine.networks.precision import Float64Mode, ProductCounter, copied, float64_default, in_float64
+from symcheck.engine.networks.precision import Float64Mode, ProductCounter, copy_network, float64_default, in_float64
 from symcheck.engine.networks.values import FloatArray
 from symcheck.errors import OptionError, TargetError
 from symcheck.statements.statement import state
@@ -81,7 +81,7 @@ class Subject:
         self._given = net
         cast = None if dtype is None else self.dtype
         self._compiled = is_compiled(net)
-        self.deployed = compiled_alike(net, copied(net, device=self.device, dtype=cast).train(training))
+        self.deployed = compiled_alike(net, copy_network(net, device=self.device, dtype=cast).train(training))
         if dtype is not None or self.device.type != "cpu":  # asked for otherwise than a file's own runtime runs it
             without_runtime(self.deployed)
         self.artefact, self.runtime_problem = artefact_of(self.deployed), runtime_problem(self.deployed)
@@ -92,15 +92,17 @@ class Subject:
 
     def _run_compiled_if_possible(self) -> None:
         """Run the deployed copy compiled if that works here, else its own Python code, and say so."""
+        # A batch of two: some layers refuse one sample in train mode.
         x = np.zeros((2, *self.shape))
         self._compiled = False
         try:
-            self._called(x, False)
+            # Plain first: what fails without compiling is not the compiler's fault.
+            self._call_network(x, False)
         except Exception:  # whatever its own code raises on this batch is shown where it is run for a purpose
             return
         self._compiled = True
         try:
-            self._called(x, False)
+            self._call_network(x, False)
         except Exception as error:  # no C++ compiler, or code that cannot be compiled
             self._compiled = False
             text = (str(error).strip().splitlines() or [""])[0][:120].rstrip(".")
@@ -160,14 +162,16 @@ class Subject:
         Raises:
             TargetError: the network raises, returns no tensors, or does not keep the batch axis.
         """
+        # Batch statistics of a single sample do not exist: it is run twice, and one row is kept.
         if self.training and len(inputs) == 1:
             return {path: rows[:1] for path, rows in self.run(np.repeat(inputs, 2, axis=0), exact=exact).items()}
+        # 16,384 samples at most, however small the inputs.
         per_pass = 1 if self.one_by_one else max(1, min(CHUNK // max(1, int(np.prod(self.shape))), 16_384))
         parts: dict[str, list[FloatArray]] = {}
         for start in range(0, len(inputs), per_pass):
             chunk = inputs[start : start + per_pass]
             for path, tensor in self._forward(chunk, exact).items():
-                parts.setdefault(path, []).append(_rows(tensor, len(chunk), path))
+                parts.setdefault(path, []).append(_flat_rows(tensor, len(chunk), path))
         return {path: np.concatenate(rows) for path, rows in parts.items()}
 
     def run_afresh(self, inputs: npt.NDArray[Any]) -> dict[str, FloatArray]:
@@ -184,6 +188,7 @@ class Subject:
         """
         used = self.exact
         if not self.coarse:
+            # The network as given has not been run by us; a new copy has no memory of earlier calls.
             self.exact = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
             self.exact.train(self.training)
         try:
@@ -200,10 +205,10 @@ class Subject:
     def products(self) -> int:
         """Multiplications in the linear layers and convolutions that one input passes through."""
         counter = ProductCounter()
-        found, self._compiled = self._compiled, False  # compiled code does not say what it multiplies
+        was_compiled, self._compiled = self._compiled, False  # compiled code does not say what it multiplies
         with counter:
             self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
-        self._compiled = found
+        self._compiled = was_compiled
         return counter.products if self.one_by_one else counter.products // 2
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -213,31 +218,32 @@ class Subject:
             TargetError: as `run`; also when there is no floating output at all.
         """
         example = np.zeros((1 if self.one_by_one else 2, *self.shape))
-        found = {path: tuple(tensor.shape[1:]) for path, tensor in self._forward(example, False).items()}
-        if not found:
+        sizes = {path: tuple(tensor.shape[1:]) for path, tensor in self._forward(example, False).items()}
+        if not sizes:
             given = ", ".join(f"{path or 'the output'} of {dtype}" for path, dtype in self.not_judged.items())
             raise TargetError(
                 f"expected an output of real numbers, got {given or 'no tensor'}.",
                 where="network",
                 remedy="Return logits, means or values.",
             )
-        return found
+        return sizes
 
     def _forward(self, inputs: npt.NDArray[Any], exact: bool) -> dict[str, torch.Tensor]:
         try:
-            result = self._called(inputs, exact)
+            result = self._call_network(inputs, exact)
         except TargetError:  # an ONNX graph that says itself what it cannot do
             raise
         except Exception as error:
             shown, cause = self._one_refused(inputs, exact, error) if self._has_run else (inputs, error)
-            raise self._raised(cause, shown) from cause
+            raise self._raised_error(cause, shown) from cause
         self._has_run = True
         outputs = named_outputs(result)
+        # Integers and booleans are no outputs to compare; they are reported as not judged.
         floating = {path: tensor for path, tensor in outputs.items() if tensor.is_floating_point()}
         self.not_judged = {path: str(tensor.dtype) for path, tensor in outputs.items() if path not in floating}
         return floating
 
-    def _called(self, inputs: npt.NDArray[Any], exact: bool) -> Any:
+    def _call_network(self, inputs: npt.NDArray[Any], exact: bool) -> Any:
         """What the network returns, as it is."""
         if self.noise_seed is not None:
             torch.manual_seed(self.noise_seed)
@@ -250,7 +256,7 @@ class Subject:
                 return _in_float64(net, x)
             if not self._compiled:
                 return net(x)
-            with compiled():
+            with compiled_stance():
                 return net(x)
 
     def _one_refused(
@@ -259,17 +265,18 @@ class Subject:
         """One input on which the network raises, found by halving, and what; all of them where only company raises."""
         shown = inputs
         while len(shown) > 1:
+            # Whichever half raises is searched further; where neither does, only the whole batch raises.
             for half in np.array_split(shown, 2):
                 try:
-                    self._called(half, exact)
-                except Exception as found:  # whatever the network's own code raises
-                    shown, error = half, found
+                    self._call_network(half, exact)
+                except Exception as further:  # whatever the network's own code raises
+                    shown, error = half, further
                     break
             else:
                 return shown, error
         return shown, error
 
-    def _raised(self, error: Exception, inputs: npt.NDArray[Any]) -> TargetError:
+    def _raised_error(self, error: Exception, inputs: npt.NDArray[Any]) -> TargetError:
         text = " ".join(str(error).split())[:300]
         if len(inputs) == 1:
             shown = np.array2string(inputs[0], threshold=16, precision=4, separator=", ")
@@ -308,7 +315,7 @@ def _in_float64(net: nn.Module, x: torch.Tensor) -> Any:
         return net(x)
 
 
-def _rows(tensor: torch.Tensor, count: int, path: str) -> FloatArray:
+def _flat_rows(tensor: torch.Tensor, count: int, path: str) -> FloatArray:
     if tensor.ndim == 0 or tensor.shape[0] != count:
         raise TargetError(
             f"{path} has shape {tuple(tensor.shape)} for a batch of {count} inputs, which is not its first axis.",
@@ -320,10 +327,10 @@ def _rows(tensor: torch.Tensor, count: int, path: str) -> FloatArray:
 
 def _deployed_dtype(net: nn.Module, dtype: str | None) -> torch.dtype:
     if dtype is not None:
-        found = getattr(torch, str(dtype).removeprefix("torch."))
-        if not isinstance(found, torch.dtype):
+        chosen = getattr(torch, str(dtype).removeprefix("torch."))
+        if not isinstance(chosen, torch.dtype):
             raise OptionError(f"expected a dtype, got {dtype!r}.", where="--dtype")
-        return found
+        return chosen
     floating = (p.dtype for p in net.parameters() if p.is_floating_point())
     return next(floating, torch.float32)
 
@@ -346,14 +353,14 @@ def random_state_kept() -> Iterator[None]:
 
     Compiled networks run their own code inside; only a deployed copy does not.
     """
-    found = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (the user's global state)
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002 (the user's global state)
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
     try:
-        with uncompiled():
+        with eager_stance():
             yield
     finally:
-        torch.set_rng_state(found[0])
-        np.random.set_state(found[1])  # noqa: NPY002
-        random.setstate(found[2])
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        random.setstate(states[2])
         if cuda is not None:
             torch.cuda.set_rng_state_all(cuda)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from symcheck.engine.networks.adapters import adapted
+from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.errors import MissingExtraError, SymcheckError, TargetError, described
 from symcheck.loading import is_reference, load_attribute
 
@@ -36,7 +36,7 @@ def resolve_network(
         TargetError: it cannot be found, built or loaded; the message says why and what to do.
         MissingExtraError: the format needs an optional part.
     """
-    net = _from_name(target, trust) if isinstance(target, str) else _built(target, type(target).__name__)
+    net = _from_name(target, trust) if isinstance(target, str) else _build_network(target, type(target).__name__)
     if checkpoint is not None:
         load_checkpoint(net, Path(checkpoint), trust=trust)
     return net
@@ -44,8 +44,9 @@ def resolve_network(
 
 def _from_name(target: str, trust: bool) -> nn.Module:
     suffix = Path(target).suffix.lower()
+    # A file whose name contains a colon is a file.
     if is_reference(target) and not Path(target).is_file():
-        return _built(load_attribute(target, where=WHERE), target)
+        return _build_network(load_attribute(target, where=WHERE), target)
     path = Path(target)
     if not path.exists():
         raise TargetError(
@@ -63,10 +64,10 @@ def _from_name(target: str, trust: bool) -> nn.Module:
         return load_onnx(path)
     if suffix == ".zip":
         return _stable_baselines(path, trust)
-    return _exported(path) if suffix == ".pt2" else _saved(path, trust)
+    return _load_exported(path) if suffix == ".pt2" else _load_saved(path, trust)
 
 
-def _built(item: Any, name: str) -> nn.Module:
+def _build_network(item: Any, name: str) -> nn.Module:
     if isinstance(item, nn.Module):
         return item
     if not callable(item):
@@ -94,9 +95,9 @@ def _built(item: Any, name: str) -> nn.Module:
     return net
 
 
-def _exported(path: Path) -> nn.Module:
+def _load_exported(path: Path) -> nn.Module:
     log = logging.getLogger("torch.export")
-    found, log.disabled = log.disabled, True  # it prints a traceback of what is reported here in one message
+    was_disabled, log.disabled = log.disabled, True  # it prints a traceback of what is reported here in one message
     try:
         return torch.export.load(path).module()
     except Exception as error:
@@ -106,10 +107,10 @@ def _exported(path: Path) -> nn.Module:
             remedy="Write it again with torch.export.save.",
         ) from error
     finally:
-        log.disabled = found
+        log.disabled = was_disabled
 
 
-def _saved(path: Path, trust: bool) -> nn.Module:
+def _load_saved(path: Path, trust: bool) -> nn.Module:
     """TorchScript, or (if trusted) a pickled module."""
     if _is_torchscript(path):
         try:
@@ -130,6 +131,7 @@ def _is_torchscript(path: Path) -> bool:
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
+        # TorchScript archives hold code; files of `torch.save` hold data.pkl alone.
         return any("/code/" in name or name.endswith("constants.pkl") for name in archive.namelist())
 
 
@@ -144,12 +146,13 @@ def _stable_baselines(path: Path, trust: bool) -> nn.Module:
             where=str(path),
             remedy="Load it only if you trust where it comes from: --trust.",
         )
+    # The file does not say which algorithm wrote it.
     for algorithm in (sb3.PPO, sb3.A2C, sb3.DQN):
         try:
             policy = algorithm.load(path, device="cpu").policy
         except Exception:  # written by another algorithm: the next one is tried
             continue
-        return adapted(policy)
+        return adapt_agent(policy)
     raise TargetError(
         "was written by none of PPO, A2C and DQN.", where=str(path), remedy="Wrap its policy in a factory."
     )
@@ -166,6 +169,7 @@ def load_file(path: Path, *, trust: bool) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except pickle.UnpicklingError as error:
+        # torch's message for a global that it does not allow; other unpickling errors are damage.
         if "weights_only" in str(error).lower() or "Unsupported" in str(error) or "GLOBAL" in str(error):
             raise TargetError(
                 "loading it would run code, so it was not loaded.",
@@ -228,6 +232,7 @@ def _state_dict(loaded: Any) -> dict[str, torch.Tensor] | None:
         return None
     if all(isinstance(item, torch.Tensor) for item in loaded.values()):
         return loaded
+    # Keys under which training scripts nest the weights.
     for key in ("state_dict", "model_state_dict", "model", "net", "network", "policy"):
         if isinstance(loaded.get(key), dict):
             return _state_dict(loaded[key])

@@ -94,6 +94,7 @@ class Call:
     def owner(self, *parameters: Any) -> str:
         """The layer's name: the module that holds the parameter, or that runs, else the parameter, else the line."""
         names = [self.tracer.owners[id(p)] for p in parameters if id(p) in self.tracer.owners]
+        # A lone layer is named by its own, empty name.
         if any(names) or (names and self.tracer.is_leaf and not self.module):
             return next((name for name in names if name), "")
         own = next((self.tracer.own[id(p)] for p in parameters if id(p) in self.tracer.own), "")
@@ -187,6 +188,7 @@ class Tracer(Float64Mode):
         known = self._known.get(id(tensor))
         if known is None:
             return Opaque(state("SYM156"), self.module)
+        # torch counts changes in place: a tensor changed behind our back is not what was learnt.
         if known.version != tensor._version and not isinstance(known.value, Opaque):
             return Opaque(state("SYM157"), self.module)
         return known.value
@@ -199,17 +201,20 @@ class Tracer(Float64Mode):
         name = _name(func)
         if name in METADATA:
             return func(*args, **kwargs)
-        args, kwargs = self._converted(args), self._converted(kwargs)
+        # Converting first: rules see what the function sees.
+        args, kwargs = self._convert(args), self._convert(kwargs)
         composed = composed_of(self, name, args, kwargs)
         if composed is not None:
             return composed
         inputs = [item for item in tree_flatten((args, kwargs))[0] if isinstance(item, torch.Tensor)]
         versions = [tensor._version for tensor in inputs]
         values = [self.value(tensor) for tensor in inputs]
+        # The identity in float64, known as its argument already.
         if is_cast(func, args, kwargs):
             return args[0]
         result = run_in_float64(func, args, kwargs)
         self._calls += 1
+        # Versions tell which arguments the function wrote into.
         changed = [t for t, version in zip(inputs, versions, strict=True) if t._version != version]
         for tensor, value in zip(inputs, values, strict=True):
             self.learn(tensor, value)  # as of before the call, for the rule, which looks at it after
@@ -219,7 +224,7 @@ class Tracer(Float64Mode):
         self._forget_aliases(changed, result, name)
         return result
 
-    def _converted(self, tree: Any) -> Any:
+    def _convert(self, tree: Any) -> Any:
         """Arguments in float64, known as what they were before."""
         if isinstance(tree, torch.Tensor):
             double = to_float64(tree)
@@ -229,9 +234,9 @@ class Tracer(Float64Mode):
         if isinstance(tree, tuple) and hasattr(tree, "_fields"):
             return tree
         if isinstance(tree, list | tuple):
-            return type(tree)(self._converted(item) for item in tree)
+            return type(tree)(self._convert(item) for item in tree)
         if isinstance(tree, dict):
-            return {key: self._converted(item) for key, item in tree.items()}
+            return {key: self._convert(item) for key, item in tree.items()}
         return to_float64(tree)
 
     def _follow(self, name: str, args: Any, kwargs: Any, values: list[Value | None], result: Any) -> Any:
@@ -239,10 +244,12 @@ class Tracer(Float64Mode):
         module = self.module
         if name in RANDOM or (name in DROPOUTS and _is_training(args, kwargs)):
             return Opaque(state("SYM158", operation=name), module, source)
+        # Constants make constants.
         if all(value is None for value in values):
             return None
         opaque = next((value for value in values if isinstance(value, Opaque)), None)
         tensors = [item for item in tree_flatten(result)[0] if isinstance(item, torch.Tensor)]
+        # Numbers that leave torch (`item`, comparisons in Python) may steer what follows.
         if not tensors and self.escaped is None and (result is not None or name.endswith("=")):
             self.escaped = opaque or Opaque(state("SYM156", operation=name), module, source)
         if opaque is not None:
@@ -258,6 +265,7 @@ class Tracer(Float64Mode):
             return value
         except NotUnderstoodError as error:
             return Opaque(error.reason, module, source, record=error.record)
+        # A signature that the rule does not know.
         except TypeError as error:
             return Opaque(state("SYM154", operation=name, error=str(error)), module, source)
 
@@ -267,6 +275,7 @@ class Tracer(Float64Mode):
         for k, (tensor, value) in enumerate(zip(tensors, values, strict=True)):
             self.learn(tensor, value)
             if value is not None and not isinstance(value, Opaque) and k == 0:
+                # What comes behind a rounded layer agrees only up to that rounding.
                 trusted = all(record.level == "exact" for record in self.records)
                 self.log[self._calls] = Logged(value, as_array(tensor).reshape(-1), trusted)
 
@@ -284,6 +293,7 @@ class Tracer(Float64Mode):
 
     def _forget_aliases(self, changed: list[torch.Tensor], result: Any, name: str) -> None:
         for tensor in changed:
+            # All tensors with this memory changed with it.
             storage = tensor.untyped_storage().data_ptr()
             for known in list(self._known.values()):
                 other, value = known.tensor, known.value
@@ -295,6 +305,7 @@ class Tracer(Float64Mode):
 def _own_tensors(net: nn.Module, names: Callable[[str], str]) -> dict[int, str]:
     """What the network itself holds beside its layers: the attribute by which each tensor is called."""
     own: dict[int, str] = {}
+    # Modules of the network have names; the root's own tensors are meant here.
     for name, module in net.named_modules():
         if names(name):
             continue
@@ -378,6 +389,7 @@ def as_array(tensor: Any) -> FloatArray:
 def caller() -> str:
     """File and line of the innermost frame of the network's own code; "torch" where all of it is torch's."""
     frame = sys._getframe(1)
+    # Up to the frame of the proof, which started the run.
     while frame is not None and not frame.f_code.co_filename.endswith(_OUTERMOST):
         file = frame.f_code.co_filename
         if not file.startswith(_HIDDEN) and not file.startswith("<"):
@@ -401,6 +413,7 @@ def _name(func: Callable[..., Any]) -> str:
 
 
 def _is_training(args: Any, kwargs: Any) -> bool:
+    # A dropout without flags is called as in training.
     training = kwargs.get("training", args[2] if len(args) > 2 else True)
     probability = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
     return bool(training) and probability > 0

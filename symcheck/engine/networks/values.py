@@ -74,6 +74,7 @@ class SignedPermutation:
 
     def columns(self, matrix: FloatArray) -> FloatArray:
         """The matrix times this signed permutation: what W becomes when its input is moved first; shape (rows, n)."""
+        # (W R)[:, j] = sign[j] W[:, index[j]].
         return np.asarray(matrix[:, self.index] * self.sign)
 
     def signed_images(self) -> list[int]:
@@ -198,6 +199,7 @@ class LayerRecord:
 
     def settle(self, found: LayerRecord) -> None:
         """Take what was found for one use of the layer's units, unless another use showed worse."""
+        # The worse of two uses stays in the record.
         if not self.settled or found.rank > self.rank:
             self.adopt(found)
         self.settled = True
@@ -353,16 +355,18 @@ def regroup(keyed: Keyed) -> tuple[IntArray, tuple[SignedPermutation, ...]] | No
         >>> cls, swap.index
         (array([0, 1, 0]), array([1, 0]))
     """
-    table = _rows(keyed.columns)
+    table = _key_table(keyed.columns)
     unique, first, cls = np.unique(table, axis=0, return_index=True, return_inverse=True)
     cls = cls.reshape(-1).astype(np.int64)
     images = []
     for columns, sign in keyed.images:
-        moved = _rows(columns)
+        moved = _key_table(columns)
+        # Entries of one class must go to one class, with one sign.
         if not (moved == moved[first][cls]).all() or not (sign == sign[first][cls]).all():
             return None
         index = lookup(moved[first], unique)
         if index is None or len(np.unique(index)) != len(index):
+            # Two classes with one image: no permutation.
             return None
         images.append(SignedPermutation(index, sign[first].astype(np.int64)))
     return cls, tuple(images)
@@ -372,9 +376,11 @@ def lookup(rows: FloatArray, table: FloatArray) -> IntArray | None:
     """Where each row stands in a table of distinct rows, shape (len(rows),); None where one is missing."""
     both, inverse = np.unique(np.concatenate([table, rows]), axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
+    # A row that is not in the table makes a new distinct row.
     if len(both) != len(table):
         return None
     position = np.empty(len(both), dtype=np.int64)
+    # From the number among the sorted rows to the place in the table.
     position[inverse[: len(table)]] = np.arange(len(table))
     return np.asarray(position[inverse[len(table) :]])
 
@@ -389,9 +395,10 @@ def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
 def first_places(cls: IntArray, count: int) -> IntArray:
     """Where each of `count` classes appears first; shape (count,)."""
     first = np.empty(count, dtype=np.int64)
+    # Assigned from the end, so that the first place of each class remains.
     first[cls[::-1]] = np.arange(len(cls))[::-1]
     return first
 
 
-def _rows(columns: Sequence[npt.NDArray[np.generic]]) -> FloatArray:
+def _key_table(columns: Sequence[npt.NDArray[np.generic]]) -> FloatArray:
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1) + 0.0  # -0.0 becomes 0.0

@@ -93,6 +93,7 @@ def assess(
     Returns:
         The facts, with the layer at fault and the grounds.
     """
+    # The structure first; doubts can only weaken what holds.
     structure = _assess_structure(proof, measured, strict=strict, excused=excused, coarse=coarse, artefact=artefact)
     if not structure.holds:
         return structure
@@ -117,6 +118,7 @@ def assess_mixed_batches(alone: Assessment, residual: float) -> Assessment:
     """
     if not alone.holds:
         return alone
+    # One input at a time the proof holds, of batches it says nothing.
     alone = replace(alone, facts=replace(alone.facts, exhaustive=False))
     if residual <= ROUNDED:
         return replace(alone, grounds=(state("batch_moves"), *alone.grounds))
@@ -147,12 +149,14 @@ def _assess_structure(
     facts = Facts(measured.pairs, quantity="output", moved=measured.moved, time_up=measured.time_up)
     if measured.nan is not None:
         grounds = (state("output_nan", output=measured.nan_path),)
-        return Assessment(_violated(facts, measured), ROUNDED, grounds=grounds)
+        return Assessment(_with_violations(facts, measured), ROUNDED, grounds=grounds)
+    # A wrong weight that outputs show fails at the exact level, however small its effect.
     if proof is not None and _has_wrong_weight(proof) and measured.relative > EXACT:
         return _failing(facts, proof, measured, EXACT, state("fault_shown"))
+    # Without a float64 copy, residuals up to FAR may be the arithmetic's own.
     if coarse and ROUNDED < measured.relative <= FAR:
         why = state(ReasonCode.COARSE_RESIDUAL.value, residual=measured.relative, **_flips(measured))
-        return Assessment(replace(_violated(facts, measured), unattributed=why), ROUNDED)
+        return Assessment(replace(_with_violations(facts, measured), unattributed=why), ROUNDED)
     if measured.relative > ROUNDED:
         return _failing(facts, proof, measured, ROUNDED, state("output_off"))
     constant = _constant_outputs(measured, excused)
@@ -165,12 +169,13 @@ def _assess_structure(
     if measured.deployed.noise > FAR:
         noise = state(ReasonCode.DEPLOYED_NOISE.value, noise=measured.deployed.noise, artefact=artefact)
         return Assessment(replace(facts, doubts=(noise,)), ROUNDED)
+    # A proof counts where the samples bear it out.
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
         return Assessment(replace(facts, exhaustive=True), EXACT, grounds=(state("layers_exact"),))
     if proof is not None and proof.level == "rounded":
-        return _rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))
+        return _assess_rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))
     if measured.relative > EXACT:
-        return _rounded(facts, proof, measured, strict, state("outputs_rounded", strict=strict))
+        return _assess_rounded(facts, proof, measured, strict, state("outputs_rounded", strict=strict))
     return Assessment(facts, EXACT, grounds=(state("no_violation"),))
 
 
@@ -180,6 +185,7 @@ def _as_deployed(structure: Assessment, measured: Measured, artefact: str) -> As
     sizes = {"artefact": artefact, "noise": deployed.noise, **_flips(measured)}
     if deployed.flips > FLIPPED * deployed.decisions:
         return replace(_doubt(structure, state(ReasonCode.DECISIONS_FLIP.value, **sizes)), tolerance=ROUNDED)
+    # The weights vouch for the float64 copy only.
     facts = replace(structure.facts, exhaustive=False)
     return replace(structure, facts=facts, grounds=(state("deployed_differs", **sizes), *structure.grounds))
 
@@ -194,7 +200,7 @@ def _doubt(assessment: Assessment, doubt: Statement, *, first: bool = False) -> 
     return replace(assessment, facts=facts, rounded=False, record=None)
 
 
-def _violated(facts: Facts, measured: Measured) -> Facts:
+def _with_violations(facts: Facts, measured: Measured) -> Facts:
     # A fault of the weights shows below the level at which pairs are counted: it is one violation at least.
     return replace(facts, violations=max(1, measured.violations))
 
@@ -212,17 +218,20 @@ def is_wrong_weight(record: LayerRecord) -> bool:
 
 def _constant_outputs(measured: Measured, excused: Collection[str]) -> list[str]:
     constant = measured.constant_outputs
+    # Deviations (`excused`) may be constant while other outputs vary.
     if len(constant) < len(measured.spreads):
         constant = [path for path in constant if path not in excused]
     return constant
 
 
-def _rounded(facts: Facts, proof: Proof | None, measured: Measured, strict: bool, ground: Statement) -> Assessment:
+def _assess_rounded(
+    facts: Facts, proof: Proof | None, measured: Measured, strict: bool, ground: Statement
+) -> Assessment:
     record = _least_exact(proof)
     if not strict:
         return Assessment(facts, ROUNDED, rounded=True, record=record, grounds=(ground,))
     location = record.name if record is not None else _last_followed(proof, measured)
-    return Assessment(_violated(facts, measured), EXACT, True, record, location, (ground,))
+    return Assessment(_with_violations(facts, measured), EXACT, True, record, location, (ground,))
 
 
 def _least_exact(proof: Proof | None) -> LayerRecord | None:
@@ -235,7 +244,7 @@ def _least_exact(proof: Proof | None) -> LayerRecord | None:
 def _failing(facts: Facts, proof: Proof | None, measured: Measured, tolerance: float, ground: Statement) -> Assessment:
     record = None if proof is None else proof.first_failure or _least_exact(proof)
     location = record.name if record is not None else _last_followed(proof, measured)
-    return Assessment(_violated(facts, measured), tolerance, False, record, location, (ground,))
+    return Assessment(_with_violations(facts, measured), tolerance, False, record, location, (ground,))
 
 
 def _last_followed(proof: Proof | None, measured: Measured) -> str:

@@ -34,8 +34,10 @@ def whole_number(given: Any, where: str, *, least: int, most: int | None = None)
         >>> whole_number(np.int64(3), "num_envs", least=1)
         3
     """
+    # A missing upper bound reads "or more" in the message.
     allowed = f"{least} or more" if most is None else f"{least} to {most}"
     try:
+        # `operator.index` takes NumPy integers and refuses floats, also those that are whole.
         number = operator.index(given)
     except TypeError:
         raise OptionError(f"expected a whole number, {allowed}, got {given!r}.", where=where) from None
@@ -65,12 +67,14 @@ def spread_seeds(seed: Any, count: int) -> list[int]:
         >>> spread_seeds([5, 6], 2)
         [5, 6]
     """
+    # Strings are sequences too; they are left to `whole_number`, whose message names what was given.
     if not isinstance(seed, Sequence | np.ndarray) or isinstance(seed, str | bytes):
         whole = whole_number(seed, "seed", least=0)
+        # Children of one SeedSequence are independent of each other, whatever the number of environments.
         return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(whole).spawn(count)]
     if len(seed) != count:
         raise OptionError(f"expected one seed, or {count}, got {len(seed)}.", where="seed")
-    return [whole_number(one, "seed", least=0) for one in seed]
+    return [whole_number(entry, "seed", least=0) for entry in seed]
 
 
 def checked_games(
@@ -92,13 +96,16 @@ def checked_games(
     if not isinstance(state, Mapping) or any(key not in state for key in STATE_KEYS):
         given = sorted(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
         raise TargetError(f"expected what `state` returned, with {', '.join(STATE_KEYS)}, got {given}.", where="state")
+    # Only a key that the state has can disagree; what is missing is not held against it.
     for name, own in kind.items():
         if state.get(name, own) != own:
             raise TargetError(f"expected a state with {name} = {own!r}, got {state[name]!r}.", where="state")
     games = [np.frombuffer(log, dtype=np.uint8) for log in state["games"]]
     if len(games) != environments:
         raise TargetError(f"expected the state of {environments} environments, got {len(games)}.", where="state")
+    # The log is indexed by step and its values index the action table: both are checked before they are used.
     longest, largest = max(map(len, games)), max(int(game.max(initial=0)) for game in games)
+    # `horizon` itself is refused: a game that long has been truncated and is no game being played.
     if longest >= horizon or largest >= actions:
         raise TargetError(
             f"expected games of fewer than {horizon:,} steps with actions up to {actions - 1}, got {longest:,} steps "

@@ -14,9 +14,12 @@ from symcheck.errors import TargetError, suggestion
 
 Reduction = Literal["every_second", "means"]
 
+# First row of the field: above it are the score and the upper wall.
 TOP = 34
+# Rows and columns of the field: a square, so that 80 x 80 is one reduction of both.
 FIELD = 160
 SCREEN = (210, 160)
+# Mnih et al. (2015): frames for which an action is repeated, frames in a stack, largest number of no-ops.
 FRAME_SKIP = 4
 STACK = 4
 MOST_NOOPS = 30
@@ -42,6 +45,7 @@ class Game:
     actions: tuple[str, ...]
     swapped: tuple[int, ...]
     operator: Literal["flip_ud", "flip_lr"]
+    # Set by the axis of the reflection; see the comment above GAMES.
     reduction: Reduction
     painted: tuple[tuple[int, int, int, int], ...] = ()
     fire_starts_lives: bool = False
@@ -110,13 +114,14 @@ def rom_path(game: Game) -> Path:
         ) from error
     folder = Path(roms.__file__).parent
     try:
-        found = roms.get_rom_path(game.name)
+        path = roms.get_rom_path(game.name)
     except OSError:
-        found = None
-    if found is None or not Path(found).is_file():
+        path = None
+    if path is None or not Path(path).is_file():
         raise TargetError(
+            # A package built without its ROMs imports all right.
             f"expected the ROM {game.name}.bin that ale-py ships, but it is not in {folder}.",
             where="game",
             remedy="Install ale-py again: pip install --force-reinstall ale-py.",
         )
-    return Path(found)
+    return Path(path)

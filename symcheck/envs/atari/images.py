@@ -53,9 +53,11 @@ class AtariEnv(gym.Env[Any, Any]):
         self.machine = Machine(self.game)
         self._symmetrized, self._clips = symmetrized, clip_rewards
         self._episodic, self._horizon = episodic_life, horizon
+        # Rows are the last axis but one, columns the last one, of single frames and of stacks.
         self._axis = -2 if self.game.operator == "flip_ud" else -1
         self._elapsed, self._lives = 0, 0
         self._reflected = self._serves = self._goes_on = False
+        # The last two screens: their maximum is shown, because some sprites are drawn on every other frame only.
         self._shown = self._latest = self.machine.screen()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -73,12 +75,15 @@ class AtariEnv(gym.Env[Any, Any]):
         """
         super().reset(seed=seed)
         noops = (options or {}).get("noops")
+        # A life was lost and its episode ended: the next episode goes on with the same game.
         if self._goes_on and seed is None and noops is None:
             self._goes_on = False
+            # Drawn once an episode, so that an agent sees both ways round of the same game.
             self._reflected = self._symmetrized and bool(self.np_random.integers(2))
             return self._observe(self._shown, afresh=True), self._info()
         if noops is None:
             noops = self.machine.draw_noops(self.np_random)
+        # One less than MOST_NOOPS: the press of fire that starts the game is one of them.
         noops = whole_number(noops, "options['noops']", least=0, most=MOST_NOOPS - 1)
         self._reflected = self._symmetrized and bool(self.np_random.integers(2))
         self.machine.start(noops)
@@ -94,10 +99,12 @@ class AtariEnv(gym.Env[Any, Any]):
             OptionError: no action of the game.
         """
         number = whole_number(action, "action", least=0, most=len(self.game.actions) - 1)
-        gained = self._play(self._sent(number))
+        gained = self._play(self._translate_action(number))
         over = self.machine.over
         self._elapsed += 1
+        # Where the game is over, `over` ends the episode and no life is waited for.
         lost = self.machine.lives < self._lives and not over
+        # Breakout waits for fire after a lost life; the next action is replaced by it.
         self._lives, self._serves = self.machine.lives, lost and self.game.fire_starts_lives
         truncated = self._elapsed >= self._horizon and not over
         self._goes_on = lost and self._episodic and not truncated
@@ -108,9 +115,10 @@ class AtariEnv(gym.Env[Any, Any]):
     def render(self) -> Any:
         """The screen as the player sees it: reflected where the game is; (210, 160, 3)."""
         colours = self.machine.colours()
+        # Colours have the channel as a last axis, so rows and columns are one place further left.
         return np.flip(colours, self._axis + 2).copy() if self._reflected else colours
 
-    def _sent(self, action: int) -> int:
+    def _translate_action(self, action: int) -> int:
         if self._serves:
             return self.game.fire
         return self.game.swapped[action] if self._reflected else action

@@ -41,7 +41,9 @@ class Machine:
         self._clone = ale_py.ALEState
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._ale = ale_py.ALEInterface()
+        # No sticky actions: with them no two states could be compared step by step.
         self._ale.setFloat("repeat_action_probability", 0.0)
+        # The setting is read when the ROM is loaded, so it comes first.
         self._ale.loadROM(str(rom))
         self._actions = self._ale.getMinimalActionSet()
         self._fire = game.fire
@@ -106,6 +108,7 @@ class Machine:
 
     def load(self, saved: bytes) -> None:
         """Put the emulator into a saved state."""
+        # ALEState has no constructor from bytes; `__setstate__` is what unpickling would call.
         state: Any = self._clone.__new__(self._clone)
         state.__setstate__(saved)
         self._ale.restoreState(state)
@@ -113,6 +116,7 @@ class Machine:
     @property
     def knob(self) -> int:
         """The resistance of the player's knob, in ohms: the first number of a saved state."""
+        # Little-endian, 32 bits, at offset 0.
         return int(struct.unpack_from("<i", self.save())[0])
 
     def place(self, ram: npt.NDArray[np.uint8], knob: float, *, score: int | None = None) -> None:
@@ -126,13 +130,16 @@ class Machine:
             score: of Pong, the player's points less the opponent's; a step pays what it gains over this. None to count
                 from the score of the saved moment.
         """
+        # A saved state holds more than memory and knob (timers, the screen's position): those come from one template.
         if self._base is None:
             self._base = self.save()
         low, high = KNOB_RANGE
+        # Bytes are immutable; the copy is patched and the template stays.
         saved = bytearray(self._base)
         struct.pack_into("<i", saved, 0, int(min(max(knob, low), high)))
         if score is not None:
             struct.pack_into("<i", saved, len(saved) - _SCORE, score)
+        # Loading restores the memory too, so the bytes that differ are written afterwards.
         self.load(bytes(saved))
         for at, value in enumerate(ram.tolist()):
             self._ale.setRAM(at, value)

@@ -37,7 +37,9 @@ _ORDER = (BALL, SPEED, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)
 # The paddle's byte settles at (knob + 24,000) / 4,000 (measured between 140,000 and 780,000 ohms), so that a row is
 # 4,000 ohms and the axis, 119, is at 452,000.
 KNOB_ROW, KNOB_CENTRE = 4_000.0, 452_000.0
+# All other bytes of the memory are kept as they are; the reflection does not move them.
 _OTHERS = tuple(at for at in range(RAM) if at not in _ORDER)
+# Six mirrored bytes, the knob, whether there is a ball, and the other bytes.
 STATE_SIZE = len(_ORDER) + 2 + len(_OTHERS)
 
 
@@ -66,16 +68,19 @@ class PongObjectsEnv(AtariEnv):
 
     def _observe(self, screen: Pixels, *, afresh: bool) -> dict[str, npt.NDArray[np.float32]]:
         ram = self.machine.ram()
+        # The reflection negates every offset from the axis.
         side = -1.0 if self._reflected else 1.0
-        seen = {name: side * (float(ram[at]) - _CENTRES[at]) for name, at in (("p", PADDLE), ("o", OPPONENT))}
+        offsets = {name: side * (float(ram[at]) - _CENTRES[at]) for name, at in (("p", PADDLE), ("o", OPPONENT))}
         ball = np.zeros(4)
+        # Byte 0: no ball is on the screen, so that place and speed mean nothing.
         if ram[BALL]:
+            # Speeds are signed bytes. The one along the columns is not reflected.
             speed, along = float(ram[SPEED].astype(np.int8)), float(ram[COLUMN_SPEED].astype(np.int8))
             ball[:] = side * (float(ram[BALL]) - _CENTRES[BALL]), float(ram[COLUMN]), side * speed, along
         return {
             "ball": ball.astype(np.float32),
-            "paddle": np.array([seen["p"]], dtype=np.float32),
-            "opponent": np.array([seen["o"]], dtype=np.float32),
+            "paddle": np.array([offsets["p"]], dtype=np.float32),
+            "opponent": np.array([offsets["o"]], dtype=np.float32),
         }
 
 
@@ -104,6 +109,7 @@ class SettablePongEnv(PongObjectsEnv):
             at = int(np.flatnonzero(~np.isfinite(given))[0])
             raise OptionError(f"expected finite numbers, got {given[at]} at place {at}.", where="state")
         ram, knob = memory_of(given)
+        # The next reward is the change of the score, so the score must agree with the memory's points.
         self.machine.place(ram, knob, score=int(ram[PLAYER_POINTS]) - int(ram[OPPONENT_POINTS]))
         self._elapsed = 0
 
@@ -111,6 +117,7 @@ class SettablePongEnv(PongObjectsEnv):
 def state_of(ram: Pixels, knob: float) -> State:
     """The state of a memory and a knob; see the module's first paragraph."""
     moved = [float(ram[at]) - _CENTRES[at] for at in (BALL, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)]
+    # Without a ball the offset is 0, a fixed point of the reflection.
     ball = moved[0] if ram[BALL] else 0.0
     speed = float(ram[SPEED].astype(np.int8))
     numbers = [ball, speed, *moved[1:], (knob - KNOB_CENTRE) / KNOB_ROW, float(ram[BALL] != 0)]
@@ -125,11 +132,14 @@ def memory_of(state: State) -> tuple[Pixels, float]:
         >>> bool((memory_of(state_of(ram, 400_000))[0] == ram).all())
         True
     """
+    # The order of `state_of`: seven numbers that are negated, then whether there is a ball.
     ball, speed, paddle, following, opponent, copy, knob, in_play = state[:8]
     ram = np.zeros(RAM, dtype=np.uint8)
     ram[list(_OTHERS)] = np.rint(state[8:]).astype(np.int64) % 256
     for at, value in ((PADDLE, paddle), (PADDLE_NEXT, following), (OPPONENT, opponent), (OPPONENT_COPY, copy)):
+        # floor(x + 0.5) rounds every half up, where rint would go to the even neighbour.
         ram[at] = int(np.floor(value + _CENTRES[at] + 0.5)) % 256
     ram[BALL] = int(np.floor(ball + _CENTRES[BALL] + 0.5)) % 256 if in_play else 0
+    # Modulo 256 turns a negative speed into its two's complement.
     ram[SPEED] = int(np.rint(speed)) % 256
     return ram, knob * KNOB_ROW + KNOB_CENTRE

@@ -49,10 +49,12 @@ def reduce_field(fields: Pixels, reduction: Reduction) -> Pixels:
         [81, 83, 85]
     """
     if reduction == "every_second":
+        # A view; every second line is its own image under the flip r -> 226 - r.
         return fields[..., ::2, ::2]
     # Pairs of rows as 16-bit sums; four grey values and the 2 that rounds stay below 2^10.
     rows = fields[..., ::2, :].astype(np.uint16)
     rows += fields[..., 1::2, :]
+    # (a + b + c + d + 2) // 4 rounds the mean half up, symmetrically in the four.
     sums = rows[..., ::2] + rows[..., 1::2]
     sums += 2
     sums >>= 2
@@ -86,6 +88,7 @@ class FrameStacks:
 
     def push(self, newest: Pixels) -> None:
         """Add a frame to every stack; shape (environments, 80, 80)."""
+        # Oldest first: all move one place to the front. NumPy buffers overlapping assignments.
         self.frames[:, :-1] = self.frames[:, 1:]
         self.frames[:, -1] = newest
 

@@ -90,6 +90,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self.num_envs = num_envs = whole_number(num_envs, "num_envs", least=1)
         self._horizon = horizon = whole_number(horizon, "horizon", least=1)
         num_threads = whole_number(num_threads, "num_threads", least=0)
+        # Refuse a missing ROM here, where the message can name the remedy.
         rom_path(self.game)
         self._symmetrized, self._clips, self._episodic = bool(symmetrized), clip_rewards, episodic_life
         self._emulators = _vectoriser(game, num_envs, num_threads or min(num_envs, _usable_cores()))
@@ -100,6 +101,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._swap = np.array(self.game.swapped)
         self._axis = -2 if self.game.operator == "flip_ud" else -1
         self._stacks = FrameStacks(num_envs)
+        # Seeds of the system until `reset` gives some, so that unseeded runs differ.
         self._seeds = [np.random.SeedSequence().generate_state(1)[0] for _ in range(num_envs)]
         self._played = np.full(num_envs, -1)  # the number of the game being played; -1: none has begun
         self._elapsed = np.zeros(num_envs, dtype=np.int64)
@@ -107,6 +109,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._reflected = np.zeros(num_envs, dtype=bool)
         self._serves = np.zeros(num_envs, dtype=bool)
         self._frames_before = np.zeros(num_envs, dtype=np.int64)
+        # The actions sent in the games being played: all that is needed to play them again.
         self._log = np.zeros((num_envs, horizon), dtype=np.uint8)
 
     def reset(
@@ -129,6 +132,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         """
         if seed is not None:
             self._seeds = spread_seeds(seed, self.num_envs)
+            # The first `_begin` counts on to game 0.
             self._played[:] = -1
         self._begin(np.ones(self.num_envs, dtype=bool))
         return self._stacks.frames.copy(), self._start_info()
@@ -178,31 +182,35 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             TargetError: before the first `reset`, or after `close`.
         """
         self._need_games()
-        sent = self._sent(actions)
+        sent = self._translate_actions(actions)
         screens, gains, over, _, info = self._emulators.step(sent)
+        # What was sent is logged, after reflection and serving, so that replaying needs neither.
         self._log[np.arange(self.num_envs), self._elapsed] = sent
         self._elapsed += 1
         shown = screens
         if over.any():  # elsewhere the vectoriser leaves `final_obs` as it was
             shown = np.where(over[:, None, None, None], info["final_obs"], screens)
         self._stacks.push(self._frames(shown))
+        # A game that is over ends its episode by itself, whatever its lives.
         lost = (info["lives"] < self._lives) & ~over
         truncated = (self._elapsed >= self._horizon) & ~over
         terminated = over | (lost & self._episodic)
         score = gains.astype(np.float32)
-        seen = {"score": score, "game_over": over | truncated}
+        # `final_obs` is taken before the restarts below overwrite the stacks.
+        results = {"score": score, "game_over": over | truncated}
         if (terminated | truncated).any():
-            seen["final_obs"] = self._stacks.frames.copy()
+            results["final_obs"] = self._stacks.frames.copy()
         self._lives = np.array(info["lives"], dtype=np.int64)
         self._serves = lost & self.game.fire_starts_lives
         if over.any() or truncated.any():
+            # Games before lives: a life that is lost in a step that truncates starts no further episode of its game.
             self._next_games(over, truncated, screens)
         if self._episodic and lost.any():
             self._next_lives(lost & ~truncated)
-        seen["reflected"] = self._reflected.copy()
-        seen["lives"] = self._lives.copy()
+        results["reflected"] = self._reflected.copy()
+        results["lives"] = self._lives.copy()
         rewards = np.sign(score) if self._clips else score
-        return self._stacks.frames.copy(), rewards, terminated, truncated, seen
+        return self._stacks.frames.copy(), rewards, terminated, truncated, results
 
     def state(self) -> dict[str, Any]:
         """Everything that later steps depend on: seeds, and the actions of the games being played.
@@ -231,22 +239,28 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         """
         sizes = {"environments": self.num_envs, "actions": len(self._swap), "horizon": self._horizon}
         games = checked_games(state, self._kind(), **sizes)
+        # Restoring is replaying: the emulators' own states cannot be set through the vectoriser.
         self._seeds = list(state["seeds"])
         lengths = np.array([len(game) for game in games])
+        # Shorter games begin later, so that all reach their last action in the same step.
         longest = int(lengths.max())
         for time in range(longest + 1):
             begins = longest - lengths == time
             if begins.any():
+                # `_begin` counts one on, to the game that was being played.
                 self._played[begins] = np.array(state["played"])[begins] - 1
                 self._begin(begins, draws_again=True)
             if time < longest:
+                # Negative for environments that have not begun yet.
                 self._replay(games, lengths - (longest - time))
+        # Idle steps advanced the count; the lengths are what was played.
         self._elapsed = lengths
 
     def _replay(self, games: Sequence[npt.NDArray[np.uint8]], at: npt.NDArray[np.int64]) -> None:
         """One step of the games that have begun (`at` is 0 or more); the others idle, and are begun afresh later."""
         playing = at >= 0
         given = [game[place] if place >= 0 else 0 for game, place in zip(games, at, strict=True)]
+        # `step` reflects what it is given, and a swap is its own inverse.
         unreflected = np.where(self._reflected, self._swap[given], given)
         self._elapsed = np.where(playing, at, 0)
         self._serves[:] = False  # the log holds what was sent
@@ -263,7 +277,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
                 "expected games that have begun, got none.", where="AtariVector", remedy="Call reset first."
             )
 
-    def _sent(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def _translate_actions(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
         given = np.asarray(actions)
         count = len(self._swap)
         if given.shape != (self.num_envs,) or not np.issubdtype(given.dtype, np.integer):
@@ -273,24 +287,29 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             )
         if given.min() < 0 or given.max() >= count:
             raise OptionError(f"expected actions from 0 to {count - 1}, got {given.tolist()}.", where="actions")
+        # Reflected first, then replaced by fire where the game waits for it: fire is its own image.
         moved = np.where(self._reflected, self._swap[given], given)
         return np.where(self._serves, self.game.fire, moved).astype(np.int64)
 
     def _frames(self, screens: Pixels) -> Pixels:
         """Reduced frames of every environment, reflected where its game is."""
+        # The vectoriser stacks one frame: axis 1 has length 1.
         frames = observe(screens[:, 0], self.game, self.reduction)
         if not self._reflected.any():
             return frames
+        # One flag for each environment, against frames of (num_envs, 80, 80).
         reflected = self._reflected[:, None, None]
         return np.where(reflected, np.flip(frames, self._axis), frames)
 
     def _next_games(self, over: Flags, truncated: Flags, screens: Pixels) -> None:
         """The vectoriser has restarted games that were over; games cut short are restarted here."""
         if over.any():
+            # The vectoriser has drawn the next game by itself, unless a new block needs a new seed.
             self._played[over] += 1
             fresh = over & (self._played % _BLOCK == 0)
             self._start(over, screens)
             if fresh.any():
+                # `_begin` counts them on again.
                 self._played[fresh] -= 1
                 self._begin(fresh)
         if truncated.any():
@@ -304,15 +323,19 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             draws_again: seed them and let the vectoriser draw as often as it had before, to come to the same game.
         """
         self._played[where] += 1
+        # Place within its block: 0 is the game right after a seed.
         place = self._played % _BLOCK
         seeded = where & ((place == 0) | draws_again)
         screens = np.zeros((0, 1, *SCREEN), dtype=np.uint8)
         if seeded.any():
             seeds = [_block_seed(self._seeds[at], int(self._played[at]) // _BLOCK) for at in np.flatnonzero(seeded)]
             screens, info = self._reset(seeded, np.array(seeds))
+        # With `draws_again`: a seeded environment draws `place` more games to come to its own. Otherwise one draw
+        # leads to the next game where no seed was set.
         further = np.where(seeded, place, 1) if draws_again else (where & ~seeded).astype(np.int64)
         for draw in range(int(further[where].max())):
             again = where & (further > draw)
+            # -1 keeps the vectoriser's own generator going.
             screens, info = self._reset(again, np.full(int(again.sum()), -1))
         self._lives = np.where(where, info["lives"], self._lives)
         self._frames_before = np.array(info["episode_frame_number"])
@@ -333,15 +356,18 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
     def _next_lives(self, where: Flags) -> None:
         """Begin episodes that go on with their games."""
+        # The last frame of the life before is the first of the next; older ones are black.
         newest, before = self._stacks.frames[:, -1].copy(), self._reflected.copy()
         if self._symmetrized:
             self._reflect(where)
             turned = self._reflected != before
+            # The kept frame was drawn the other way round.
             newest[turned] = np.flip(newest, self._axis)[turned]
         self._stacks.restart(where, newest)
 
     def _reflect(self, where: Flags) -> None:
         """Draw which way round some episodes are played, each from its environment's seed, game and life."""
+        # A function of seed, game and lives: restoring gives the same reflection without a stored state.
         for at in np.flatnonzero(where):
             self._reflected[at] = _is_reflected(self._seeds[at], int(self._played[at]), int(self._lives[at]))
 
@@ -377,6 +403,7 @@ def _vectoriser(game: str, num_envs: int, num_threads: int) -> Any:
 def _block_seed(seed: int, block: int) -> int:
     """The vectoriser's seed of a block of games: 1 to 2^31 - 1, since it takes 0 and less for none."""
     drawn = np.random.SeedSequence(seed, spawn_key=(0, block)).generate_state(1)[0]
+    # The modulus keeps the value within a signed 32-bit integer.
     return 1 + int(drawn) % (2**31 - 1)
 
 

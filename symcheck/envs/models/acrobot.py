@@ -25,6 +25,7 @@ def build(env: Any) -> BatchModel | None:
 
     Source: R. S. Sutton and A. G. Barto, Reinforcement Learning (1998), section 11.3.
     """
+    # Noise is drawn from the environment's generator, which a batch has no part in.
     if env.torque_noise_max > 0:
         return None
     torques = np.asarray(env.AVAIL_TORQUE, dtype=np.float64)
@@ -32,20 +33,22 @@ def build(env: Any) -> BatchModel | None:
     derivative = _derivative(env)
 
     def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+        # `states.T` has shape (4, n): one row for each coordinate, as the derivative unpacks it.
         following = _runge_kutta(derivative, states.T, torques[np.asarray(actions, dtype=np.int64)], dt)
-        angles = [_wrapped(following[j]) for j in range(2)]
+        angles = [_wrap_angles(following[j]) for j in range(2)]
         spins = [np.clip(following[2], -fast_1, fast_1), np.clip(following[3], -fast_2, fast_2)]
         states = np.stack([*angles, *spins], axis=1)
-        ends = ended(states)
+        ends = is_terminal(states)
+        # The reward of a step that ends is 0, of any other -1.
         return Transitions(states, observe(states), np.where(ends, 0.0, -1.0), ends)
 
-    return BatchModel("the batched form of AcrobotEnv", step, observe, ended, state_showing)
+    return BatchModel("the batched form of AcrobotEnv", step, observe, is_terminal, state_showing)
 
 
 def observe(states: Vector) -> npt.NDArray[np.float32]:
     """What states show: cosines and sines of both angles, and both speeds, in float32."""
-    one, two = states[:, 0], states[:, 1]
-    shown = [np.cos(one), np.sin(one), np.cos(two), np.sin(two), states[:, 2], states[:, 3]]
+    theta_1, theta_2 = states[:, 0], states[:, 1]
+    shown = [np.cos(theta_1), np.sin(theta_1), np.cos(theta_2), np.sin(theta_2), states[:, 2], states[:, 3]]
     return np.stack(shown, axis=1).astype(np.float32)
 
 
@@ -56,26 +59,31 @@ def state_showing(observations: npt.NDArray[Any]) -> Vector:
     return np.stack([*angles, wide[:, 4], wide[:, 5]], axis=1)
 
 
-def ended(states: Vector) -> npt.NDArray[np.bool_]:
+def is_terminal(states: Vector) -> npt.NDArray[np.bool_]:
     """Whether the tip is a link's length above the base."""
+    # Height of the tip over the base, in link lengths: the second angle is measured from the first link.
     return np.asarray(-np.cos(states[:, 0]) - np.cos(states[:, 1] + states[:, 0]) > 1.0)
 
 
 def _derivative(env: Any) -> Callable[[Vector, Vector], Vector]:
     m_1, m_2, moment = env.LINK_MASS_1, env.LINK_MASS_2, env.LINK_MOI
     l_1, c_1, c_2 = env.LINK_LENGTH_1, env.LINK_COM_POS_1, env.LINK_COM_POS_2
+    # Sutton and Barto's book and the NIPS paper differ in one term of the second link's equation.
     nips = env.book_or_nips == "nips"
 
     def derivative(state: Vector, torque: Vector) -> Vector:
-        one, two, spin_1, spin_2 = state
-        cosine, sine = np.cos(two), np.sin(two)
+        theta_1, theta_2, spin_1, spin_2 = state
+        cosine, sine = np.cos(theta_2), np.sin(theta_2)
+        # d_1, d_2, phi_1 and phi_2 as in the book's equations; operations in the environment's order, so that rounding
+        # agrees.
         d_1 = m_1 * c_1**2 + m_2 * (l_1**2 + c_2**2 + 2 * l_1 * c_2 * cosine) + moment + moment
         d_2 = m_2 * (c_2**2 + l_1 * c_2 * cosine) + moment
-        phi_2 = m_2 * c_2 * _G * np.cos(one + two - np.pi / 2.0)
+        phi_2 = m_2 * c_2 * _G * np.cos(theta_1 + theta_2 - np.pi / 2.0)
         phi_1 = (
+            # `float_power` calls the C library, as ** of two scalars does in the environment.
             -m_2 * l_1 * c_2 * np.float_power(spin_2, 2.0) * sine
             - 2 * m_2 * l_1 * c_2 * spin_2 * spin_1 * sine
-            + (m_1 * c_1 + m_2 * l_1) * _G * np.cos(one - np.pi / 2)
+            + (m_1 * c_1 + m_2 * l_1) * _G * np.cos(theta_1 - np.pi / 2)
             + phi_2
         )
         numerator = torque + d_2 / d_1 * phi_1
@@ -89,6 +97,7 @@ def _derivative(env: Any) -> Callable[[Vector, Vector], Vector]:
 
 
 def _runge_kutta(derivative: Callable[[Vector, Vector], Vector], state: Vector, torque: Vector, dt: float) -> Vector:
+    # The classical tableau; the torque is held during a step.
     half = dt / 2.0
     k_1 = derivative(state, torque)
     k_2 = derivative(state + half * k_1, torque)
@@ -97,7 +106,7 @@ def _runge_kutta(derivative: Callable[[Vector, Vector], Vector], state: Vector, 
     return np.asarray(state + dt / 6.0 * (k_1 + 2 * k_2 + 2 * k_3 + k_4))
 
 
-def _wrapped(angles: Vector) -> Vector:
+def _wrap_angles(angles: Vector) -> Vector:
     """Angles in [-pi, pi], by whole turns taken off one at a time, as rounding wants it."""
     while (angles > np.pi).any():
         angles = np.where(angles > np.pi, angles - _TURN, angles)

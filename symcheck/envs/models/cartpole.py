@@ -47,7 +47,9 @@ class CartAndPole:
 
         Source: R. V. Florian, Correct equations for the dynamics of the cart-pole system (2007), without friction.
         """
+        # Order of operations as in the environment: another one differs in the last bit.
         pull = (push + self.moment * (spin * spin) * sine) / self.mass
+        # 4/3 is a uniform rod's moment of inertia about its end, over m l^2, with l half its length.
         inertia = self.length * (4.0 / 3.0 - self.pole_mass * (cosine * cosine) / self.mass)
         turn = (self.gravity * sine - cosine * pull) / inertia
         return pull - self.moment * turn * cosine / self.mass, turn
@@ -66,27 +68,30 @@ def build(env: Any) -> BatchModel:
     body = CartAndPole(env.gravity, env.total_mass, env.masspole, env.length, env.polemass_length)
     far, tilted = env.x_threshold, env.theta_threshold_radians
     euler = env.kinematics_integrator == "euler"
+    # Reward of a step that goes on, and of one that ends. Sutton and Barto punish only the end.
     going, over = (0.0, -1.0) if env._sutton_barto_reward else (1.0, 1.0)
 
-    def ended(states: Vector) -> npt.NDArray[np.bool_]:
+    def is_terminal(states: Vector) -> npt.NDArray[np.bool_]:
         x, angle = states[:, 0], states[:, 2]
         return np.asarray((x < -far) | (x > far) | (angle < -tilted) | (angle > tilted))
 
     def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+        # Contiguous rows: the arithmetic below runs over n states at once.
         x, v, angle, spin = np.ascontiguousarray(states.T)
         push = np.where(actions == 1, force, -force)
         drive, turn = body.accelerations(push, spin, np.cos(angle), np.sin(angle))
         following = np.empty_like(states)
+        # Explicit Euler moves with the old velocities, the half-implicit form with the new.
         if euler:
             following[:, 0], following[:, 2] = x + tau * v, angle + tau * spin
             following[:, 1], following[:, 3] = v + tau * drive, spin + tau * turn
         else:
             following[:, 1], following[:, 3] = v + tau * drive, spin + tau * turn
             following[:, 0], following[:, 2] = x + tau * following[:, 1], angle + tau * following[:, 3]
-        over_now = ended(following)
+        over_now = is_terminal(following)
         return Transitions(following, observe(following), np.where(over_now, over, going), over_now)
 
-    return BatchModel("the batched form of CartPoleEnv", step, observe, ended)
+    return BatchModel("the batched form of CartPoleEnv", step, observe, is_terminal)
 
 
 def observe(states: Vector) -> npt.NDArray[np.float32]:

@@ -31,7 +31,9 @@ def build(env: Any) -> BatchModel:
         position, velocity = states[:, 0], states[:, 1]
         velocity = velocity + ((actions - 1) * force + _cosines(3 * position) * (-gravity))
         velocity = np.clip(velocity, -fastest, fastest)
+        # Velocity first: the position moves by the new one.
         position = np.clip(position + velocity, low, high)
+        # The left wall stops the car; the right end is the goal.
         velocity = np.where((position == low) & (velocity < 0), 0.0, velocity)
         following = np.stack([position, velocity], axis=1)
         return Transitions(following, observe(following), np.full(len(states), -1.0), reached(following))
@@ -64,9 +66,11 @@ def build_continuous(env: Any) -> BatchModel:
         position = np.clip(position + velocity, low, high)
         velocity = np.where((position == low) & (velocity < 0), 0.0, velocity)
         ends = reached(np.stack([position, velocity], axis=1))
+        # On the action as given, not on the clipped push, and in float64, as the environment computes it.
         cost = actions[:, 0].astype(np.float64) ** 2 * 0.1
-        seen = np.stack([position, velocity], axis=1).astype(np.float32)
-        return Transitions(seen.astype(np.float64), seen, np.where(ends, 100.0, 0.0) - cost, ends)
+        shown = np.stack([position, velocity], axis=1).astype(np.float32)
+        # The environment keeps its state in float32; widening it again is exact.
+        return Transitions(shown.astype(np.float64), shown, np.where(ends, 100.0, 0.0) - cost, ends)
 
     return BatchModel("the batched form of Continuous_MountainCarEnv", step, observe, reached)
 

@@ -21,17 +21,20 @@ def build(env: Any) -> BatchModel:
 
     Source: the equation of motion of a uniform rod about its end, moment of inertia m l^2 / 3.
     """
+    # Gravity's torque and the motor's, each over the moment of inertia m l^2 / 3.
     gravity_torque, motor = 3 * env.g / (2 * env.l), 3.0 / (env.m * env.l**2)
     dt, strongest, fastest = env.dt, env.max_torque, env.max_speed
 
     def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
         angle, spin = states[:, 0], states[:, 1]
         torque = np.clip(actions, -strongest, strongest)[:, 0]
+        # The angle in [-pi, pi): the cost counts the distance from upright.
         upright = ((angle + np.pi) % (2 * np.pi)) - np.pi
         # Powers as the C library rounds them: scalars are squared by it, and x * x may differ in the last bit.
         cost = np.float_power(upright, 2.0) + 0.1 * np.float_power(spin, 2.0) + 0.001 * _squares(torque)
         faster = spin + (gravity_torque * np.sin(angle) + motor * torque) * dt
         faster = np.clip(faster, -fastest, fastest)
+        # The new velocity moves the angle: half-implicit Euler.
         following = np.stack([angle + faster * dt, faster], axis=1)
         return Transitions(following, observe(following), -cost, never(states))
 

@@ -38,6 +38,8 @@ class _Known:
     digest: str
 
 
+# Class: how its batched form is built, the functions that were transcribed, and the digest of their source text.
+# Another version of Gymnasium has another digest and no batched form.
 _KNOWN: dict[str, _Known] = {
     f"{_PACKAGE}.cartpole:CartPoleEnv": _Known(cartpole.build, ("step",), "36d99482f4772b6c"),
     f"{_PACKAGE}.pendulum:PendulumEnv": _Known(
@@ -69,12 +71,15 @@ def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
         >>> find_model(gym.wrappers.ClipReward(gym.make("CartPole-v1"), -1, 0)) is None
         True
     """
+    # A `step` set on an instance, as tests and monkey patches do, is as unknown as another wrapper.
     if any(defined_at(layer) not in KEEPS_STEPS or "step" in vars(layer) for layer in wrappers(env)):
         return None
     base: Any = env.unwrapped
     known = _KNOWN.get(defined_at(base))
+    # Rendering in `step` has effects that a batch would leave out.
     if known is None or base.render_mode is not None:
         return None
+    # The same for functions replaced on the instance, and for a subclass or version with other code.
     if any(name in vars(base) for name in known.code) or code_digest(type(base), known.code) != known.digest:
         return None
     return known.build(base)
@@ -95,6 +100,7 @@ def code_digest(env_class: type, names: tuple[str, ...]) -> str:
         ''
     """
     module = sys.modules[env_class.__module__]
+    # Methods of the class, or functions of its module that the methods call.
     functions = [getattr(env_class, name, None) or getattr(module, name, None) for name in names]
     if not all(inspect.isfunction(function) for function in functions):
         return ""
@@ -107,4 +113,5 @@ def _digest(functions: tuple[Any, ...]) -> str:
         text = "\n".join(inspect.getsource(function) for function in functions)
     except (OSError, TypeError):
         return ""
+    # 64 bits: enough to tell versions apart, and short enough for the table above.
     return hashlib.sha256(text.encode()).hexdigest()[:16]
