@@ -116,7 +116,7 @@ class EnvCases:
         pool, placement = self._chosen.bench.pool.situations, self._chosen.bench.pairs.placement
         if not placement.access.box:
             return st.integers(0, len(pool) - 1).map(pool.__getitem__)
-        states = np.stack([np.asarray(one.state, dtype=np.float64) for one in pool])
+        states = np.stack([np.asarray(situation.state, dtype=np.float64) for situation in pool])
         axes = [st.floats(float(low), float(high)) for low, high in zip(states.min(0), states.max(0), strict=True)]
         boxed = st.tuples(*axes).map(np.array).filter(lambda state: not placement.access.ended(state))
         return boxed.filter(lambda state: placement.at(state, "box") is not None).map(self._at)

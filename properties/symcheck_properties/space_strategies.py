@@ -54,10 +54,10 @@ def values(space: spaces.Space[Any]) -> st.SearchStrategy[Any]:
     for kind, maker in makers:
         if isinstance(space, kind):
             return maker(space)
-    return st.integers(0, 2**31 - 1).map(lambda seed: _sampled(space, seed))
+    return st.integers(0, 2**31 - 1).map(lambda seed: _sample_seeded(space, seed))
 
 
-def _sampled(space: Any, seed: int) -> Any:
+def _sample_seeded(space: Any, seed: int) -> Any:
     space.seed(seed)
     return space.sample()
 
@@ -135,11 +135,11 @@ def _texts(space: spaces.Text) -> st.SearchStrategy[str]:
 def _sequences(space: spaces.Sequence) -> st.SearchStrategy[Any]:
     from gymnasium.vector.utils import concatenate, create_empty_array
 
-    def stacked(items: list[Any]) -> Any:
+    def stack_items(items: list[Any]) -> Any:
         empty: Any = create_empty_array(space.feature_space, len(items), fn=np.zeros)
         return concatenate(space.feature_space, items, empty) if items else empty
 
-    return st.lists(values(space.feature_space), max_size=_MOST_ELEMENTS).map(stacked if space.stack else tuple)
+    return st.lists(values(space.feature_space), max_size=_MOST_ELEMENTS).map(stack_items if space.stack else tuple)
 
 
 def _graphs(space: spaces.Graph) -> st.SearchStrategy[Any]:
@@ -148,7 +148,7 @@ def _graphs(space: spaces.Graph) -> st.SearchStrategy[Any]:
     def stack(child: Any, items: list[Any]) -> Any:
         return np.array(items, dtype=child.dtype).reshape(len(items), *child.shape)
 
-    def joined(nodes: list[Any], edges: list[tuple[Any, int, int]]) -> Any:
+    def build_graph(nodes: list[Any], edges: list[tuple[Any, int, int]]) -> Any:
         count = len(nodes)
         edge_space = space.edge_space
         if edge_space is None or not edges:
@@ -160,11 +160,11 @@ def _graphs(space: spaces.Graph) -> st.SearchStrategy[Any]:
     ends = st.integers(0, _MOST_ELEMENTS - 1)
     feature = st.none() if space.edge_space is None else values(space.edge_space)
     nodes = st.lists(values(space.node_space), min_size=1, max_size=_MOST_ELEMENTS)
-    return st.builds(joined, nodes, st.lists(st.tuples(feature, ends, ends), max_size=_MOST_ELEMENTS))
+    return st.builds(build_graph, nodes, st.lists(st.tuples(feature, ends, ends), max_size=_MOST_ELEMENTS))
 
 
 def _alternatives(space: Any) -> st.SearchStrategy[Any]:
-    def numbered(k: int) -> Callable[[Any], tuple[Any, Any]]:
+    def pair_with_index(k: int) -> Callable[[Any], tuple[Any, Any]]:
         return lambda value: (np.int64(k), value)
 
-    return st.one_of([values(child).map(numbered(k)) for k, child in enumerate(space.spaces)])
+    return st.one_of([values(child).map(pair_with_index(k)) for k, child in enumerate(space.spaces)])

@@ -110,23 +110,27 @@ def representations(G: Group, *, max_dim: int = 12, signed_only: bool = False) -
     products = pairs.filter(lambda p: p[0].dim * p[1].dim <= max_dim).map(lambda p: operations.tensor(*p))
     options = [base, products] if max_dim == 1 else [base, sums, products]
     if not signed_only:
-        options.append(st.tuples(base, st.integers(0, 2**16)).map(lambda drawn: _skewed(*drawn)))
+        options.append(st.tuples(base, st.integers(0, 2**16)).map(lambda drawn: _skew_basis(*drawn)))
     return st.one_of(options)
 
 
 def _ready_made(G: Group, signed_only: bool) -> list[Representation]:
-    found: list[Representation] = [constructors.trivial(G), constructors.trivial(G, 2), constructors.natural(G)]
-    found.extend([constructors.regular(G), constructors.sign(G)])
+    representations: list[Representation] = [
+        constructors.trivial(G),
+        constructors.trivial(G, 2),
+        constructors.natural(G),
+    ]
+    representations.extend([constructors.regular(G), constructors.sign(G)])
     if G.degree > 1:
-        found.append(constructors.standard(G))
+        representations.append(constructors.standard(G))
     if signed_only:
         from symcheck.representations.representation import SignedPermutationRepresentation
 
-        found = [rho for rho in found if isinstance(rho, SignedPermutationRepresentation)]
-    return found
+        representations = [rho for rho in representations if isinstance(rho, SignedPermutationRepresentation)]
+    return representations
 
 
-def _skewed(rho: Representation, seed: int) -> Representation:
+def _skew_basis(rho: Representation, seed: int) -> Representation:
     """The same representation in a basis that is not orthogonal, with a condition number of at most a few hundred."""
     rng = np.random.default_rng(seed)
     change = np.eye(rho.dim) + np.triu(rng.uniform(-1, 1, (rho.dim, rho.dim)), 1) / max(1, rho.dim - 1)

@@ -104,9 +104,9 @@ def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
         shapes = {key: part.shape for key, part in parts.items()}
         structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
         return replace(options, input_shape=options.input_shape or structured)
-    seen = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
-    shape = options.input_shape if options.input_shape is not None else seen.shape[1:]
-    return replace(options, input_shape=shape, observations=seen)
+    observations = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
+    shape = options.input_shape if options.input_shape is not None else observations.shape[1:]
+    return replace(options, input_shape=shape, observations=observations)
 
 
 def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline: Baseline | None) -> str:

@@ -43,13 +43,13 @@ def command(
         check_writable(html, "--html")
     symmetry = resolve_symmetry(spec, where="SPEC").symmetry
     rows = layers_of(symmetry)
-    _print(symmetry, rows)
+    _print_layers(symmetry, rows)
     if html is not None:
         write_text(html, _page(symmetry, rows, shlex.join(["symcheck", "basis", spec])))
         typer.echo(f"written: {html}")
 
 
-def _print(symmetry: Symmetry, rows: list[LayerRow]) -> None:
+def _print_layers(symmetry: Symmetry, rows: list[LayerRow]) -> None:
     typer.echo(f"{symmetry.name} ({symmetry.group.name}, order {symmetry.group.order})\n")
     typer.echo(f"{'layer':<24}{'weights':>16}{'biases':>12}   certificate")
     for row in rows:

@@ -31,7 +31,7 @@ def command() -> None:
     Example: symcheck doctor
     """
     typer.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()} ({sys.executable})")
-    required = list(_required())
+    required = list(_required_packages())
     for name, state, _ in required:
         typer.echo(f"  {name:<12} {state}")
     typer.echo("Optional parts:")
@@ -43,7 +43,7 @@ def command() -> None:
         raise typer.Exit(ExitCode.UNUSABLE)
 
 
-def _required() -> Iterator[tuple[str, str, bool]]:
+def _required_packages() -> Iterator[tuple[str, str, bool]]:
     """Name, version or complaint, and whether it will do, of symcheck and of all that it cannot do without."""
     from packaging.requirements import Requirement
 

@@ -64,7 +64,7 @@ class Outputs:
             (self.html, report.to_html, False),
             (self.json, report.to_json, False),
             (self.junit, report.to_junit, False),
-            (self.markdown, lambda: report.to_markdown(after=_size(self.markdown)), True),
+            (self.markdown, lambda: report.to_markdown(after=_file_size(self.markdown)), True),
         )
         problems: list[SymcheckError] = []
         for path, render, append in writers:
@@ -77,7 +77,7 @@ class Outputs:
                 if not self.quiet:
                     typer.echo(f"written: {path}")
         if problems:
-            raise SymcheckError(" ".join(str(one) for one in problems))
+            raise SymcheckError(" ".join(str(problem) for problem in problems))
         raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
     def show(self, report: Report) -> None:
@@ -95,5 +95,5 @@ class Outputs:
             typer.echo(annotations.render(report.results), nl=False)
 
 
-def _size(path: Path | None) -> int:
+def _file_size(path: Path | None) -> int:
     return path.stat().st_size if path is not None and path.is_file() else 0

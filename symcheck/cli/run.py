@@ -41,15 +41,15 @@ def command(**given: Any) -> None:
     outputs = Outputs(**values_of(Outputs, given))
     accepted = outputs.check()
     baseline = given["baseline"]
-    found = settings.find_settings(Path.cwd())
-    if not found.checks or found.path is None:
-        place = f"{found.path} lists none" if found.path else f"no settings were found from {Path.cwd()} upward"
+    table = settings.find_settings(Path.cwd())
+    if not table.checks or table.path is None:
+        place = f"{table.path} lists none" if table.path else f"no settings were found from {Path.cwd()} upward"
         raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
-    shared = _shared(found, baseline)
-    checks = [_read(check, f"{found.path}, checks[{i}]", shared) for i, check in enumerate(found.checks)]
-    here = Path.cwd()
+    shared = _shared_options(table, baseline)
+    checks = [_read_check(check, f"{table.path}, checks[{i}]", shared) for i, check in enumerate(table.checks)]
+    started_in = Path.cwd()
     reports: list[Report] = []
-    os.chdir(found.path.parent)
+    os.chdir(table.path.parent)
     try:
         for check in checks:
             reports.append(_run(check))
@@ -60,7 +60,7 @@ def command(**given: Any) -> None:
             outputs.show(report)
         raise
     finally:
-        os.chdir(here)
+        os.chdir(started_in)
     from symcheck.api.report import Report
 
     outputs.finish(Report([result for report in reports for result in report.results]), accepted)
@@ -76,13 +76,13 @@ class _Check:
     where: str
 
 
-def _shared(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
+def _shared_options(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
     """What every check starts from; a baseline named at the command line is relative to where that was typed."""
     shared = {key: value for key, value in found.shared.items() if key in settings.SHARED_CHECK}
     return shared if baseline is None else {**shared, "baseline": baseline.absolute()}
 
 
-def _read(check: Mapping[str, Any], where: str, shared: Mapping[str, Any]) -> _Check:
+def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any]) -> _Check:
     """Read one check; all are read before the first is run.
 
     Raises:

@@ -73,13 +73,13 @@ def find_settings(folder: Path) -> Settings:
     """
     for place in (folder, *folder.parents):
         for name, keys in (("symcheck.toml", ()), ("pyproject.toml", ("tool", "symcheck"))):
-            table = _table(place / name, keys)
+            table = _load_table(place / name, keys)
             if table is not None:
-                return _read(table, place / name)
+                return _parse_settings(table, place / name)
     return Settings(None, {}, ())
 
 
-def _table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
+def _load_table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     try:
@@ -100,7 +100,7 @@ def _speaks_of_us(path: Path) -> bool:
         return False
 
 
-def _read(table: Mapping[str, Any], path: Path) -> Settings:
+def _parse_settings(table: Mapping[str, Any], path: Path) -> Settings:
     checks = table.get("checks", [])
     if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
         raise OptionError("expected checks as a list of tables: [[tool.symcheck.checks]].", where=str(path))

@@ -97,7 +97,7 @@ def try_actions(lab: Laboratory, scale: Vector) -> ActionProbes:
     rows = lab.rng.choice(len(lab.states), size=_STATES, replace=len(lab.states) < _STATES)
     states = lab.states[rows]
     actions = _probes(lab)
-    return ActionProbes(states, actions, _tabulated(lab, states, actions), scale)
+    return ActionProbes(states, actions, _tabulate_outcomes(lab, states, actions), scale)
 
 
 def _probes(lab: Laboratory) -> list[Any]:
@@ -109,7 +109,7 @@ def _probes(lab: Laboratory) -> list[Any]:
     raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
 
 
-def _tabulated(lab: Laboratory, states: Vector, actions: list[Any]) -> Vector:
+def _tabulate_outcomes(lab: Laboratory, states: Vector, actions: list[Any]) -> Vector:
     return np.stack([lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states for state in states])
 
 
@@ -127,7 +127,7 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     Raises:
         TargetError: the environment refuses the image of a state.
     """
-    images = _tabulated(lab, state_map.apply(probes.states), probes.actions)
+    images = _tabulate_outcomes(lab, state_map.apply(probes.states), probes.actions)
     expected = state_map.apply(probes.outcomes)
     gaps = lab.difference(expected[:, :, None, :], images[:, None, :, :])  # (states, from, to, dim)
     misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1).mean(axis=0)

@@ -100,7 +100,7 @@ def option_fields(kind: type[Any]) -> tuple[OptionField, ...]:
         >>> [field.setting for field in option_fields(EnvOptions)][:2]
         ['samples', 'max-time']
     """
-    return tuple(_described(field) for field in dataclasses.fields(kind) if _META in field.metadata)
+    return tuple(_read_field(field) for field in dataclasses.fields(kind) if _META in field.metadata)
 
 
 def typed_fields(kind: type[Any]) -> tuple[OptionField, ...]:
@@ -108,7 +108,7 @@ def typed_fields(kind: type[Any]) -> tuple[OptionField, ...]:
     return tuple(field for field in option_fields(kind) if field.is_typed)
 
 
-def _described(field: dataclasses.Field[Any]) -> OptionField:
+def _read_field(field: dataclasses.Field[Any]) -> OptionField:
     table = dict(field.metadata[_META])
     table["flag"] = table["flag"] or f"--{field.name.replace('_', '-')}"
     return OptionField(name=field.name, default=field.default, **table)

@@ -127,7 +127,7 @@ def sign_flip_test(
     """Are the rows symmetric about zero? Exact, by flipping the signs of whole rows.
 
     Args:
-        differences: shape (n, features); under the claim the law of a row does not change when its sign does.
+        differences: shape (n, features); under the claim a row and its negative have the same distribution.
         level: at which the test will be used; decides the number of flips, before any data is seen.
         rng: draws the flips.
         sampled: whether flips are drawn; if not, the p-value is Hoeffding's bound, valid too but larger, at no cost.
@@ -209,7 +209,7 @@ def swap_test(
     design: Vector | None = None,
     sampled: bool = True,
 ) -> SwapTest:
-    """Do x_i (expected) and y_i (actual) have the same law? Exact, by swapping the members of pairs.
+    """Do x_i (expected) and y_i (actual) have the same distribution? Exact, by swapping the members of pairs.
 
     Features of the pooled normal scores of each coordinate (Hermite polynomials 1 to 4, and products of two
     coordinates) are averaged over pairs with a sign; the statistic is the largest standardised average. Under the
@@ -254,7 +254,7 @@ def swap_test(
     detectable = (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0
     shifts = _finite(actual).mean(axis=0) - _finite(expected).mean(axis=0)
     if design is not None:
-        learned, coordinate = _learned(differences[:, : 2 * dim], design, named_level, rng, sampled=sampled)
+        learned, coordinate = _learn_feature(differences[:, : 2 * dim], design, named_level, rng, sampled=sampled)
         test = replace(test, p_value=min(1.0, 2 * test.p_value))
         if 2 * learned.p_value < test.p_value:
             return _from_learned(learned, n, coordinate % dim, float(shifts[coordinate % dim]), detectable)
@@ -277,7 +277,7 @@ def swap_test(
     )
 
 
-def _learned(
+def _learn_feature(
     differences: Vector, design: Vector, level: float, rng: np.random.Generator, *, sampled: bool
 ) -> tuple[SignFlipTest, int]:
     """One feature on every second pair, whose weights the others taught; and the column that contributes most.

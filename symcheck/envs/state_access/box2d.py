@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.envs.state_access.carried import CarriedState
-from symcheck.envs.state_access.given_numbers import GivenNumbers, replaced
+from symcheck.envs.state_access.given_numbers import GivenNumbers, replace_attributes
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.statements.statement import Statement
 
@@ -118,8 +118,8 @@ class _Met:
         for foot in feet:
             foot.ground_contact = False
         env.world.Step(0.0, 0, 0)
-        found = [met(i, foot.ground_contact) for i, foot in enumerate(feet)], env.game_over
-        vars(self).update(world=env.world, env=env, feet=feet, found=found, touched=touched)
+        report = [met(i, foot.ground_contact) for i, foot in enumerate(feet)], env.game_over
+        vars(self).update(world=env.world, env=env, feet=feet, report=report, touched=touched)
         env.game_over = False
         for foot, flag in zip(feet, flags, strict=True):
             foot.ground_contact = bool(flag)
@@ -133,7 +133,7 @@ class _Met:
 
     def Step(self, *arguments: Any) -> None:  # noqa: N802 - Box2D's name
         """Report the contacts, hand the world back and step it."""
-        flags, over = self.found
+        flags, over = self.report
         for foot, flag in zip(self.feet, flags, strict=True):
             foot.ground_contact = flag
         self.env.game_over = over
@@ -158,7 +158,7 @@ def _get_lander(env: Any) -> Numbers:
 def _set_lander(env: Any, state: Any) -> None:
     numbers = np.asarray(state, dtype=np.float64)
     contacts, wind, ground = numbers[18:20] > 0.5, np.rint(numbers[20:22]), numbers[22:]
-    with replaced(env, {"_np_random": GivenNumbers(_raw_heights(ground, env)), "step": _no_step}):
+    with replace_attributes(env, {"_np_random": GivenNumbers(_raw_heights(ground, env)), "step": _no_step}):
         env.reset()
     place_bodies([env.lander, *env.legs], numbers[:18])
     _Met(env, env.legs, contacts.tolist())
@@ -236,7 +236,7 @@ def _walker() -> StateAccess:
         feet = (env.legs[1], env.legs[3])
         numbers = [read_bodies([env.hull, *env.legs]), np.array([foot.ground_contact for foot in feet], np.float32)]
         waiting = isinstance(env.world, _Met)  # set and not stepped yet: what the state said
-        touched = env.world.touched if waiting else {_key(foot): _touched(env, foot) for foot in feet}
+        touched = env.world.touched if waiting else {_key(foot): _touched_ground(env, foot) for foot in feet}
         return CarriedState(np.concatenate(numbers), Ground(terrain_of(env), touched))
 
     def set_state(env: Any, state: Any) -> None:
@@ -249,17 +249,17 @@ def _walker() -> StateAccess:
             "_generate_clouds": lambda: None,
             "_generate_terrain": lambda hardcore: _build_terrain(env, ground.terrain),
         }
-        with replaced(env, shadows):
+        with replace_attributes(env, shadows):
             env.reset()
         known[:] = [(env.terrain, ground.terrain)]
         place_bodies([env.hull, *env.legs], numbers[:30])
         feet, flags = (env.legs[1], env.legs[3]), (numbers[30:32] > 0.5).tolist()
 
-        def met(i: int, now: bool) -> bool:
+        def flag_now(i: int, now: bool) -> bool:
             before = ground.touched.get(_key(feet[i]))
-            return now if before is None else _flag(flags[i], before, _touched(env, feet[i]))
+            return now if before is None else _flag(flags[i], before, _touched_ground(env, feet[i]))
 
-        _Met(env, feet, flags, met, ground.touched)
+        _Met(env, feet, flags, flag_now, ground.touched)
         env.prev_shaping = 130 * env.hull.position[0] / 30.0 - 5.0 * abs(env.hull.angle)
 
     return StateAccess(
@@ -276,7 +276,7 @@ def _key(foot: Any) -> bytes:
     return read_bodies([foot]).tobytes()
 
 
-def _touched(env: Any, foot: Any) -> frozenset[int]:
+def _touched_ground(env: Any, foot: Any) -> frozenset[int]:
     """The pieces of ground that a foot touches, counted in the order in which reset made them."""
     last = len(env.terrain) - 1
     return frozenset(last - env.terrain.index(edge.other) for edge in foot.contacts if edge.contact.touching)

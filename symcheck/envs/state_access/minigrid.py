@@ -121,26 +121,26 @@ def positions(env: Any) -> list[str]:
     Returns:
         For instance ["target_pos"].
     """
-    found = []
+    names = []
     for name, value in vars(env).items():
         named = name.lower().endswith(("pos", "position")) and not name.startswith(("agent_", "_"))
         if named and isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
-            found.append(name)
-    return sorted(found)
+            names.append(name)
+    return sorted(names)
 
 
 def _episode(env: Any, things: dict[int, Any]) -> dict[str, Any]:
     """Attributes of an episode: plain values as they are, others copied, without copying the objects of the grid."""
     kept: dict[int, Any] = {id(env): env, id(env.grid): env.grid}
-    found = {}
+    values = {}
     for name, value in vars(env).items():
         if name in _MAPPED | _FIXED | _DRAWN:
             continue
         if not isinstance(value, _PLAIN):
             memo = {**kept, **things}
             value = copy.deepcopy(value, memo)
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _set_state(env: Any, state: Any) -> None:
@@ -184,14 +184,14 @@ def _rearrange(env: Any, world: World, vector: npt.NDArray[np.int64]) -> None:
     codes = vector[_HEAD : _HEAD + _CODE * width * height].reshape(width, height, _CODE)
     for i in range(width):
         for j in range(height):
-            thing = _taken(waiting, codes[i, j])
+            thing = _take_object(waiting, codes[i, j])
             env.grid.set(i, j, thing)
             if thing is not None and thing.cur_pos is not None:
                 thing.cur_pos = (i, j)
-    env.carrying = _taken(waiting, vector[4:_HEAD])
+    env.carrying = _take_object(waiting, vector[4:_HEAD])
 
 
-def _taken(waiting: dict[Code, list[Any]], numbers: npt.NDArray[np.int64]) -> Any:
+def _take_object(waiting: dict[Code, list[Any]], numbers: npt.NDArray[np.int64]) -> Any:
     from minigrid.core.world_object import WorldObj
 
     kind, colour, state, inner, inner_colour = (int(number) for number in numbers)
