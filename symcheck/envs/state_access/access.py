@@ -109,6 +109,7 @@ def _built_in(env: Any) -> StateAccess | None:
 
 
 def _find_registered(env: Any) -> StateAccess | None:
+    # The nearest class wins: what is registered for a subclass overrides what its base has.
     for base in type(env).__mro__:
         if base in _REGISTERED:
             entry = _REGISTERED[base]
@@ -125,6 +126,7 @@ def _find_registered(env: Any) -> StateAccess | None:
 
 def _own_methods(env: Any) -> StateAccess | None:
     setter, getter = getattr(env, "set_state", None), getattr(env, "get_state", None)
+    # Methods of these names with other parameters (MuJoCo's set_state takes two) mean something else.
     if not (
         callable(setter)
         and callable(getter)
@@ -144,6 +146,7 @@ def _count_required_arguments(method: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(method).parameters.values()
     except (TypeError, ValueError):
+        # Some built-in methods have no signature: -1 is no number of arguments, so that they are not called.
         return -1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(parameter.default is parameter.empty and parameter.kind in positional for parameter in parameters)

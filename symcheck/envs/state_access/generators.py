@@ -101,6 +101,7 @@ def without_chance(env: Any, access: StateAccess) -> StateAccess:
     """
     if access.get is None or access.batched or access.get_random is not None:
         return access
+    # The trial below draws from the generators: they are put back after it.
     before = {name: generator.read() for name, generator in _generators(env).items()}
     decided = _generators_set_by_state(env, access)
     for name, generator in _generators(env).items():
@@ -110,6 +111,7 @@ def without_chance(env: Any, access: StateAccess) -> StateAccess:
         return access
 
     def set_state(target: Any, state: Any) -> None:
+        # By name and not by object: a setter that copies attributes replaces the generator itself.
         held = {name: generator.read() for name, generator in _generators(target).items() if name in decided}
         access.set(target, state)
         now = _generators(target)
@@ -127,8 +129,10 @@ def _generators_set_by_state(env: Any, access: StateAccess) -> frozenset[str]:
         state = copy.deepcopy(access.get(env))
         access.set(env, copy.deepcopy(state))
         first = _generators(env)
+        # As bytes: states are nested tuples and dicts of arrays, which == does not compare.
         held = {name: pickle.dumps(generator.read()) for name, generator in first.items()}
         for generator in first.values():
+            # Moved on: a generator that setting leaves alone is then elsewhere than before.
             generator.draw()
         access.set(env, state)
         return frozenset(
@@ -162,6 +166,7 @@ def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
         >>> env.unwrapped.wind.random() == first
         True
     """
+    # Objects from before the reset, to tell apart those that it makes.
     before = [held for layer in _layers(env) for held in vars(layer).values()]
     for layer in _layers(env):
         for generator in _generators(layer).values():
@@ -182,6 +187,7 @@ def _layers(env: Any) -> list[Any]:
     """An environment with its wrappers, from the outermost on."""
     layers: list[Any] = []
     layer = env
+    # Some wrappers refer to themselves: a layer that was met ends the walk.
     while layer is not None and not any(layer is known for known in layers):
         layers += [layer] if hasattr(layer, "__dict__") else []
         layer = getattr(layer, "env", None)

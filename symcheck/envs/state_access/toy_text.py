@@ -76,8 +76,9 @@ def _blackjack(env: Any) -> StateAccess:
         numbers = np.asarray(state, dtype=np.int64)
         opened = int(numbers[_CARDS])
         rest = numbers[_CARDS + 1 :].copy()
-        rest[opened - 1] -= 1
+        rest[opened - 1] -= 1  # the open card is one of the dealer's counts
         target.player = _cards(numbers[:_CARDS])
+        # The environment shows dealer[0]: the order of the others decides nothing.
         target.dealer = [opened, *_cards(rest)]
 
     return StateAccess(

@@ -217,6 +217,7 @@ class SlotView(gym.Env[Any, Any]):
             self.rng = np.random.default_rng(seed)
         if seed is not None or not self._starts:
             self._starts = list(enumerate(self.slots.reset(seed)))
+            # Compared before they are shuffled: slot 0 may stand for all.
             if _alike([obs for _, obs in self._starts]):
                 self._starts = self._starts[:1]  # slots that start alike are no independent starts
             # In any order: slots may differ (by level, by mass), and every second start is mapped and compared.
@@ -228,6 +229,7 @@ class SlotView(gym.Env[Any, Any]):
         """Step the slot, and the others with random actions."""
         self._starts = []
         actions = self.slots.actions()
+        # The others move at random, so that a leak between slots shows as noise of this one.
         actions[self.at] = action
         outcomes = self.slots.step(actions, read=False)
         k = self.at
@@ -320,7 +322,7 @@ class SlotStepper(Stepper):
         if self.reset_first:
             self.reset()
         view._starts = []
-        for state in states[:8]:
+        for state in states[:8]:  # a few of each batch: later fillers come from many places
             view.remember(state)
         # Random slots beside random neighbours: whatever depends on either shows as noise.
         places = view.rng.permutation(slots.count)
@@ -378,6 +380,7 @@ class SlotStepper(Stepper):
         played = [Played([start], [], [], []) for start in starts]
         going = np.ones(slots.count, dtype=np.bool_)
         taken = 0
+        # At least one step is taken even without time: an empty episode has no outcome.
         while going.any() and taken < longest and (not taken or proceed()):
             before = slots.states() if read else None
             actions = slots.actions()
@@ -387,6 +390,7 @@ class SlotStepper(Stepper):
                 played[k].states.append(None if before is None else before[k])
                 played[k].steps.append(self._step_of(outcomes, int(k)))
                 played[k].seen.append(outcomes.observations[k])
+            # A slot that resets itself goes on with another episode, which is not recorded.
             going &= ~(outcomes.terminated | outcomes.truncated)
             taken += 1
         self.steps += taken
