@@ -69,11 +69,13 @@ def _boxes(space: spaces.Box) -> st.SearchStrategy[Any]:
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     bounded = np.isfinite(low) & np.isfinite(high)
     with np.errstate(invalid="ignore"):
+        # Halves first: the sum of two large bounds would overflow.
         middle = np.where(bounded, low / 2 + high / 2, np.clip(0.0, low, high))
 
     def build(seed: int, exponent: int, kind: str) -> Any:
         rng = np.random.default_rng(seed)
         width = np.where(bounded, high - low, 0.0)
+        # Unbounded coordinates are drawn about their middle, at a scale between 1e-3 and 1e3.
         inside = low + width * rng.random(low.shape) if bounded.all() else middle
         free = middle + rng.standard_normal(low.shape) * 10.0**exponent
         drawn = np.where(bounded, np.where(bounded, inside, 0.0), free)
@@ -81,6 +83,7 @@ def _boxes(space: spaces.Box) -> st.SearchStrategy[Any]:
             drawn = np.where(rng.random(low.shape) < 0.1, drawn, middle)
         return _within(drawn, space, dtype)
 
+    # Corners, middle and zero exactly: thresholds stand at the edges of a box.
     edges = [middle, *(edge for edge in (low, high) if np.isfinite(edge).all()), np.clip(0.0, low, high)]
     exact = st.sampled_from([_within(edge, space, dtype) for edge in edges]).map(np.copy)
     seeded = st.builds(build, st.integers(0, 2**31 - 1), st.sampled_from([0, -3, -1, 1, 3]), _KINDS)
@@ -115,6 +118,7 @@ def _arrays_of(shape: tuple[int, ...], low: Any, high: Any, dtype: Any) -> st.Se
     """Arrays of whole numbers within bounds, both included; few are drawn one by one."""
     size = int(np.prod(shape))
     lows, highs = (np.asarray(bound).reshape(-1).tolist() for bound in (low, high))
+    # Few numbers are drawn one by one, so that each shrinks by itself; many come from one seed.
     if size <= _FEW:
         entries = [st.integers(int(a), int(b)) for a, b in zip(lows, highs, strict=True)]
         return st.tuples(*entries).map(lambda drawn: np.array(drawn, dtype=dtype).reshape(shape))
@@ -136,7 +140,7 @@ def _sequences(space: spaces.Sequence) -> st.SearchStrategy[Any]:
     from gymnasium.vector.utils import concatenate, create_empty_array
 
     def stack_items(items: list[Any]) -> Any:
-        empty: Any = create_empty_array(space.feature_space, len(items), fn=np.zeros)
+        empty: Any = create_empty_array(space.feature_space, len(items), fn=np.zeros)  # shape (0, ...) for no items
         return concatenate(space.feature_space, items, empty) if items else empty
 
     return st.lists(values(space.feature_space), max_size=_MOST_ELEMENTS).map(stack_items if space.stack else tuple)
@@ -153,6 +157,7 @@ def _graphs(space: spaces.Graph) -> st.SearchStrategy[Any]:
         edge_space = space.edge_space
         if edge_space is None or not edges:
             return gymnasium_spaces.GraphInstance(stack(space.node_space, nodes), None, None)
+        # Ends are drawn before the number of nodes is known: modulo it, every edge is one of the graph.
         links = np.array([(a % count, b % count) for _, a, b in edges], dtype=np.int32)
         features = stack(edge_space, [feature for feature, _, _ in edges])
         return gymnasium_spaces.GraphInstance(stack(space.node_space, nodes), features, links)

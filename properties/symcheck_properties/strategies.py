@@ -78,6 +78,7 @@ def group_elements(G: Group) -> st.SearchStrategy[Element]:
     """
     if G.order <= LISTED:
         return st.sampled_from(G.elements())
+    # Words in the generators; the empty word, to which lists shrink, is the identity.
     letters = st.integers(0, len(G.generators) - 1)
     return st.lists(letters, max_size=30).map(G.evaluate)
 
@@ -108,6 +109,7 @@ def representations(G: Group, *, max_dim: int = 12, signed_only: bool = False) -
     pairs = st.tuples(base, base)
     sums = pairs.filter(lambda p: p[0].dim + p[1].dim <= max_dim).map(lambda p: operations.direct_sum(*p))
     products = pairs.filter(lambda p: p[0].dim * p[1].dim <= max_dim).map(lambda p: operations.tensor(*p))
+    # Two of dimension 1 or more have a sum of dimension 2 or more, but may have a product of dimension 1.
     options = [base, products] if max_dim == 1 else [base, sums, products]
     if not signed_only:
         options.append(st.tuples(base, st.integers(0, 2**16)).map(lambda drawn: _skew_basis(*drawn)))
@@ -115,24 +117,22 @@ def representations(G: Group, *, max_dim: int = 12, signed_only: bool = False) -
 
 
 def _ready_made(G: Group, signed_only: bool) -> list[Representation]:
-    representations: list[Representation] = [
-        constructors.trivial(G),
-        constructors.trivial(G, 2),
-        constructors.natural(G),
-    ]
-    representations.extend([constructors.regular(G), constructors.sign(G)])
+    # Trivial ones first: what is drawn from the list shrinks towards its front.
+    ready: list[Representation] = [constructors.trivial(G), constructors.trivial(G, 2), constructors.natural(G)]
+    ready.extend([constructors.regular(G), constructors.sign(G)])
     if G.degree > 1:
-        representations.append(constructors.standard(G))
+        ready.append(constructors.standard(G))
     if signed_only:
         from symcheck.representations.representation import SignedPermutationRepresentation
 
-        representations = [rho for rho in representations if isinstance(rho, SignedPermutationRepresentation)]
-    return representations
+        ready = [rho for rho in ready if isinstance(rho, SignedPermutationRepresentation)]
+    return ready
 
 
 def _skew_basis(rho: Representation, seed: int) -> Representation:
     """The same representation in a basis that is not orthogonal, with a condition number of at most a few hundred."""
     rng = np.random.default_rng(seed)
+    # Upper triangular with ones on the diagonal: invertible whatever was drawn.
     change = np.eye(rho.dim) + np.triu(rng.uniform(-1, 1, (rho.dim, rho.dim)), 1) / max(1, rho.dim - 1)
     inverse = np.linalg.inv(change)
     matrices = [change @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
@@ -163,6 +163,7 @@ def arrays(shape: tuple[int, ...], *, dtype: Any = np.float32) -> st.SearchStrat
         elif structure == "constant":
             values = np.full(shape, rng.standard_normal())
         elif structure == "sparse":
+            # Mostly zeros: one entry at a time shows which column of a map is wrong.
             values = values * (rng.random(shape) < 0.1)
         return (values * 10.0**exponent).astype(dtype)
 
@@ -250,6 +251,7 @@ def networks(
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in net.parameters():
+                # Biases too: with zero biases a wrong bias space would not show.
                 parameter.normal_(generator=generator)
         return net
 
