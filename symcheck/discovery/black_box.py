@@ -140,8 +140,10 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     states = weights[:dim] / scale[:, None] * sizes[:, None]
     actions = weights[dim:-1]
     discrete = lab.count_of_actions is not None
+    # One-hot columns add up to the constant: only differences between actions are determined.
     actions = actions - actions.mean(axis=0) if discrete else _ACTION_WEIGHT * actions
     floor = _FLOOR * np.abs(np.concatenate([states, actions])).max(axis=0)
+    # Standard errors of the regression: residual deviation times the root of the diagonal of (X^T X)^-1.
     deviation = np.sqrt(np.mean((moved - design @ weights) ** 2, axis=0))
     inverse = np.sqrt(np.diag(np.linalg.inv(design.T @ design + penalty)))
     reach = np.concatenate([sizes / scale, np.ones(actions.shape[0] if not discrete else 1)])
@@ -214,7 +216,7 @@ class _QuadraticModel:
 
     def _features(self, states: Vector, actions: Vector) -> Vector:
         linear = np.concatenate([np.ones((len(states), 1)), states / self._scale, actions], axis=1)
-        n = linear.shape[1]
+        n = linear.shape[1]  # the leading 1 gives constant and linear terms
         return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
 
     def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
@@ -278,6 +280,7 @@ def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
         proposals.tried += 1
         action_map, misfit = _matching_moves(lab, before, after, rollouts.actions, name)
         candidate = Candidate(corners(name), action_map, name, residual=misfit)
+        # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
         if candidate.order == corners(name).order:
             proposals.candidates.append(candidate)
         else:
@@ -325,10 +328,12 @@ def _matching_moves(
     products = np.stack(
         [(after.reshape(n, -1) * weight[:, None]).T @ before.reshape(n, -1) / n for weight in actions.T]
     )
+    # What all actions have in common (things that move by themselves) says nothing about the action.
     usual = products.mean(axis=0) if lab.count_of_actions is not None else 0.0
     products = products - usual
     shape = before.shape[1:]
     size = len(products)
+    # The map acts on the pixels before a step, shape (actions, pixels after, height, width), then on those after it.
     turned = apply_square(name, products.reshape(size, -1, *shape)).reshape(size, *shape, -1)
     turned = np.moveaxis(apply_square(name, np.moveaxis(turned, 3, 1)), 1, 3).reshape(size, -1)
     plain = products.reshape(size, -1)

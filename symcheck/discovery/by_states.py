@@ -96,6 +96,7 @@ class _Search:
         self.cases: Cases = draw_cases(lab)
         self.probes: ActionProbes = try_actions(lab, self.cases.scale)
         self.sightings: Sightings | None = None
+        # The identity counts as tried: it is no candidate.
         self.seen = {self._moving(SignedMap.identity(lab.dim))}
         self.mirrors: list[NamedMirror] = named_mirrors(lab)
         self.labels = {self._moving(mirror.state): mirror.label for mirror in self.mirrors}
@@ -167,6 +168,7 @@ class _Search:
             action_map = matching_action_map(self.lab, state_map, self.probes)
             screened = screen(self.lab, state_map, action_map, self.cases)
         except TargetError as error:
+            # No action map is known yet: the trial names the state map only.
             self._refuse(Candidate(state_map, identity, state_map), f"the environment refuses images: {error.problem}")
             return
         candidate = Candidate(
@@ -267,6 +269,7 @@ def sensitivities_of(structure: Structure, prefix: str, *, discrete: bool) -> Se
         Names and rows.
     """
     columns = [own[0] for own in structure.literals]
+    # Every second row and literal is the positive one of its pair.
     rows = structure.table[0::2][:, columns]
     largest = np.abs(rows).max(axis=1, keepdims=True)
     scaled = rows / np.where(largest > 0, largest, 1.0)

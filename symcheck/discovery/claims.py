@@ -40,6 +40,7 @@ def observation_entry(candidate: Candidate, where: Spaces) -> Any:
     if candidate.observation in SPATIAL_OPERATORS or candidate.observation == "identity":
         return candidate.observation
     shape = where.observation.shape or (1, 1)
+    # Turning an image of indices tells where each pixel comes from; the entry says where each goes.
     source = apply_square(candidate.observation, np.arange(int(np.prod(shape))).reshape(shape)).ravel()
     return np.argsort(source).tolist()
 
@@ -90,6 +91,7 @@ def describe_candidate(candidate: Candidate, where: Spaces) -> tuple[str, str]:
         ('(o0, o1) -> (-o0, -o1)', '0 <-> 1')
     """
     entry = observation_entry(candidate, where)
+    # A permutation of thousands of pixels is called by the name of its element.
     unnamed = isinstance(candidate.observation, str) and not isinstance(entry, str)
     observed = str(candidate.observation) if unnamed else text.describe(parse_entry(entry, "observation"), "o")
     observed = f"{candidate.label}: {observed}" if candidate.label else observed
@@ -127,7 +129,7 @@ def toml_of(data: dict[str, Any], remarks: Sequence[str] = ()) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before numbers: True is an int
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)

@@ -74,7 +74,7 @@ class Court:
         remaining = self.seconds_left()
         options = EnvOptions(
             samples=self.samples if samples is None else min(samples, self.samples),
-            max_time=None if remaining is None else max(remaining, 0.05),
+            max_time=None if remaining is None else max(remaining, 0.05),  # an option of 0 s is refused
             alpha=self.level,
             seed=self.seed,
         )
@@ -126,6 +126,7 @@ def decide(
         return bench.judgement
     if bench.hear_together(candidates):
         return bench.judgement
+    # Likely and simple maps first: what follows from them is not verified again.
     ordered = sorted(candidates, key=lambda one: (not one.reward_agrees, one.residual > 1e-6, one.cost))
     for at, candidate in enumerate(ordered):
         if bench.judgement.interrupted:
@@ -153,8 +154,10 @@ class _Bench:
         if len(candidates) < 2 or not all(candidate.reward_agrees and candidate.order for candidate in candidates):
             return False
         known = {self.identity.key: self.identity, **{candidate.key: candidate for candidate in candidates}}
+        # Not closed under products: some element is missing, so candidates are heard one by one.
         if any((a * b).key not in known for a in candidates for b in candidates):
             return False
+        # Two elements with one state map would differ in the action map alone: one of them is wrong.
         if len(known) != len({candidate.state for candidate in known.values()}):
             return False
         group = recognise(known, self.identity)
@@ -208,7 +211,7 @@ class _Bench:
 
     def _verify(self, candidate: Candidate) -> None:
         self.runs += 1
-        self.wrong_rewards += not candidate.reward_agrees
+        self.wrong_rewards += not candidate.reward_agrees  # a bool counts as 0 or 1
         group = single(candidate)
         try:
             few = None if candidate.reward_agrees else _COUNTEREXAMPLE_SAMPLES
@@ -259,6 +262,7 @@ class _Bench:
             return
         group = recognise(self.known, self.identity)
         runs = [self.single_runs.get(generator.key) for generator in group.generators]
+        # A single run of the one generator is the run of the group: only its name differs.
         if len(group.generators) == 1 and runs[0] is not None:
             self.judgement.group, self.judgement.verified = group, replace(runs[0], symmetry=self._name(group))
             return

@@ -83,6 +83,7 @@ def recognise(elements: dict[Key, Candidate], identity: Candidate) -> Recognised
         The group with its generators.
     """
     order = len(elements)
+    # Cheap ones first, so that generators are easy to say; the identity precedes what costs as little.
     ranked = sorted(elements.values(), key=lambda one: (one.cost, one.key != identity.key))
     if order == 1:
         return Recognised("C1", "trivial()", 1, (identity,))
@@ -133,6 +134,7 @@ def _rotation_and_reflection(
         for reflection in ranked:
             if reflection.order != 2 or reflection.key in turns:
                 continue
+            # The relation (s r)^2 = 1 makes the two generate a dihedral group.
             if (reflection * rotation * reflection * rotation).key == identity.key:
                 return rotation, reflection
     return None
@@ -185,6 +187,7 @@ def permutation_of(element: Candidate) -> list[int]:
     for part in element.key:
         first = len(images)
         for i, s in zip(part.index, part.sign, strict=True):
+            # Points 2i and 2i + 1 are +e_i and -e_i; a sign exchanges them.
             both = [first + 2 * i, first + 2 * i + 1]
             images += both if s > 0 else both[::-1]
     return [int(i) for i in np.array(images)]

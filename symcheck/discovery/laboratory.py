@@ -103,6 +103,7 @@ class Laboratory:
         self.shows_state = self.placement.kind == "observation" or self._observation_is_state()
         self.kind, self.why = self._kind()
         self.repeats = _REPEATS if self.kind == "stochastic" else 1
+        # Before `_vectors`, which fills it.
         self.is_start = np.zeros(0, dtype=bool)
         self.states = self._vectors() if self.kind != "black box" else np.zeros((0, 0))
         if self.states.shape[1] > MOST_COMPONENTS:
@@ -191,7 +192,7 @@ class Laboratory:
             return state.astype(form.dtype).reshape(form.shape)
         if isinstance(form, tuple | list):
             return type(form)(state.tolist())
-        return type(form)(state[0])
+        return type(form)(state[0])  # a number by itself
 
     def difference(self, expected: Vector, actual: Vector) -> Vector:
         """The signed difference of states, angles on the circle."""

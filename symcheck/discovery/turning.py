@@ -75,6 +75,7 @@ def _describe_generator(generator: Generator, lab: Laboratory) -> str:
 
 
 def _claim(lab: Laboratory, generator: Generator, where: Spaces) -> Symmetry:
+    # The order comes from the exact matrix: rounded entries could close by accident.
     matrix, offset, acting = generator.finite(np.radians(_ANGLE))
     order = _order(matrix)
     matrix, acting = _round_to_whole(matrix), _round_to_whole(acting)
@@ -157,8 +158,8 @@ def _observation_matrix(lab: Laboratory, state: Callable[[Any], Vector], acting:
 def _image_observations(
     lab: Laboratory, sightings: Sightings, state: Callable[[Any], Vector], acting: Vector
 ) -> Vector:
-    images = np.stack([state(state_vector) for state_vector in sightings.states])
+    images = np.stack([state(before) for before in sightings.states])
     flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in sightings.actions])
     first = np.asarray(sightings.actions[0])
-    actions = [state_vector.astype(first.dtype).reshape(first.shape) for state_vector in flat @ acting.T]
+    actions = [act.astype(first.dtype).reshape(first.shape) for act in flat @ acting.T]
     return lab.outcomes(images, actions).observations
