@@ -109,6 +109,7 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
     undecided = tuple(item.name for item in result.properties if item.verdict == "undecided")
     size = {item.name: float(item.max_residual or 0.0) for item in result.properties if item.verdict == "failed"}
     seconds = time.monotonic() - started
+    # An unfinished run says nothing about what the file records.
     problems = () if result.interrupted else tuple(_problems(entry, result.verdict, fails, size))
     return Reproduction(
         entry, env_id, seed, result.verdict, fails, undecided, size, seconds, problems, result.interrupted
@@ -120,6 +121,7 @@ def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Map
     marginal = verdict == "failed" and bool(entry.sometimes) and set(fails) <= {*entry.fails, *entry.sometimes}
     if verdict != entry.verdict and not marginal:
         yield f"the verdict is {verdict}, recorded is {entry.verdict}"
+    # In both directions: a property that no longer fails is a change as well.
     more = [name for name in fails if name not in (*entry.fails, *entry.sometimes)]
     fewer = [name for name in entry.fails if name not in fails]
     if more:

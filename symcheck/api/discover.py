@@ -151,7 +151,7 @@ def discover(
     chosen: DiscoverOptions = from_keywords(DiscoverOptions, options, caller="discover")
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
     command = ""
-    if isinstance(env, str):
+    if isinstance(env, str):  # an object has no command line
         command = to_command("discover", env, options_that_differ(chosen, DiscoverOptions()))
     return Discovered(search.discover(target, options=chosen, command=command, emit=emit))
 

@@ -122,6 +122,7 @@ def in_child(work: Callable[[], T], environ: dict[str, str], *, time_limit: floa
     if child == 0:
         os.close(reading)
         _child(work, environ, writing)
+    # Else the parent itself would hold the writing end open, and reading would never end.
     os.close(writing)
     try:
         answer = _read_until_closed(reading, time_limit)
@@ -155,6 +156,7 @@ def _read_until_closed(reading: int, time_limit: float) -> bytes | None:
     """All that the child writes until it closes its end; None when it does not within the limit."""
     end = time.monotonic() + time_limit
     parts: list[bytes] = []
+    # Read as it comes: an answer larger than the pipe would block the child for good.
     while select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
         part = os.read(reading, 1 << 16)
         if not part:
@@ -170,6 +172,7 @@ def _unpack_answer(answer: bytes | None, status: int) -> Any:
         return pickle.loads(answer[1:])  # written by the child above, which is this very program
     if answer.startswith(_FAILURE):
         raise SymcheckError(answer[1:].decode("utf-8"))
+    # The child was sent SIGKILL in any case: it takes effect only where it had not ended.
     killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     name = signal.Signals(killed).name if killed in set(signal.Signals) else f"exit status {status}"
     raise SymcheckError(f"the process ended by itself ({name})")

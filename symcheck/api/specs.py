@@ -69,6 +69,7 @@ def _from_atlas(name: str, where: str) -> Symmetry:
 
 def _from_reference(reference: str, where: str) -> Symmetry:
     value = load_attribute(reference, where=where)
+    # A factory: whatever can be called and is no Symmetry itself.
     if not isinstance(value, Symmetry) and callable(value):
         value = _call_factory(value, reference, where)
     if not isinstance(value, Symmetry):
