@@ -42,6 +42,7 @@ def command(
     """
     from symcheck.envs import atlas
 
+    # No seed would check nothing and exit 0.
     if seeds < 1:
         raise OptionError(f"expected 1 seed or more, got {seeds}.", where="--seeds")
     if check and write is not None:
@@ -110,6 +111,7 @@ def details(entry: AtlasEntry) -> list[str]:
 def _check(entries: tuple[AtlasEntry, ...], seeds: range) -> ExitCode:
     from symcheck.api.atlas_check import check_entries
 
+    # Entries of an extra that is missing do not fail the check, but leave it undecided.
     ready = [entry for entry in entries if entry.installed]
     missing = [entry for entry in entries if not entry.installed]
     if not ready:
@@ -137,7 +139,7 @@ def _summary(console: Console, found: list[Reproduction], missing: int) -> ExitC
     entries, seconds = {check.entry.name for check in found}, sum(check.seconds for check in found)
     runs = _count_phrase(len(found), "run", "runs")
     counts = f"{_count_phrase(len(entries), 'entry', 'entries')}, {runs} in {seconds:.0f} s"
-    if found and found[-1].interrupted:
+    if found and found[-1].interrupted:  # only the last one can be
         console.print(f"interrupted after {counts}", markup=False)
         return ExitCode.INTERRUPTED
     if differing:
