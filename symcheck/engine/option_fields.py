@@ -57,7 +57,7 @@ class OptionField:
     def from_text(self, text: str) -> Any:
         """The option from a command line as `symcheck.api.commands` reads it back; a flag has no text."""
         if self.kind is bool:
-            return True
+            return True  # a flag stands on the command line or it does not
         return self.read(text) if self.read is not None else self.kind(text)
 
 
@@ -137,6 +137,7 @@ def from_keywords(kind: type[Any], given: Mapping[str, Any], *, caller: str) -> 
     for name in given:
         if name not in known:
             raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}. {suggestion(name, known)}")
+    # None stands for the default, unless the default is None: then it is a value like any other.
     return kind(**{name: value for name, value in given.items() if value is not None or known[name].default is None})
 
 

@@ -258,6 +258,7 @@ def to_json_value(value: Any) -> Any:
         return to_json_value(value.to_dict())
     if isinstance(value, dict):
         return {name: part for key, item in value.items() for name, part in _json_entries(str(key), item)}
+    # Arrays, NumPy scalars and tensors alike; a scalar comes back as a number.
     if hasattr(value, "tolist"):
         return to_json_value(value.tolist())
     if isinstance(value, Sequence):

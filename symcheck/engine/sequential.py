@@ -54,6 +54,7 @@ def looks(planned: int) -> tuple[Look, ...]:
     Source: group-sequential division of a level over planned looks, Pocock (1977), Biometrika 64, 191-199; here by
         Bonferroni's inequality with unequal weights, which needs no assumption on how the looks depend on each other.
     """
+    # Which looks there are depends on the plan alone, never on data: the weights stay fixed in advance.
     early = [Look(share, weight, last=False) for share, weight in _EARLY if share * planned >= _FEWEST]
     return (*early, Look(1.0, 1.0 - sum(look.weight for look in early), last=True))
 
