@@ -230,7 +230,7 @@ class _QuadraticModel:
 
 
 def _keep_best(found: Proposals) -> None:
-    found.candidates.sort(key=lambda one: (one.residual, one.cost))
+    found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
     if len(found.candidates) > _MOST_CANDIDATES:
         found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates that fit worse were not verified")
         found.candidates = found.candidates[:_MOST_CANDIDATES]

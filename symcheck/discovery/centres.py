@@ -136,7 +136,7 @@ def _simplify_point(point: Vector, scale: Vector, near: float) -> Vector:
     simple = point.copy()
     for j, value in enumerate(point):
         options = [*_SIMPLE, round(float(value), 4)]
-        best = min(options, key=lambda one: abs(one - value))
+        best = min(options, key=lambda option: abs(option - value))
         if abs(best - value) <= near * scale[j]:
             simple[j] = best
     return simple

@@ -127,7 +127,7 @@ def decide(
     if bench.hear_together(candidates):
         return bench.judgement
     # Likely and simple maps first: what follows from them is not verified again.
-    ordered = sorted(candidates, key=lambda one: (not one.reward_agrees, one.residual > 1e-6, one.cost))
+    ordered = sorted(candidates, key=lambda each: (not each.reward_agrees, each.residual > 1e-6, each.cost))
     for at, candidate in enumerate(ordered):
         if bench.judgement.interrupted:
             bench.leave(ordered[at:], "interrupted before it was verified")

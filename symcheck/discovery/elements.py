@@ -84,7 +84,7 @@ def recognise(elements: dict[Key, Candidate], identity: Candidate) -> Recognised
     """
     order = len(elements)
     # Cheap ones first, so that generators are easy to say; the identity precedes what costs as little.
-    ranked = sorted(elements.values(), key=lambda one: (one.cost, one.key != identity.key))
+    ranked = sorted(elements.values(), key=lambda each: (each.cost, each.key != identity.key))
     if order == 1:
         return Recognised("C1", "trivial()", 1, (identity,))
     for attempt in (_cyclic, _abelian, _dihedral, _twice_dihedral):

@@ -177,7 +177,7 @@ class _Arriving:
         env.world = world
         for wheel in env.car.wheels:
             # Sets have no order: by index, so that rewards and laps are counted in the same order each time.
-            for tile in sorted(wheel.tiles, key=lambda one: int(one.idx)):
+            for tile in sorted(wheel.tiles, key=lambda each: int(each.idx)):
                 if not tile.road_visited:
                     _visit(env, tile)
         world.Step(*arguments)

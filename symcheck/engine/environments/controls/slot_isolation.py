@@ -66,9 +66,9 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
         return None
     # One neighbour at a time, to name the one that leaks.
     for j in rng.permutation(slots.count)[:32]:
-        states_but_one = [changed[i] if i == j else state for i, state in enumerate(states)]
-        actions_but_one = [others[i] if i == j else action for i, action in enumerate(actions)]
-        at = _first_difference(stepper, first, again := outcome(states_but_one, actions_but_one))
+        states_one_changed = [changed[i] if i == j else state for i, state in enumerate(states)]
+        actions_one_changed = [others[i] if i == j else action for i, action in enumerate(actions)]
+        at = _first_difference(stepper, first, again := outcome(states_one_changed, actions_one_changed))
         if at >= 0:
             return _leak(stepper, k, at, first, again, settable=True, other=int(j))
     again = outcome(changed, others)
