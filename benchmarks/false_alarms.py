@@ -30,7 +30,7 @@ import symcheck_properties  # noqa: F401
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
-from symcheck.engine.sequential import combined, looks
+from symcheck.engine.sequential import combine_p_values, looks
 from symcheck.engine.statistics import largest_fraction, swap_test
 from symcheck.envs.targets import AnyEnv
 from symcheck.groups import catalog
@@ -266,9 +266,9 @@ def cost(runs: int, shifts: Sequence[float], pairs: int = 2500, level: float = 0
             for look in looks(pairs):
                 n = math.ceil(look.share * pairs)
                 taken.append((_p_value(x[:n], y[:n], level * look.weight, rng, sampled=look.last), look))
-                if combined(taken) <= level:
+                if combine_p_values(taken) <= level:
                     break
-            together += combined(taken) <= level
+            together += combine_p_values(taken) <= level
             used.append(n)
         print(f"{shift:12.2f}{alone / runs:13.3f}{together / runs:12.3f}{np.mean(used) / pairs:14.2f}", flush=True)
 

@@ -92,6 +92,7 @@ class EnvCases:
     def properties(self) -> tuple[str, ...]:
         """Names of the properties that a case can be asked about."""
         pairs = self._chosen.bench.pairs
+        # Observations can be predicted from a state only where access says what a state shows.
         shown = pairs.placement.kind == "map" and pairs.placement.access.observe is not None
         return (GROUP_AXIOMS.name, *(name for name in _PARTS if shown or name != OBSERVATION.name))
 
@@ -104,6 +105,7 @@ class EnvCases:
         Raises:
             SymcheckError: (when drawn from) the environment compares distributions, not cases.
         """
+        # Deferred: the environment is built when the first case is drawn, not where a test is decorated.
         return st.deferred(lambda: self._cases())
 
     def _cases(self) -> st.SearchStrategy[Case]:
@@ -116,8 +118,9 @@ class EnvCases:
         pool, placement = self._chosen.bench.pool.situations, self._chosen.bench.pairs.placement
         if not placement.access.box:
             return st.integers(0, len(pool) - 1).map(pool.__getitem__)
-        states = np.stack([np.asarray(one.state, dtype=np.float64) for one in pool])
+        states = np.stack([np.asarray(situation.state, dtype=np.float64) for situation in pool])
         axes = [st.floats(float(low), float(high)) for low, high in zip(states.min(0), states.max(0), strict=True)]
+        # The box that the gathered states span, without states in which an episode has ended.
         boxed = st.tuples(*axes).map(np.array).filter(lambda state: not placement.access.ended(state))
         return boxed.filter(lambda state: placement.at(state, "box") is not None).map(self._at)
 
@@ -146,6 +149,7 @@ class EnvCases:
 
     def _break_of_axioms(self, case: Case) -> str:
         bench = self._chosen.bench
+        # Along the orbit of this one case: an action map may depend on the state.
         for relation in bench.pairs.bound.group.relators:
             result = judge_one_relation(GROUP_AXIOMS.name, bench, tuple(relation), case.situation, case.action)
             if result.verdict == "failed":

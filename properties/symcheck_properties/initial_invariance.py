@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from symcheck.engine.environments.runner import EnvContext
 
 
-def _claimed(context: EnvContext) -> bool:
+def _claims_start(context: EnvContext) -> bool:
     return context.claims_start
 
 
-@register(START.name, kind="env", order=60, claim=START.claim, meaning=START.meaning, applies=_claimed)
+@register(START.name, kind="env", order=60, claim=START.claim, meaning=START.meaning, applies=_claims_start)
 def initial_invariance(context: EnvContext) -> PropertyResult:
     """P(s_0) = P(L_g s_0).
 

@@ -73,9 +73,9 @@ def check_entries(
     for entry in entries:
         for env_id in entry.environments:
             for seed in seeds:
-                found = check_entry(entry, env_id, seed, emit=emit)
-                yield found
-                if found.interrupted:
+                check = check_entry(entry, env_id, seed, emit=emit)
+                yield check
+                if check.interrupted:
                     return
 
 
@@ -105,10 +105,11 @@ def check_entry(entry: AtlasEntry, env_id: str, seed: int, *, emit: Emit | None 
         problem = f"the run ended in an error: {error}"
         return Reproduction(entry, env_id, seed, "", seconds=time.monotonic() - started, problems=(problem,))
     result = report.results[0]
-    fails = tuple(one.name for one in result.properties if one.verdict == "failed")
-    undecided = tuple(one.name for one in result.properties if one.verdict == "undecided")
-    size = {one.name: float(one.max_residual or 0.0) for one in result.properties if one.verdict == "failed"}
+    fails = tuple(item.name for item in result.properties if item.verdict == "failed")
+    undecided = tuple(item.name for item in result.properties if item.verdict == "undecided")
+    size = {item.name: float(item.max_residual or 0.0) for item in result.properties if item.verdict == "failed"}
     seconds = time.monotonic() - started
+    # An unfinished run says nothing about what the file records.
     problems = () if result.interrupted else tuple(_problems(entry, result.verdict, fails, size))
     return Reproduction(
         entry, env_id, seed, result.verdict, fails, undecided, size, seconds, problems, result.interrupted
@@ -120,6 +121,7 @@ def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Map
     marginal = verdict == "failed" and bool(entry.sometimes) and set(fails) <= {*entry.fails, *entry.sometimes}
     if verdict != entry.verdict and not marginal:
         yield f"the verdict is {verdict}, recorded is {entry.verdict}"
+    # In both directions: a property that no longer fails is a change as well.
     more = [name for name in fails if name not in (*entry.fails, *entry.sometimes)]
     fewer = [name for name in entry.fails if name not in fails]
     if more:
@@ -127,6 +129,6 @@ def _problems(entry: AtlasEntry, verdict: str, fails: tuple[str, ...], size: Map
     if fewer:
         yield f"{', '.join(fewer)} did not fail, which is recorded"
     for name, recorded in entry.size.items():
-        found = size.get(name)
-        if found is not None and not recorded / _FACTOR <= found <= recorded * _FACTOR:
-            yield f"{name} is violated by {found:.2g}, recorded is {recorded:.2g}"
+        measured = size.get(name)
+        if measured is not None and not recorded / _FACTOR <= measured <= recorded * _FACTOR:
+            yield f"{name} is violated by {measured:.2g}, recorded is {recorded:.2g}"

@@ -137,7 +137,7 @@ def _entry(item: Any, where: str) -> Accepted:
     size = item["max_residual"]
     if isinstance(size, bool) or not isinstance(size, int | float) or not math.isfinite(size) or size < 0:
         raise _malformed(f"expected max_residual as a finite number, 0 or more, got {size!r}", where)
-    known = {entry.name for kind in ("env", "net") for entry in registry.registered(kind)}
+    known = {entry.name for kind in ("env", "net") for entry in registry.registered_properties(kind)}
     if known and item["property"] not in known:
         raise OptionError(
             f"unknown property {item['property']!r}.", where=where, remedy=suggestion(item["property"], known)

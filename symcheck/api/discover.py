@@ -151,7 +151,7 @@ def discover(
     chosen: DiscoverOptions = from_keywords(DiscoverOptions, options, caller="discover")
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
     command = ""
-    if isinstance(env, str):
+    if isinstance(env, str):  # an object has no command line
         command = to_command("discover", env, options_that_differ(chosen, DiscoverOptions()))
     return Discovered(search.discover(target, options=chosen, command=command, emit=emit))
 
@@ -161,7 +161,7 @@ _EVIDENCE = {"states": "on fresh samples", "rollouts": "on fresh episodes", "tab
 
 def _model(result: Discovery, spec: str) -> DiscoveryModel:
     verified = sum(trial.result is not None for trial in result.trials)
-    seen = result.sensitivities
+    sensitivities = result.sensitivities
     return DiscoveryModel(
         target=result.target,
         verdict=result.verdict,
@@ -172,12 +172,19 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
         how=result.how,
         candidates=[_candidate(trial) for trial in result.trials],
         rotations=[
-            DiscoveryRotation(one.description, one.residual, one.reward_residual, one.angle, one.verdict, one.why)
-            for one in result.rotations
+            DiscoveryRotation(
+                rotation.description,
+                rotation.residual,
+                rotation.reward_residual,
+                rotation.angle,
+                rotation.verdict,
+                rotation.why,
+            )
+            for rotation in result.rotations
         ],
         remarks=result.remarks,
-        names=seen.names if seen else (),
-        effects=seen.rows if seen else (),
+        names=sensitivities.names if sensitivities else (),
+        effects=sensitivities.rows if sensitivities else (),
         alpha=result.alpha,
         level=result.level,
         seed=result.seed,

@@ -58,10 +58,10 @@ def backends(environ: dict[str, str] | None = None) -> tuple[str | None, ...]:
         >>> backends({}), backends({"MUJOCO_GL": "osmesa"}), backends({"DISPLAY": ":0"})
         (('egl', 'osmesa'), (None,), (None, 'egl', 'osmesa'))
     """
-    found = os.environ if environ is None else environ
-    if found.get(VARIABLE):
+    variables = os.environ if environ is None else environ
+    if variables.get(VARIABLE):
         return (None,)
-    return (None, *HEADLESS) if found.get("DISPLAY") or found.get("WAYLAND_DISPLAY") else HEADLESS
+    return (None, *HEADLESS) if variables.get("DISPLAY") or variables.get("WAYLAND_DISPLAY") else HEADLESS
 
 
 def with_backends(work: Callable[[], T], choices: Sequence[str | None], *, time_limit: float = TIME_LIMIT) -> T:
@@ -122,15 +122,16 @@ def in_child(work: Callable[[], T], environ: dict[str, str], *, time_limit: floa
     if child == 0:
         os.close(reading)
         _child(work, environ, writing)
+    # Else the parent itself would hold the writing end open, and reading would never end.
     os.close(writing)
     try:
-        answer = _read(reading, time_limit)
+        answer = _read_until_closed(reading, time_limit)
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)  # nothing is left to do for it, and it might not end by itself
         status = os.waitpid(child, 0)[1]
-    opened: T = _opened(answer, status)
+    opened: T = _unpack_answer(answer, status)
     return opened
 
 
@@ -151,10 +152,11 @@ def _child(work: Callable[[], Any], environ: dict[str, str], writing: int) -> No
     os._exit(0)
 
 
-def _read(reading: int, time_limit: float) -> bytes | None:
+def _read_until_closed(reading: int, time_limit: float) -> bytes | None:
     """All that the child writes until it closes its end; None when it does not within the limit."""
     end = time.monotonic() + time_limit
     parts: list[bytes] = []
+    # Read as it comes: an answer larger than the pipe would block the child for good.
     while select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
         part = os.read(reading, 1 << 16)
         if not part:
@@ -163,13 +165,14 @@ def _read(reading: int, time_limit: float) -> bytes | None:
     return None
 
 
-def _opened(answer: bytes | None, status: int) -> Any:
+def _unpack_answer(answer: bytes | None, status: int) -> Any:
     if answer is None:
         raise SymcheckError("it did not end in time")
     if answer.startswith(_ANSWER):
         return pickle.loads(answer[1:])  # written by the child above, which is this very program
     if answer.startswith(_FAILURE):
         raise SymcheckError(answer[1:].decode("utf-8"))
+    # The child was sent SIGKILL in any case: it takes effect only where it had not ended.
     killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     name = signal.Signals(killed).name if killed in set(signal.Signals) else f"exit status {status}"
     raise SymcheckError(f"the process ended by itself ({name})")

@@ -26,10 +26,10 @@ def with_reproduction(result: RunResult, json_path: Path | None = None) -> RunRe
         line = result.command
     else:
         line = f"symcheck.verify_{result.kind}(..., seed={result.seed})  # with the same objects"
-    return dataclasses.replace(result, properties=tuple(_pointed(item, line) for item in result.properties))
+    return dataclasses.replace(result, properties=tuple(_add_command(item, line) for item in result.properties))
 
 
-def _pointed(item: PropertyResult, line: str) -> PropertyResult:
+def _add_command(item: PropertyResult, line: str) -> PropertyResult:
     if item.counterexample is None:
         return item
     return dataclasses.replace(item, counterexample=dataclasses.replace(item.counterexample, reproduce=line))

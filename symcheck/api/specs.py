@@ -69,8 +69,9 @@ def _from_atlas(name: str, where: str) -> Symmetry:
 
 def _from_reference(reference: str, where: str) -> Symmetry:
     value = load_attribute(reference, where=where)
+    # A factory: whatever can be called and is no Symmetry itself.
     if not isinstance(value, Symmetry) and callable(value):
-        value = _built(value, reference, where)
+        value = _call_factory(value, reference, where)
     if not isinstance(value, Symmetry):
         raise SpecError(
             f"expected {reference} to be a symcheck.Symmetry or a function that returns one, "
@@ -80,7 +81,7 @@ def _from_reference(reference: str, where: str) -> Symmetry:
     return value
 
 
-def _built(factory: Callable[[], Any], reference: str, where: str) -> Any:
+def _call_factory(factory: Callable[[], Any], reference: str, where: str) -> Any:
     try:
         return factory()
     except SymcheckError:

@@ -95,5 +95,6 @@ def _command(env: object, item: NamedSymmetry, options: VerifyEnvOptions, baseli
         return ""
     given = options_that_differ(options, VerifyEnvOptions())
     if baseline is not None:
+        # The object has been read; the command needs the path again.
         given["baseline"] = baseline.path
     return to_command("verify-env", env, {"symmetry": item.spec, **given})

@@ -93,20 +93,22 @@ def _has_counterexample(result: RunResult) -> bool:
 
 def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
     """The options, with the environment's observations among the inputs where one is named."""
+    # Settings files give lists where Python gives tuples.
     if isinstance(options.input_shape, list):
         options = replace(options, input_shape=tuple(options.input_shape))
     if options.env is None:
         return options
     target = resolve_environment(options.env, where="--env")
     space = target.single().observation_space
+    # Dict and Tuple observations: one shape a part; their inputs are generated, not rolled out.
     parts = subspaces(space)
     if parts is not None:
         shapes = {key: part.shape for key, part in parts.items()}
         structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
         return replace(options, input_shape=options.input_shape or structured)
-    seen = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
-    shape = options.input_shape if options.input_shape is not None else seen.shape[1:]
-    return replace(options, input_shape=shape, observations=seen)
+    observations = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
+    shape = options.input_shape if options.input_shape is not None else observations.shape[1:]
+    return replace(options, input_shape=shape, observations=observations)
 
 
 def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline: Baseline | None) -> str:
@@ -114,7 +116,9 @@ def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline:
     given = options_that_differ(options, VerifyNetOptions())
     if options.env is not None:
         given.pop("input-shape", None)  # it was taken from the environment
+    # Repeating a run must not write the test file again.
     given.pop("pytest", None)
+    # Entries of outputs and structured shapes have no text on the command line.
     plain = all(isinstance(word, str) for word in given.get("outputs", ())) and all(
         isinstance(size, int) for size in given.get("input-shape", ())
     )

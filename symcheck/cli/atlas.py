@@ -42,6 +42,7 @@ def command(
     """
     from symcheck.envs import atlas
 
+    # No seed would check nothing and exit 0.
     if seeds < 1:
         raise OptionError(f"expected 1 seed or more, got {seeds}.", where="--seeds")
     if check and write is not None:
@@ -52,7 +53,7 @@ def command(
     elif check:
         raise typer.Exit(_check(chosen, range(seeds)))
     else:
-        _print(chosen)
+        _print_entries(chosen)
 
 
 def _console() -> Console:
@@ -69,7 +70,7 @@ def _write(path: Path, entries: tuple[AtlasEntry, ...]) -> None:
     typer.echo(f"written: {path}")
 
 
-def _print(entries: Iterable[AtlasEntry]) -> None:
+def _print_entries(entries: Iterable[AtlasEntry]) -> None:
     from rich.text import Text
 
     console = _console()
@@ -110,18 +111,19 @@ def details(entry: AtlasEntry) -> list[str]:
 def _check(entries: tuple[AtlasEntry, ...], seeds: range) -> ExitCode:
     from symcheck.api.atlas_check import check_entries
 
+    # Entries of an extra that is missing do not fail the check, but leave it undecided.
     ready = [entry for entry in entries if entry.installed]
     missing = [entry for entry in entries if not entry.installed]
     if not ready:
         raise MissingExtraError(missing[0].needs, needed_for=f"checking {missing[0].name}")
     console = _console()
-    found = []
-    for one in check_entries(ready, seeds=seeds):
-        found.append(one)
-        _show(console, one)
+    checks = []
+    for check in check_entries(ready, seeds=seeds):
+        checks.append(check)
+        _show(console, check)
     for entry in missing:
         console.print(f"not checked  {entry.name}: {entry.install_line}", soft_wrap=True, markup=False)
-    return _summary(console, found, len(missing))
+    return _summary(console, checks, len(missing))
 
 
 def _show(console: Console, one: Reproduction) -> None:
@@ -133,20 +135,21 @@ def _show(console: Console, one: Reproduction) -> None:
 
 
 def _summary(console: Console, found: list[Reproduction], missing: int) -> ExitCode:
-    differing = [one for one in found if one.problems]
-    entries, seconds = {one.entry.name for one in found}, sum(one.seconds for one in found)
-    said = f"{_counted(len(entries), 'entry', 'entries')}, {_counted(len(found), 'run', 'runs')} in {seconds:.0f} s"
-    if found and found[-1].interrupted:
-        console.print(f"interrupted after {said}", markup=False)
+    differing = [check for check in found if check.problems]
+    entries, seconds = {check.entry.name for check in found}, sum(check.seconds for check in found)
+    runs = _count_phrase(len(found), "run", "runs")
+    counts = f"{_count_phrase(len(entries), 'entry', 'entries')}, {runs} in {seconds:.0f} s"
+    if found and found[-1].interrupted:  # only the last one can be
+        console.print(f"interrupted after {counts}", markup=False)
         return ExitCode.INTERRUPTED
     if differing:
-        names = ", ".join(sorted({one.entry.name for one in differing}))
-        console.print(f"{said}; not as recorded: {names}", soft_wrap=True, markup=False)
+        names = ", ".join(sorted({check.entry.name for check in differing}))
+        console.print(f"{counts}; not as recorded: {names}", soft_wrap=True, markup=False)
         return ExitCode.FAILED
-    skipped = f", {_counted(missing, 'entry', 'entries')} not checked" if missing else ""
-    console.print(f"{said}; all as recorded{skipped}", markup=False)
+    skipped = f", {_count_phrase(missing, 'entry', 'entries')} not checked" if missing else ""
+    console.print(f"{counts}; all as recorded{skipped}", markup=False)
     return ExitCode.UNDECIDED if missing else ExitCode.GOOD
 
 
-def _counted(count: int, one: str, several: str) -> str:
+def _count_phrase(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}"

@@ -43,17 +43,18 @@ def command(
         check_writable(html, "--html")
     symmetry = resolve_symmetry(spec, where="SPEC").symmetry
     rows = layers_of(symmetry)
-    _print(symmetry, rows)
+    _print_layers(symmetry, rows)
     if html is not None:
         write_text(html, _page(symmetry, rows, shlex.join(["symcheck", "basis", spec])))
         typer.echo(f"written: {html}")
 
 
-def _print(symmetry: Symmetry, rows: list[LayerRow]) -> None:
+def _print_layers(symmetry: Symmetry, rows: list[LayerRow]) -> None:
     typer.echo(f"{symmetry.name} ({symmetry.group.name}, order {symmetry.group.order})\n")
     typer.echo(f"{'layer':<24}{'weights':>16}{'biases':>12}   certificate")
     for row in rows:
         weights, biases = f"{row.rank} of {row.dense}", f"{row.bias_rank} of {row.dense_bias}"
+        # How the basis was checked, and what its rank was compared with.
         checked = f"{row.certificate.kind}, rank as {row.certificate.predicted_by} predict"
         typer.echo(f"{row.name:<24}{weights:>16}{biases:>12}   {checked}")
     typer.echo("\nFree weights of a dense layer's, per pair of channels (biases: per channel). 0 is a legal answer.")

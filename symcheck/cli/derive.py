@@ -27,6 +27,7 @@ def with_options(*kinds: type[Any], leave_out: Sequence[str] = ()) -> Callable[[
     """
 
     def decorate(command: _CommandT) -> _CommandT:
+        # Annotations are strings here (PEP 563); typer needs the objects.
         hints = get_type_hints(command, include_extras=True)
         own = [
             parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
@@ -78,6 +79,7 @@ def _parameter(field: OptionField) -> inspect.Parameter:
         rich_help_panel=field.panel,
         autocompletion=getattr(completion, field.completion) if field.completion else None,
     )
+    # Typer refuses a default of None where the type does not allow it.
     typed = field.kind | None if field.default is None else field.kind
     return inspect.Parameter(
         parameter_name(field),

@@ -48,13 +48,13 @@ def command(
     from symcheck.cli.progress import progress
 
     with progress(quiet=quiet) as emit:
-        found = discover(target, emit=emit, **chosen)
-    _print(found, quiet=quiet, show_spec=out is None)
-    _write(found, out, html, json_path, quiet=quiet)
-    raise typer.Exit(_code(found))
+        discovered = discover(target, emit=emit, **chosen)
+    _print_discovery(discovered, quiet=quiet, show_spec=out is None)
+    _write(discovered, out, html, json_path, quiet=quiet)
+    raise typer.Exit(_code(discovered))
 
 
-def _print(found: Discovered, *, quiet: bool, show_spec: bool) -> None:
+def _print_discovery(found: Discovered, *, quiet: bool, show_spec: bool) -> None:
     from rich.console import Console
 
     from symcheck_reports.discovery_terminal import print_discovery
@@ -67,6 +67,7 @@ def _print(found: Discovered, *, quiet: bool, show_spec: bool) -> None:
 
 
 def _write(found: Discovered, out: Path | None, html: Path | None, json_path: Path | None, *, quiet: bool) -> None:
+    # The search succeeded all the same: this is a remark, not an error.
     if out is not None and not found.spec:
         typer.echo(f"not written: {out}, as no symmetry was verified that a SPEC file can hold", err=True)
         out = None

@@ -31,7 +31,7 @@ def command() -> None:
     Example: symcheck doctor
     """
     typer.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()} ({sys.executable})")
-    required = list(_required())
+    required = list(_required_packages())
     for name, state, _ in required:
         typer.echo(f"  {name:<12} {state}")
     typer.echo("Optional parts:")
@@ -43,18 +43,20 @@ def command() -> None:
         raise typer.Exit(ExitCode.UNUSABLE)
 
 
-def _required() -> Iterator[tuple[str, str, bool]]:
+def _required_packages() -> Iterator[tuple[str, str, bool]]:
     """Name, version or complaint, and whether it will do, of symcheck and of all that it cannot do without."""
     from packaging.requirements import Requirement
 
     yield "symcheck", _version("symcheck") or "MISSING: pip install symcheck", _version("symcheck") is not None
     for text in importlib.metadata.requires("symcheck") or ():
         requirement = Requirement(text)
+        # The requirement of an extra has a marker that fails where no extra is asked for.
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         version = _version(requirement.name)
         if version is None:
             yield requirement.name, "MISSING: reinstall symcheck", False
+        # Prereleases count: they were installed on purpose.
         elif not requirement.specifier.contains(version, prereleases=True):
             yield requirement.name, f"{version}, but symcheck needs {requirement.specifier}: reinstall symcheck", False
         else:
@@ -88,6 +90,7 @@ def _extras() -> Iterator[tuple[str, str, str]]:
     started = {extra: _start(modules) for extra, (modules, _) in _EXTRAS.items()}
     for extra, (modules, purpose) in _EXTRAS.items():
         printed, _ = started[extra].communicate()
+        # The last line is ours: packages may print while they are imported.
         last = printed.decode(errors="replace").strip().rpartition("\n")[2]
         code = started[extra].returncode
         if code == 0:
@@ -131,6 +134,7 @@ def _network() -> str:
 
     net = torch.nn.Linear(4, 2, bias=False)
     with torch.no_grad():
+        # The mirror negates the observation and exchanges the two actions: W = [w, -w].
         net.weight[1] = -net.weight[0]
     verdict = verify_net(net, "cartpole/mirror", samples=100).verdict
     if verdict != "proved":

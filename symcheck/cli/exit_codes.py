@@ -86,7 +86,7 @@ def reports_mistakes(command: Command) -> Command:
     """Decorate a command: a `SymcheckError` becomes one message and exit code 2, an interrupt 130."""
 
     @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def run_command(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
         except SymcheckError as error:
@@ -96,4 +96,4 @@ def reports_mistakes(command: Command) -> Command:
             typer.echo("interrupted before anything was finished", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from error
 
-    return wrapped  # type: ignore[return-value]
+    return run_command  # type: ignore[return-value]

@@ -21,7 +21,7 @@ app = typer.Typer(
     help="Check the symmetries of reinforcement-learning problems on the real environment, and prove them of networks.",
     no_args_is_help=True,
     add_completion=True,
-    pretty_exceptions_enable=False,
+    pretty_exceptions_enable=False,  # a traceback of rich shows local variables, of a user's environment too
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 130 interrupted.",
 )
@@ -57,6 +57,7 @@ app.command("doctor")(doctor.command)
 def main() -> None:
     """Run the application; the console script. Settings of the project are the options' defaults."""
     try:
+        # Read when the command runs, not on import: settings depend on the current folder.
         app(default_map=settings.command_defaults(settings.find_settings(Path.cwd())))
     except SymcheckError as error:  # settings that cannot be used; commands report their own
         typer.echo(f"symcheck: {error}", err=True)

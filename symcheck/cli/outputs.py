@@ -64,8 +64,10 @@ class Outputs:
             (self.html, report.to_html, False),
             (self.json, report.to_json, False),
             (self.junit, report.to_junit, False),
-            (self.markdown, lambda: report.to_markdown(after=_size(self.markdown)), True),
+            # The size is read when it is written: the whole summary must stay below what GitHub shows.
+            (self.markdown, lambda: report.to_markdown(after=_file_size(self.markdown)), True),
         )
+        # One file that cannot be written does not cost the others.
         problems: list[SymcheckError] = []
         for path, render, append in writers:
             if path is not None:
@@ -77,7 +79,7 @@ class Outputs:
                 if not self.quiet:
                     typer.echo(f"written: {path}")
         if problems:
-            raise SymcheckError(" ".join(str(one) for one in problems))
+            raise SymcheckError(" ".join(str(problem) for problem in problems))
         raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
     def show(self, report: Report) -> None:
@@ -91,9 +93,10 @@ class Outputs:
             return
         wide_enough = None if sys.stdout.isatty() else 100  # rich guesses 80 for a pipe
         terminal.print_run(report.results, Console(width=wide_enough, highlight=False))
+        # Workflow commands are read from standard output; elsewhere they would be noise.
         if os.environ.get("GITHUB_ACTIONS") == "true":
             typer.echo(annotations.render(report.results), nl=False)
 
 
-def _size(path: Path | None) -> int:
+def _file_size(path: Path | None) -> int:
     return path.stat().st_size if path is not None and path.is_file() else 0

@@ -36,6 +36,7 @@ def progress(*, quiet: bool) -> Iterator[Emit | None]:
         def listen(event: Event) -> None:
             match event:
                 case events.PropertyStarted(name):
+                    # An unknown total shows a moving bar until the first progress arrives.
                     bar.update(task, description=name, total=None, completed=0)
                 case events.Progress(done, total, what):
                     bar.update(task, description=what or None, total=total, completed=done)

@@ -23,4 +23,5 @@ def command(file: Annotated[Path, typer.Argument(help="A JSON report of verify-e
 
     report = replay(file)
     terminal.print_run(report.results, Console(highlight=False))
+    # Any verdict that is no pass exits non-zero: an undecided counterexample is not resolved.
     raise typer.Exit(code_of(report.verdict, interrupted=False, fail_on=frozenset(FailOn)))

@@ -41,15 +41,17 @@ def command(**given: Any) -> None:
     outputs = Outputs(**values_of(Outputs, given))
     accepted = outputs.check()
     baseline = given["baseline"]
-    found = settings.find_settings(Path.cwd())
-    if not found.checks or found.path is None:
-        place = f"{found.path} lists none" if found.path else f"no settings were found from {Path.cwd()} upward"
+    table = settings.find_settings(Path.cwd())  # the nearest file upward
+    if not table.checks or table.path is None:
+        place = f"{table.path} lists none" if table.path else f"no settings were found from {Path.cwd()} upward"
         raise OptionError(f"expected checks to run; {place}.", where="symcheck run", remedy=_EXAMPLE)
-    shared = _shared(found, baseline)
-    checks = [_read(check, f"{found.path}, checks[{i}]", shared) for i, check in enumerate(found.checks)]
-    here = Path.cwd()
+    shared = _shared_options(table, baseline)
+    # A mistake in the last check is reported before the first one runs for minutes.
+    checks = [_read_check(check, f"{table.path}, checks[{i}]", shared) for i, check in enumerate(table.checks)]
+    started_in = Path.cwd()
     reports: list[Report] = []
-    os.chdir(found.path.parent)
+    # Paths in the checks are relative to the file that lists them.
+    os.chdir(table.path.parent)
     try:
         for check in checks:
             reports.append(_run(check))
@@ -60,7 +62,8 @@ def command(**given: Any) -> None:
             outputs.show(report)
         raise
     finally:
-        os.chdir(here)
+        # Report files were named at the command line: they are relative to where that was typed.
+        os.chdir(started_in)
     from symcheck.api.report import Report
 
     outputs.finish(Report([result for report in reports for result in report.results]), accepted)
@@ -76,13 +79,13 @@ class _Check:
     where: str
 
 
-def _shared(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
+def _shared_options(found: settings.Settings, baseline: Path | None) -> dict[str, Any]:
     """What every check starts from; a baseline named at the command line is relative to where that was typed."""
     shared = {key: value for key, value in found.shared.items() if key in settings.SHARED_CHECK}
-    return shared if baseline is None else {**shared, "baseline": baseline.absolute()}
+    return shared if baseline is None else {**shared, "baseline": baseline.absolute()}  # the command line wins
 
 
-def _read(check: Mapping[str, Any], where: str, shared: Mapping[str, Any]) -> _Check:
+def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any]) -> _Check:
     """Read one check; all are read before the first is run.
 
     Raises:
@@ -107,6 +110,7 @@ def _run(check: _Check) -> Report:
         return verify_net(check.target, **check.arguments)
     except SymcheckError as error:
         raise SymcheckError(str(error), where=check.where) from error
+    # An unknown setting was refused before: what is left is a value of a wrong type.
     except TypeError as error:
         raise OptionError(f"a setting has the wrong type: {error}.", where=check.where) from error
 

@@ -72,14 +72,15 @@ def find_settings(folder: Path) -> Settings:
         OptionError: a file that is no TOML, or an unknown or misplaced setting.
     """
     for place in (folder, *folder.parents):
+        # symcheck.toml before pyproject.toml in the same folder: it is about nothing else.
         for name, keys in (("symcheck.toml", ()), ("pyproject.toml", ("tool", "symcheck"))):
-            table = _table(place / name, keys)
+            table = _load_table(place / name, keys)
             if table is not None:
-                return _read(table, place / name)
+                return _parse_settings(table, place / name)
     return Settings(None, {}, ())
 
 
-def _table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
+def _load_table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     try:
@@ -100,13 +101,15 @@ def _speaks_of_us(path: Path) -> bool:
         return False
 
 
-def _read(table: Mapping[str, Any], path: Path) -> Settings:
+def _parse_settings(table: Mapping[str, Any], path: Path) -> Settings:
     checks = table.get("checks", [])
     if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
         raise OptionError("expected checks as a list of tables: [[tool.symcheck.checks]].", where=str(path))
+    # Both spellings are common in TOML; names of options have dashes.
     shared = {key.replace("_", "-"): value for key, value in table.items() if key != "checks"}
     check_names(shared, SHARED, str(path))
     for name in _PATHS:
+        # The other types are checked where the options are built; a path is needed here already.
         if not isinstance(shared.get(name, ""), str):
             raise OptionError(f"expected {name} to be a path, got {shared[name]!r}.", where=str(path))
     return Settings(path, shared, tuple(checks))
@@ -137,6 +140,7 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
         >>> command_defaults(Settings(None, {"samples": 5, "json": "r.json"}, ()))["verify-env"]
         {'samples': 5, 'json_path': 'r.json'}
     """
+    # By setting name, since a parameter may be called otherwise (json_path).
     fields = {field.setting: field for field in (*_ENV, *_REPORTS)}
     values = {
         parameter_name(fields[name]): _from_here(settings, name, value) for name, value in settings.shared.items()
@@ -154,6 +158,7 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _from_here(settings: Settings, name: str, value: Any) -> Any:
     """A setting as it would be typed in the current folder."""
+    # Typer reads defaults as if they were typed in the current folder.
     if name not in _PATHS or settings.path is None or Path(value).is_absolute():
         return value
     return os.path.relpath(settings.path.parent / value)

@@ -97,7 +97,7 @@ def try_actions(lab: Laboratory, scale: Vector) -> ActionProbes:
     rows = lab.rng.choice(len(lab.states), size=_STATES, replace=len(lab.states) < _STATES)
     states = lab.states[rows]
     actions = _probes(lab)
-    return ActionProbes(states, actions, _tabulated(lab, states, actions), scale)
+    return ActionProbes(states, actions, _tabulate_outcomes(lab, states, actions), scale)
 
 
 def _probes(lab: Laboratory) -> list[Any]:
@@ -109,7 +109,7 @@ def _probes(lab: Laboratory) -> list[Any]:
     raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
 
 
-def _tabulated(lab: Laboratory, states: Vector, actions: list[Any]) -> Vector:
+def _tabulate_outcomes(lab: Laboratory, states: Vector, actions: list[Any]) -> Vector:
     return np.stack([lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states for state in states])
 
 
@@ -127,9 +127,10 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     Raises:
         TargetError: the environment refuses the image of a state.
     """
-    images = _tabulated(lab, state_map.apply(probes.states), probes.actions)
+    images = _tabulate_outcomes(lab, state_map.apply(probes.states), probes.actions)
     expected = state_map.apply(probes.outcomes)
     gaps = lab.difference(expected[:, :, None, :], images[:, None, :, :])  # (states, from, to, dim)
+    # Clipped: one coordinate that hits a wall must not outweigh all others.
     misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1).mean(axis=0)
     if lab.count_of_actions is not None:
         _, index = linear_sum_assignment(misfit + _TIE * (1 - np.eye(len(misfit))))
@@ -140,6 +141,7 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
 def _box_map(space: spaces.Space[Any], misfit: Vector) -> SignedMap:
     if not isinstance(space, spaces.Box):
         raise TargetError(f"expected Box actions, got {space}.", where="action space")
+    # Probes come in pairs, +component and -component.
     up, down = slice(0, None, 2), slice(1, None, 2)
     kept = misfit[up, up] + misfit[down, down]
     turned = misfit[up, down] + misfit[down, up]

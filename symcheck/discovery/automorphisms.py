@@ -127,9 +127,9 @@ class _Search:
         if not free:
             yield self._as_map(chosen)
             return
-        v = min(free, key=lambda one: int(domains[one].sum()))
+        v = min(free, key=lambda coordinate: int(domains[coordinate].sum()))
         own = self.variables[v][0]
-        for q in sorted(np.flatnonzero(domains[v]).tolist(), key=lambda one: (one != own, one)):
+        for q in sorted(np.flatnonzero(domains[v]).tolist(), key=lambda literal: (literal != own, literal)):
             self.nodes += 1
             narrowed = self._narrow(domains, v, int(q))
             if narrowed is not None:

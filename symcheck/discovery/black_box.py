@@ -79,13 +79,13 @@ def propose(lab: Laboratory) -> Proposals:
             "with verify-env.",
         )
     rollouts = roll(lab)
-    found = _images(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
-    found.compared = f"a model of {len(rollouts.before):,} rollout steps"
-    found.remarks.append(
+    proposals = _images(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
+    proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
+    proposals.remarks.append(
         f"{lab.why}: whole episodes decide, which sees less than setting states does; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
-    return found
+    return proposals
 
 
 def roll(lab: Laboratory) -> Rollouts:
@@ -140,8 +140,10 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     states = weights[:dim] / scale[:, None] * sizes[:, None]
     actions = weights[dim:-1]
     discrete = lab.count_of_actions is not None
+    # One-hot columns add up to the constant: only differences between actions are determined.
     actions = actions - actions.mean(axis=0) if discrete else _ACTION_WEIGHT * actions
     floor = _FLOOR * np.abs(np.concatenate([states, actions])).max(axis=0)
+    # Standard errors of the regression: residual deviation times the root of the diagonal of (X^T X)^-1.
     deviation = np.sqrt(np.mean((moved - design @ weights) ** 2, axis=0))
     inverse = np.sqrt(np.diag(np.linalg.inv(design.T @ design + penalty)))
     reach = np.concatenate([sizes / scale, np.ones(actions.shape[0] if not discrete else 1)])
@@ -168,14 +170,14 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
 def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     structure = effects_of(lab, rollouts)
     dim = structure.dim
-    found = Proposals(
+    proposals = Proposals(
         space=(number(2**dim * math.factorial(dim)), f"signed permutations of {dim} observation coordinates")
     )
-    found.sensitivities = sensitivities_of(structure, "observation", discrete=lab.count_of_actions is not None)
+    proposals.sensitivities = sensitivities_of(structure, "observation", discrete=lab.count_of_actions is not None)
     left = automorphisms(structure)
     maps = [SignedMap.of(index, sign) for index, sign in left.maps]
-    maps = [one for one in maps if not one.is_identity]
-    found.structured, found.complete = len(maps), left.complete
+    maps = [each for each in maps if not each.is_identity]
+    proposals.structured, proposals.complete = len(maps), left.complete
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
     for state_map in maps:
@@ -186,16 +188,16 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             discrete=lab.count_of_actions is not None,
             space=lab.action_space,
         )
-        found.tried += 1
+        proposals.tried += 1
         candidate = Candidate(state_map, action_map, state_map, residual=model.misfit(state_map, action_map))
         if candidate.residual <= _FITS:
-            found.candidates.append(candidate)
+            proposals.candidates.append(candidate)
         else:
             why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
-            said = state_text(state_map, "o")
-            found.refused.append(Trial(said, "", state_map.order, "refused", why, candidate.residual))
-    _keep_best(found)
-    return found
+            description = state_text(state_map, "o")
+            proposals.refused.append(Trial(description, "", state_map.order, "refused", why, candidate.residual))
+    _keep_best(proposals)
+    return proposals
 
 
 class _QuadraticModel:
@@ -214,7 +216,7 @@ class _QuadraticModel:
 
     def _features(self, states: Vector, actions: Vector) -> Vector:
         linear = np.concatenate([np.ones((len(states), 1)), states / self._scale, actions], axis=1)
-        n = linear.shape[1]
+        n = linear.shape[1]  # the leading 1 gives constant and linear terms
         return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
 
     def misfit(self, state_map: SignedMap, action_map: SignedMap) -> float:
@@ -228,7 +230,7 @@ class _QuadraticModel:
 
 
 def _keep_best(found: Proposals) -> None:
-    found.candidates.sort(key=lambda one: (one.residual, one.cost))
+    found.candidates.sort(key=lambda candidate: (candidate.residual, candidate.cost))
     if len(found.candidates) > _MOST_CANDIDATES:
         found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates that fit worse were not verified")
         found.candidates = found.candidates[:_MOST_CANDIDATES]
@@ -270,20 +272,23 @@ def match_effects(
 
 def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     elements = [name for name in square_elements(lab) if name != "identity"]
-    found = Proposals(space=(str(len(elements)), "rotations and reflections of the image"), structured=len(elements))
+    proposals = Proposals(
+        space=(str(len(elements)), "rotations and reflections of the image"), structured=len(elements)
+    )
     before, after = small_pictures(rollouts.before, lab), small_pictures(rollouts.after, lab)
     for name in elements:
-        found.tried += 1
+        proposals.tried += 1
         action_map, misfit = _matching_moves(lab, before, after, rollouts.actions, name)
         candidate = Candidate(corners(name), action_map, name, residual=misfit)
+        # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
         if candidate.order == corners(name).order:
-            found.candidates.append(candidate)
+            proposals.candidates.append(candidate)
         else:
             why = (
                 f"the action map that fits best, {list(action_map.index)}, does not have the order of the picture's map"
             )
-            found.refused.append(Trial(name, "", corners(name).order, "refused", why, misfit))
-    return found
+            proposals.refused.append(Trial(name, "", corners(name).order, "refused", why, misfit))
+    return proposals
 
 
 def small_pictures(flat: Vector, lab: Laboratory) -> Vector:
@@ -323,14 +328,16 @@ def _matching_moves(
     products = np.stack(
         [(after.reshape(n, -1) * weight[:, None]).T @ before.reshape(n, -1) / n for weight in actions.T]
     )
+    # What all actions have in common (things that move by themselves) says nothing about the action.
     usual = products.mean(axis=0) if lab.count_of_actions is not None else 0.0
     products = products - usual
     shape = before.shape[1:]
     size = len(products)
-    seen = apply_square(name, products.reshape(size, -1, *shape)).reshape(size, *shape, -1)
-    seen = np.moveaxis(apply_square(name, np.moveaxis(seen, 3, 1)), 1, 3).reshape(size, -1)
+    # The map acts on the pixels before a step, shape (actions, pixels after, height, width), then on those after it.
+    turned = apply_square(name, products.reshape(size, -1, *shape)).reshape(size, *shape, -1)
+    turned = np.moveaxis(apply_square(name, np.moveaxis(turned, 3, 1)), 1, 3).reshape(size, -1)
     plain = products.reshape(size, -1)
     if lab.count_of_actions is None:
-        seen, plain = (np.repeat(one, 2, axis=0) * np.tile([1.0, -1.0], size)[:, None] for one in (seen, plain))
+        turned, plain = (np.repeat(rows, 2, axis=0) * np.tile([1.0, -1.0], size)[:, None] for rows in (turned, plain))
     scale = np.full(1, float(np.abs(plain).mean()) or 1.0)
-    return match_effects(seen, plain, scale, discrete=lab.count_of_actions is not None, space=lab.action_space)
+    return match_effects(turned, plain, scale, discrete=lab.count_of_actions is not None, space=lab.action_space)

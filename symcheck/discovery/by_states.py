@@ -70,8 +70,8 @@ def identity_on(lab: Laboratory) -> Candidate:
         moved = corners("identity") if is_image(lab) else SignedMap.identity(width)
     else:
         moved = SignedMap.identity(lab.dim)
-    seen: SignedMap | str = "identity" if is_image(lab) else SignedMap.identity(width)
-    return Candidate(moved, SignedMap.identity(actions), seen)
+    observed: SignedMap | str = "identity" if is_image(lab) else SignedMap.identity(width)
+    return Candidate(moved, SignedMap.identity(actions), observed)
 
 
 def propose(lab: Laboratory) -> Proposals:
@@ -96,9 +96,10 @@ class _Search:
         self.cases: Cases = draw_cases(lab)
         self.probes: ActionProbes = try_actions(lab, self.cases.scale)
         self.sightings: Sightings | None = None
+        # The identity counts as tried: it is no candidate.
         self.seen = {self._moving(SignedMap.identity(lab.dim))}
         self.mirrors: list[NamedMirror] = named_mirrors(lab)
-        self.labels = {self._moving(one.state): one.label for one in self.mirrors}
+        self.labels = {self._moving(mirror.state): mirror.label for mirror in self.mirrors}
 
     def run(self) -> Proposals:
         try:
@@ -139,7 +140,9 @@ class _Search:
                 f"the structure at {centre.what} leaves more maps than are tried; the first {len(left.maps)} were"
             )
         maps = [SignedMap.about(index, sign, centre.point) for index, sign in left.maps]
-        fresh = [one for one in maps if self._moving(one) not in self.seen and (centre.affine or not any(one.offset))]
+        new = [each for each in maps if self._moving(each) not in self.seen]
+        # The pose in which a model is built allows linear maps only (`Centre.affine`).
+        fresh = [each for each in new if centre.affine or not any(each.offset)]
         self.found.structured += len(fresh)
         for at, state_map in enumerate(fresh):
             self.seen.add(self._moving(state_map))
@@ -165,6 +168,7 @@ class _Search:
             action_map = matching_action_map(self.lab, state_map, self.probes)
             screened = screen(self.lab, state_map, action_map, self.cases)
         except TargetError as error:
+            # No action map is known yet: the trial names the state map only.
             self._refuse(Candidate(state_map, identity, state_map), f"the environment refuses images: {error.problem}")
             return
         candidate = Candidate(
@@ -195,13 +199,13 @@ class _Search:
             return candidate
         if self.sightings is None:
             self.sightings = look_around(self.lab)
-        seen = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
-        return replace(candidate, observation=seen)
+        observed = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
+        return replace(candidate, observation=observed)
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
         label = self.labels.get(self._moving(candidate.state))
-        said = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
-        self.found.refused.append(Trial(said, "", candidate.state.order, "refused", why, candidate.residual))
+        moves = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
+        self.found.refused.append(Trial(moves, "", candidate.state.order, "refused", why, candidate.residual))
 
     def _misfit(self, screened: Screened) -> str:
         misses = 1 - screened.share
@@ -239,8 +243,8 @@ class _Search:
 
 def _unseen(candidate: Candidate) -> bool:
     """Whether observations stay as they are."""
-    seen = candidate.observation
-    return seen == "identity" if isinstance(seen, str) else seen.is_identity
+    observed = candidate.observation
+    return observed == "identity" if isinstance(observed, str) else observed.is_identity
 
 
 def state_text(state: SignedMap, letter: str = "s") -> str:
@@ -250,7 +254,7 @@ def state_text(state: SignedMap, letter: str = "s") -> str:
         >>> state_text(SignedMap.of([0, 1], [-1, 1]))
         '(s0, s1) -> (-s0, s1)'
     """
-    return describe(parse_entry(state.written(), "state"), letter)
+    return describe(parse_entry(state.spec_entry(), "state"), letter)
 
 
 def sensitivities_of(structure: Structure, prefix: str, *, discrete: bool) -> Sensitivities:
@@ -265,6 +269,7 @@ def sensitivities_of(structure: Structure, prefix: str, *, discrete: bool) -> Se
         Names and rows.
     """
     columns = [own[0] for own in structure.literals]
+    # Every second row and literal is the positive one of its pair.
     rows = structure.table[0::2][:, columns]
     largest = np.abs(rows).max(axis=1, keepdims=True)
     scaled = rows / np.where(largest > 0, largest, 1.0)
@@ -280,7 +285,7 @@ def size_of(lab: Laboratory) -> tuple[str, str]:
         For instance ("768", "maps: signed permutations of 4 observation coordinates, permutations of 2 actions").
     """
     states = 2**lab.dim * math.factorial(lab.dim)
-    what = "observation" if lab.shows_state else "state"
+    searched = "observation" if lab.shows_state else "state"
     count = lab.count_of_actions
     if count is not None:
         acts, named = math.factorial(count), f"permutations of {count} actions"
@@ -288,7 +293,7 @@ def size_of(lab: Laboratory) -> tuple[str, str]:
         m = int(np.prod(lab.action_space.shape)) if isinstance(lab.action_space, spaces.Box) else 1
         acts = 2**m * math.factorial(m)
         named = f"signed permutations of {m} action component{'' if m == 1 else 's'}"
-    return number(states * acts), f"maps: signed permutations of {lab.dim} {what} coordinates, {named}"
+    return number(states * acts), f"maps: signed permutations of {lab.dim} {searched} coordinates, {named}"
 
 
 def number(value: int) -> str:

@@ -55,12 +55,12 @@ def centres(lab: Laboratory) -> list[Centre]:
     Returns:
         At least one.
     """
-    found = [_pose(lab) or _zero(lab)]
+    candidates = [_pose(lab) or _zero(lab)]
     if lab.dim <= _MOST_FOR_AFFINE and not lab.is_whole:
-        found += [centre for centre in (_equilibrium(lab), _middle(lab)) if centre is not None]
+        candidates += [centre for centre in (_equilibrium(lab), _middle(lab)) if centre is not None]
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
     kept: list[Centre] = []
-    for centre in found:
+    for centre in candidates:
         if all((np.abs(centre.point - other.point) / scale).max() > _SAME for other in kept):
             kept.append(centre)
     return kept
@@ -108,7 +108,7 @@ def _equilibrium(lab: Laboratory) -> Centre | None:
             if polished > _POLISHING:
                 # Coordinates in which every state rests (a cart's position) are put to zero.
                 rest = _with_free_at_zero(lab, point, scale, _AT_REST[single])
-                return Centre(_simplified(rest, scale, _NEAR[single]), "an equilibrium", affine=True)
+                return Centre(_simplify_point(rest, scale, _NEAR[single]), "an equilibrium", affine=True)
             step = _newton_step(lab, point, drift, scale, _DIFFERENCE[single])
             if not np.isfinite(step).all() or (np.abs(step) > 100 * scale).any():
                 return None
@@ -131,12 +131,12 @@ def _newton_step(lab: Laboratory, point: Vector, drift: Vector, scale: Vector, d
     return step
 
 
-def _simplified(point: Vector, scale: Vector, near: float) -> Vector:
+def _simplify_point(point: Vector, scale: Vector, near: float) -> Vector:
     """The point with multiples of pi and short decimals where it is that near to them."""
     simple = point.copy()
     for j, value in enumerate(point):
         options = [*_SIMPLE, round(float(value), 4)]
-        best = min(options, key=lambda one: abs(one - value))
+        best = min(options, key=lambda option: abs(option - value))
         if abs(best - value) <= near * scale[j]:
             simple[j] = best
     return simple

@@ -36,10 +36,11 @@ class Spaces:
 def observation_entry(candidate: Candidate, where: Spaces) -> Any:
     """The SPEC entry of the observation map: signs, images, a named operator, or a permutation of pixels."""
     if isinstance(candidate.observation, SignedMap):
-        return candidate.observation.written()
+        return candidate.observation.spec_entry()
     if candidate.observation in SPATIAL_OPERATORS or candidate.observation == "identity":
         return candidate.observation
     shape = where.observation.shape or (1, 1)
+    # Turning an image of indices tells where each pixel comes from; the entry says where each goes.
     source = apply_square(candidate.observation, np.arange(int(np.prod(shape))).reshape(shape)).ravel()
     return np.argsort(source).tolist()
 
@@ -48,7 +49,7 @@ def action_entry(candidate: Candidate, where: Spaces) -> list[Any] | dict[str, A
     """The SPEC entry of the action map: a permutation of discrete actions, or signs or images of components."""
     if isinstance(where.action, spaces.Discrete):
         return list(candidate.action.index)
-    written: list[Any] | dict[str, Any] = candidate.action.written()
+    written: list[Any] | dict[str, Any] = candidate.action.spec_entry()
     return written
 
 
@@ -57,11 +58,11 @@ def fields(name: str, group: Recognised, where: Spaces) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": name,
         "group": group.written,
-        "observation": [observation_entry(one, where) for one in group.generators],
-        "action": [action_entry(one, where) for one in group.generators],
+        "observation": [observation_entry(generator, where) for generator in group.generators],
+        "action": [action_entry(generator, where) for generator in group.generators],
     }
     if where.has_state:
-        made["state"] = [one.state.written() for one in group.generators]
+        made["state"] = [generator.state.spec_entry() for generator in group.generators]
     return made
 
 
@@ -80,30 +81,31 @@ def claim_of(name: str, group: Recognised, where: Spaces) -> Symmetry:
     return symmetry_from_mapping(fields(name, group, where), name)
 
 
-def described(candidate: Candidate, where: Spaces) -> tuple[str, str]:
+def describe_candidate(candidate: Candidate, where: Spaces) -> tuple[str, str]:
     """A candidate for people: how observations move, and how actions do.
 
     Example:
         >>> box, two = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
         >>> flip = SignedMap.of([0, 1], [-1, -1])
-        >>> described(Candidate(flip, SignedMap.of([1, 0]), flip), Spaces(box, two, False))
+        >>> describe_candidate(Candidate(flip, SignedMap.of([1, 0]), flip), Spaces(box, two, False))
         ('(o0, o1) -> (-o0, -o1)', '0 <-> 1')
     """
     entry = observation_entry(candidate, where)
+    # A permutation of thousands of pixels is called by the name of its element.
     unnamed = isinstance(candidate.observation, str) and not isinstance(entry, str)
-    seen = str(candidate.observation) if unnamed else text.describe(parse_entry(entry, "observation"), "o")
-    seen = f"{candidate.label}: {seen}" if candidate.label else seen
+    observed = str(candidate.observation) if unnamed else text.describe(parse_entry(entry, "observation"), "o")
+    observed = f"{candidate.label}: {observed}" if candidate.label else observed
     if isinstance(where.action, spaces.Box) and candidate.action.is_identity:
-        return seen, "unchanged"
+        return observed, "unchanged"
     acted = text.describe(parse_entry(action_entry(candidate, where), "action"), "a")
-    return seen, acted
+    return observed, acted
 
 
-def described_entries(claim: Symmetry) -> tuple[str, str]:
+def describe_entries(claim: Symmetry) -> tuple[str, str]:
     """How the generators of a claim move observations and actions, for people."""
-    seen = "; ".join(text.describe(entry, "o") for entry in claim.observation)
+    observed = "; ".join(text.describe(entry, "o") for entry in claim.observation)
     acted = "; ".join(text.describe(entry, "a") for entry in claim.action)
-    return seen, acted
+    return observed, acted
 
 
 def toml_of(data: dict[str, Any], remarks: Sequence[str] = ()) -> str:
@@ -127,7 +129,7 @@ def toml_of(data: dict[str, Any], remarks: Sequence[str] = ()) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before numbers: True is an int
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)

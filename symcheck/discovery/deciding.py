@@ -12,7 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from symcheck.discovery.claims import Spaces, claim_of, described, fields, single
+from symcheck.discovery.claims import Spaces, claim_of, describe_candidate, fields, single
 from symcheck.discovery.elements import Key, Recognised, closure, recognise
 from symcheck.discovery.maps import Candidate
 from symcheck.discovery.result import Trial, why_of
@@ -39,7 +39,7 @@ class Court:
         samples: pairs a verification checks.
         level: alpha of one verification.
         seed: of the search; verifications draw from another one, so that their samples are fresh.
-        left: seconds left of the budget, None for no limit.
+        seconds_left: seconds left of the budget, None for no limit.
         emit: receives events.
     """
 
@@ -49,7 +49,7 @@ class Court:
     samples: int
     level: float
     seed: int
-    left: Callable[[], float | None]
+    seconds_left: Callable[[], float | None]
     emit: Emit
 
     def verify(self, name: str, group: Recognised, *, samples: int | None = None) -> RunResult:
@@ -71,10 +71,10 @@ class Court:
         Raises:
             SymcheckError: the environment refuses it.
         """
-        remaining = self.left()
+        remaining = self.seconds_left()
         options = EnvOptions(
             samples=self.samples if samples is None else min(samples, self.samples),
-            max_time=None if remaining is None else max(remaining, 0.05),
+            max_time=None if remaining is None else max(remaining, 0.05),  # an option of 0 s is refused
             alpha=self.level,
             seed=self.seed,
         )
@@ -82,7 +82,7 @@ class Court:
 
     def in_time(self) -> bool:
         """Whether another verification may begin."""
-        remaining = self.left()
+        remaining = self.seconds_left()
         return remaining is None or remaining > 0
 
 
@@ -126,7 +126,8 @@ def decide(
         return bench.judgement
     if bench.hear_together(candidates):
         return bench.judgement
-    ordered = sorted(candidates, key=lambda one: (not one.reward_agrees, one.residual > 1e-6, one.cost))
+    # Likely and simple maps first: what follows from them is not verified again.
+    ordered = sorted(candidates, key=lambda each: (not each.reward_agrees, each.residual > 1e-6, each.cost))
     for at, candidate in enumerate(ordered):
         if bench.judgement.interrupted:
             bench.leave(ordered[at:], "interrupted before it was verified")
@@ -150,12 +151,14 @@ class _Bench:
 
     def hear_together(self, candidates: Sequence[Candidate]) -> bool:
         """Where several candidates are a whole group by themselves, one run over its generators may accept them all."""
-        if len(candidates) < 2 or not all(one.reward_agrees and one.order for one in candidates):
+        if len(candidates) < 2 or not all(candidate.reward_agrees and candidate.order for candidate in candidates):
             return False
-        known = {self.identity.key: self.identity, **{one.key: one for one in candidates}}
+        known = {self.identity.key: self.identity, **{candidate.key: candidate for candidate in candidates}}
+        # Not closed under products: some element is missing, so candidates are heard one by one.
         if any((a * b).key not in known for a in candidates for b in candidates):
             return False
-        if len(known) != len({one.state for one in known.values()}):
+        # Two elements with one state map would differ in the action map alone: one of them is wrong.
+        if len(known) != len({candidate.state for candidate in known.values()}):
             return False
         group = recognise(known, self.identity)
         try:
@@ -166,12 +169,12 @@ class _Bench:
             self.judgement.interrupted = result.interrupted
             return False
         self.judgement.group, self.judgement.verified = group, result
-        generating = {one.key for one in group.generators}
-        for one in sorted(candidates, key=lambda each: (each.key not in generating, each.cost)):
-            if one.key in generating:
-                self._note(one, result.verdict, f"{why_of(result)}, together with the other generators", result)
+        generating = {candidate.key for candidate in group.generators}
+        for candidate in sorted(candidates, key=lambda each: (each.key not in generating, each.cost)):
+            if candidate.key in generating:
+                self._note(candidate, result.verdict, f"{why_of(result)}, together with the other generators", result)
             else:
-                self._note(one, "follows", "a product of verified maps")
+                self._note(candidate, "follows", "a product of verified maps")
         return True
 
     def hear(self, candidate: Candidate) -> None:
@@ -180,7 +183,9 @@ class _Bench:
             self._note(candidate, "follows", "a product of verified maps")
         elif (other := self._refused_before(candidate)) is not None:
             self._note(
-                candidate, "refused", f"with verified maps it would give one that is refused: {self._said(other)[0]}"
+                candidate,
+                "refused",
+                f"with verified maps it would give one that is refused: {self._describe(other)[0]}",
             )
         elif not candidate.reward_agrees and self.wrong_rewards >= _MOST_REFUSED_REWARDS:
             self._note(candidate, "refused", f"rewards differ, by {candidate.reward_gap:.2g} at the median state")
@@ -206,7 +211,7 @@ class _Bench:
 
     def _verify(self, candidate: Candidate) -> None:
         self.runs += 1
-        self.wrong_rewards += not candidate.reward_agrees
+        self.wrong_rewards += not candidate.reward_agrees  # a bool counts as 0 or 1
         group = single(candidate)
         try:
             few = None if candidate.reward_agrees else _COUNTEREXAMPLE_SAMPLES
@@ -243,7 +248,7 @@ class _Bench:
             larger = closure([*self.accepted, candidate], self.identity)
         except SymcheckError:
             return True
-        return any(one.state.is_identity and not one.action.is_identity for one in larger.values())
+        return any(element.state.is_identity and not element.action.is_identity for element in larger.values())
 
     def _refuse(self, candidate: Candidate, why: str) -> None:
         self.refused.append(candidate)
@@ -256,7 +261,8 @@ class _Bench:
         if not self.accepted:
             return
         group = recognise(self.known, self.identity)
-        runs = [self.single_runs.get(one.key) for one in group.generators]
+        runs = [self.single_runs.get(generator.key) for generator in group.generators]
+        # A single run of the one generator is the run of the group: only its name differs.
         if len(group.generators) == 1 and runs[0] is not None:
             self.judgement.group, self.judgement.verified = group, replace(runs[0], symmetry=self._name(group))
             return
@@ -273,10 +279,8 @@ class _Bench:
     def _fall_back(self, group: Recognised, result: RunResult | None) -> None:
         """The whole group was not accepted: claim the first verified map alone."""
         first = self.accepted[0]
-        said = why_of(result) if result is not None else "it could not be verified as a whole"
-        trial = Trial(
-            f"{group.name}, generated by the verified maps", "", group.order, "undecided", said, result=result
-        )
+        why = why_of(result) if result is not None else "it could not be verified as a whole"
+        trial = Trial(f"{group.name}, generated by the verified maps", "", group.order, "undecided", why, result=result)
         self.judgement.trials.append(trial)
         alone = single(first)
         self.judgement.group, self.judgement.verified = alone, self.single_runs[first.key]
@@ -284,13 +288,13 @@ class _Bench:
     def _name(self, group: Recognised) -> str:
         return f"{self.court.label} {group.name}"
 
-    def _said(self, candidate: Candidate) -> tuple[str, str]:
-        return described(candidate, self.court.where)
+    def _describe(self, candidate: Candidate) -> tuple[str, str]:
+        return describe_candidate(candidate, self.court.where)
 
     def _note(self, candidate: Candidate, verdict: Any, why: str, result: RunResult | None = None) -> None:
         own = fields(self._name(single(candidate)), single(candidate), self.court.where)
         self.judgement.trials.append(
-            Trial(*self._said(candidate), candidate.order, verdict, why, candidate.residual, result, own)
+            Trial(*self._describe(candidate), candidate.order, verdict, why, candidate.residual, result, own)
         )
 
 

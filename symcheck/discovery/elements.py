@@ -54,22 +54,22 @@ def closure(generators: Sequence[Candidate], identity: Candidate) -> dict[Key, C
         >>> len(closure([flip], Candidate(SignedMap.identity(2), one, one)))
         2
     """
-    found = {identity.key: identity}
+    elements = {identity.key: identity}
     waiting = [identity]
     while waiting:
         element = waiting.pop()
         for generator in generators:
             product = generator * element
-            if product.key not in found:
-                found[product.key] = product
+            if product.key not in elements:
+                elements[product.key] = product
                 waiting.append(product)
-        if len(found) > MOST_ELEMENTS:
+        if len(elements) > MOST_ELEMENTS:
             raise SymcheckError(
                 f"the maps generate more than {MOST_ELEMENTS} elements.",
                 where="discovery",
                 remedy="Verify them singly.",
             )
-    return found
+    return elements
 
 
 def recognise(elements: dict[Key, Candidate], identity: Candidate) -> Recognised:
@@ -83,20 +83,21 @@ def recognise(elements: dict[Key, Candidate], identity: Candidate) -> Recognised
         The group with its generators.
     """
     order = len(elements)
-    ranked = sorted(elements.values(), key=lambda one: (one.cost, one.key != identity.key))
+    # Cheap ones first, so that generators are easy to say; the identity precedes what costs as little.
+    ranked = sorted(elements.values(), key=lambda each: (each.cost, each.key != identity.key))
     if order == 1:
         return Recognised("C1", "trivial()", 1, (identity,))
     for attempt in (_cyclic, _abelian, _dihedral, _twice_dihedral):
-        found = attempt(ranked, order, identity)
-        if found is not None:
-            return found
+        group = attempt(ranked, order, identity)
+        if group is not None:
+            return group
     return _permutations(ranked, order, identity)
 
 
 def _cyclic(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
-    for one in ranked:
-        if one.order == order:
-            return Recognised(f"C{order}", f"cyclic({order})", order, (one,))
+    for element in ranked:
+        if element.order == order:
+            return Recognised(f"C{order}", f"cyclic({order})", order, (element,))
     return None
 
 
@@ -110,14 +111,15 @@ def _abelian(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Re
         return None
     chosen: list[Candidate] = []
     known = closure(chosen, identity)
-    for one in sorted(ranked, key=lambda element: (-element.order, element.cost)):
-        larger = closure([*chosen, one], identity)
-        if one.order > 1 and len(larger) == len(known) * one.order:
-            chosen, known = [*chosen, one], larger
+    for element in sorted(ranked, key=lambda each: (-each.order, each.cost)):
+        larger = closure([*chosen, element], identity)
+        # The product is direct where the new cyclic group meets the others in the identity only.
+        if element.order > 1 and len(larger) == len(known) * element.order:
+            chosen, known = [*chosen, element], larger
     if len(known) != order:
         return None
     chosen.sort(key=lambda element: (element.order, element.cost))
-    orders = [one.order for one in chosen]
+    orders = [element.order for element in chosen]
     written = "klein_four()" if orders == [2, 2] else f"product({', '.join(f'cyclic({n})' for n in orders)})"
     return Recognised(" x ".join(f"C{n}" for n in orders), written, order, tuple(chosen))
 
@@ -132,29 +134,30 @@ def _rotation_and_reflection(
         for reflection in ranked:
             if reflection.order != 2 or reflection.key in turns:
                 continue
+            # The relation (s r)^2 = 1 makes the two generate a dihedral group.
             if (reflection * rotation * reflection * rotation).key == identity.key:
                 return rotation, reflection
     return None
 
 
 def _dihedral(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
-    found = _rotation_and_reflection(ranked, order // 2, identity) if order % 2 == 0 else None
-    if found is None or len(closure(found, identity)) != order:
+    generators = _rotation_and_reflection(ranked, order // 2, identity) if order % 2 == 0 else None
+    if generators is None or len(closure(generators, identity)) != order:
         return None
-    return Recognised(f"D{order // 2}", f"dihedral({order // 2})", order, found)
+    return Recognised(f"D{order // 2}", f"dihedral({order // 2})", order, generators)
 
 
 def _twice_dihedral(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
     """C2 x D_n: a central element of order 2 beside a dihedral subgroup of half the order."""
-    found = _rotation_and_reflection(ranked, order // 4, identity) if order % 4 == 0 else None
-    if found is None:
+    pair = _rotation_and_reflection(ranked, order // 4, identity) if order % 4 == 0 else None
+    if pair is None:
         return None
-    polygon = closure(found, identity)
-    for one in ranked:
-        central = one.order == 2 and one.key not in polygon and all(_commute(one, other) for other in found)
-        if central and len(closure([one, *found], identity)) == order == 2 * len(polygon):
+    polygon = closure(pair, identity)
+    for element in ranked:
+        central = element.order == 2 and element.key not in polygon and all(_commute(element, other) for other in pair)
+        if central and len(closure([element, *pair], identity)) == order == 2 * len(polygon):
             n = order // 4
-            return Recognised(f"C2 x D{n}", f"product(cyclic(2), dihedral({n}))", order, (one, *found))
+            return Recognised(f"C2 x D{n}", f"product(cyclic(2), dihedral({n}))", order, (element, *pair))
     return None
 
 
@@ -162,13 +165,13 @@ def _permutations(ranked: Sequence[Candidate], order: int, identity: Candidate) 
     """Any other group, as permutations of the signed coordinates and actions."""
     chosen: list[Candidate] = []
     known = closure(chosen, identity)
-    for one in ranked:
-        if one.key not in known:
-            chosen.append(one)
+    for element in ranked:
+        if element.key not in known:
+            chosen.append(element)
             known = closure(chosen, identity)
         if len(known) == order:
             break
-    images = [permutation_of(one) for one in chosen]
+    images = [permutation_of(element) for element in chosen]
     return Recognised(f"group of order {order}", f"from_permutations({images})", order, tuple(chosen))
 
 
@@ -184,6 +187,7 @@ def permutation_of(element: Candidate) -> list[int]:
     for part in element.key:
         first = len(images)
         for i, s in zip(part.index, part.sign, strict=True):
+            # Points 2i and 2i + 1 are +e_i and -e_i; a sign exchanges them.
             both = [first + 2 * i, first + 2 * i + 1]
             images += both if s > 0 else both[::-1]
     return [int(i) for i in np.array(images)]

@@ -103,20 +103,21 @@ class Laboratory:
         self.shows_state = self.placement.kind == "observation" or self._observation_is_state()
         self.kind, self.why = self._kind()
         self.repeats = _REPEATS if self.kind == "stochastic" else 1
+        # Before `_vectors`, which fills it.
         self.is_start = np.zeros(0, dtype=bool)
         self.states = self._vectors() if self.kind != "black box" else np.zeros((0, 0))
         if self.states.shape[1] > MOST_COMPONENTS:
             self.kind, self.why = "black box", f"its state has {self.states.shape[1]} components"
             self.states = np.zeros((0, 0))
         self.dim = self.states.shape[1]
-        self.spread = _spread(self.states)
+        self.spread = _half_widths(self.states)
 
     def in_time(self, share: float = 1.0) -> bool:
         """Whether that share of the time budget is not used up."""
-        left = self.left(share)
+        left = self.seconds_left(share)
         return left is None or left > 0
 
-    def left(self, share: float = 1.0) -> float | None:
+    def seconds_left(self, share: float = 1.0) -> float | None:
         """Seconds left of that share of the time budget; None where there is no limit."""
         return None if self._budget is None else share * self._budget - (time.monotonic() - self._started)
 
@@ -161,22 +162,22 @@ class Laboratory:
         Raises:
             TargetError: the environment refuses a state or an action.
         """
-        rows = [self._repeated(state, action) for state, action in zip(states, actions, strict=True)]
+        rows = [self._repeat_step(state, action) for state, action in zip(states, actions, strict=True)]
         followed, observed, rewards = zip(*rows, strict=True)
         return Outcomes(np.stack(followed), np.stack(observed), np.array(rewards))
 
-    def _repeated(self, state: Vector, action: Any) -> tuple[Vector, Vector, float]:
+    def _repeat_step(self, state: Vector, action: Any) -> tuple[Vector, Vector, float]:
         raw = self.raw(state)
         steps = [self.stepper.outcome(raw, action) for _ in range(self.repeats)]
         if len(steps) == 1:
-            return self._followed(steps[0]), steps[0].flat, steps[0].reward
+            return self._next_state(steps[0]), steps[0].flat, steps[0].reward
         return (
-            np.median([self._followed(step) for step in steps], axis=0),
+            np.median([self._next_state(step) for step in steps], axis=0),
             np.median([step.flat for step in steps], axis=0),
             float(np.median([step.reward for step in steps])),
         )
 
-    def _followed(self, step: Step) -> Vector:
+    def _next_state(self, step: Step) -> Vector:
         return step.flat if step.state is None else step.state
 
     def raw(self, state: Vector) -> Any:
@@ -191,7 +192,7 @@ class Laboratory:
             return state.astype(form.dtype).reshape(form.shape)
         if isinstance(form, tuple | list):
             return type(form)(state.tolist())
-        return type(form)(state[0])
+        return type(form)(state[0])  # a number by itself
 
     def difference(self, expected: Vector, actual: Vector) -> Vector:
         """The signed difference of states, angles on the circle."""
@@ -210,7 +211,7 @@ class Laboratory:
 
     def _observation_is_state(self) -> bool:
         obs = self.stepper.reset()
-        state, flat = self.stepper.read(), self.stepper.codec.flatten(obs)
+        state, flat = self.stepper.read_state(), self.stepper.codec.flatten(obs)
         if state is None or not isinstance(obs, np.ndarray):
             return False
         return bool(state.shape == flat.shape and np.array_equal(state.astype(obs.dtype).astype(float), flat))
@@ -237,7 +238,7 @@ class Laboratory:
         return np.stack(kept)
 
 
-def _spread(states: Vector) -> Vector:
+def _half_widths(states: Vector) -> Vector:
     if not states.size:
         return np.zeros(states.shape[1])
     low, high = np.quantile(states, [0.05, 0.95], axis=0)

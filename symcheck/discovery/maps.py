@@ -103,13 +103,13 @@ class SignedMap:
         sign = [s * self.sign[i] for i, s in zip(other.index, other.sign, strict=True)]
         return SignedMap.of(index, sign, self.apply(np.array([other.offset]))[0])
 
-    def written(self) -> Any:
+    def spec_entry(self) -> Any:
         """The entry of a SPEC file: signs, a permutation, signed images, or a mapping with an offset.
 
         Example:
-            >>> SignedMap.of([0, 1], [-1, 1]).written(), SignedMap.of([1, 0]).written()
+            >>> SignedMap.of([0, 1], [-1, 1]).spec_entry(), SignedMap.of([1, 0]).spec_entry()
             ([-1, 1], [1, 0])
-            >>> SignedMap.of([1, 0], [1, -1]).written()
+            >>> SignedMap.of([1, 0], [1, -1]).spec_entry()
             ['+2', '-1']
         """
         linear = self._written_linear()

@@ -68,19 +68,19 @@ def look_around(lab: Laboratory) -> Sightings:
     Returns:
         What was seen; states that the environment refuses are left out.
     """
-    found = _sighted(lab, _pool_states(lab, _PAIRS // 2 if not lab.is_whole else _PAIRS))
+    sightings = _observe_steps(lab, _pool_states(lab, _PAIRS // 2 if not lab.is_whole else _PAIRS))
     if lab.is_whole or is_image(lab):
-        return found
-    found = _joined(found, _sighted(lab, _widened(lab, _PAIRS // 2)), slice(None))
-    usual = np.median(found.observations, axis=0)
+        return sightings
+    sightings = _append_rows(sightings, _observe_steps(lab, _draw_wider_states(lab, _PAIRS // 2)), slice(None))
+    usual = np.median(sightings.observations, axis=0)
     for _ in range(_BATCHES):
-        rare = (found.observations != usual).sum(axis=0) < _ENOUGH
+        rare = (sightings.observations != usual).sum(axis=0) < _ENOUGH
         if not rare.any() or not lab.in_time(_LOOKING):
             break
-        more = _sighted(lab, _widened(lab, _PAIRS))
+        more = _observe_steps(lab, _draw_wider_states(lab, _PAIRS))
         showing = (more.observations[:, rare] != usual[rare]).any(axis=1)
-        found = _joined(found, more, np.flatnonzero(showing)[:_PAIRS])
-    return found
+        sightings = _append_rows(sightings, more, np.flatnonzero(showing)[:_PAIRS])
+    return sightings
 
 
 def _pool_states(lab: Laboratory, count: int) -> Vector:
@@ -88,13 +88,13 @@ def _pool_states(lab: Laboratory, count: int) -> Vector:
     return states
 
 
-def _widened(lab: Laboratory, count: int) -> Vector:
+def _draw_wider_states(lab: Laboratory, count: int) -> Vector:
     states = _pool_states(lab, count)
     return states + _WIDENED * lab.spread * lab.rng.uniform(-1, 1, size=states.shape)
 
 
-def _sighted(lab: Laboratory, states: Vector) -> Sightings:
-    kept, actions, seen = [], [], []
+def _observe_steps(lab: Laboratory, states: Vector) -> Sightings:
+    kept, actions, observations = [], [], []
     for state, action in zip(states, lab.draw_actions(len(states)), strict=True):
         try:
             outcome = lab.outcomes(state[None], [action])
@@ -103,13 +103,15 @@ def _sighted(lab: Laboratory, states: Vector) -> Sightings:
         if np.isfinite(outcome.observations).all():
             kept.append(state)
             actions.append(action)
-            seen.append(outcome.observations[0])
+            observations.append(outcome.observations[0])
     width = lab.stepper.codec.coordinates.dim
     empty = np.zeros((0, lab.dim)), np.zeros((0, width))
-    return Sightings(np.stack(kept) if kept else empty[0], actions, np.stack(seen) if seen else empty[1])
+    return Sightings(
+        np.stack(kept) if kept else empty[0], actions, np.stack(observations) if observations else empty[1]
+    )
 
 
-def _joined(first: Sightings, second: Sightings, rows: Any) -> Sightings:
+def _append_rows(first: Sightings, second: Sightings, rows: Any) -> Sightings:
     """The first sightings and some rows of the second."""
     chosen = np.arange(len(second.states))[rows]
     return Sightings(
@@ -159,14 +161,14 @@ def _matching_columns(expected: Vector, actual: Vector, names: tuple[str, ...]) 
     _, index = linear_sum_assignment(cost)
     at = np.arange(len(index))
     sign = np.where(kept[at, index] <= turned[at, index] + _TIE, 1, -1)
-    found = SignedMap.of(index, sign)
-    gaps = np.median(np.abs(found.apply(expected) - actual) / SignedMap.of(index).apply(scale[None])[0], axis=0)
+    best = SignedMap.of(index, sign)
+    gaps = np.median(np.abs(best.apply(expected) - actual) / SignedMap.of(index).apply(scale[None])[0], axis=0)
     if gaps.max(initial=0.0) > _FITS:
         worst = int(np.argmax(gaps))
         raise NoObservationMapError(
             f"no signed permutation of the observation goes with it: {names[worst]} of the image has no partner."
         )
-    return found
+    return best
 
 
 def _misfits(expected: Vector, actual: Vector, scale: Vector) -> tuple[Vector, Vector]:

@@ -157,13 +157,13 @@ class Discovery:
             **body,
             "symmetry": to_json_value(self.fields) if self.fields else None,
             "report": self.verified.to_dict() if self.verified is not None else None,
-            "candidates": [_plain(trial) for trial in self.trials],
+            "candidates": [_trial_to_dict(trial) for trial in self.trials],
             "rotations": [_plain_rotation(rotation) for rotation in self.rotations],
             **tail,
         }
 
 
-def _plain(trial: Trial) -> dict[str, Any]:
+def _trial_to_dict(trial: Trial) -> dict[str, Any]:
     return {
         "moves": trial.moves,
         "actions": trial.actions,
@@ -196,19 +196,19 @@ def why_of(result: RunResult) -> str:
     Returns:
         For instance "reward_invariance fails: off by 0.62 in reward".
     """
-    refused = [one for one in result.properties if one.verdict == "failed"]
+    refused = [each for each in result.properties if each.verdict == "failed"]
     if refused:
-        said = "; ".join(_failure(one) for one in refused)
-        only_start = [one.name for one in refused] == ["initial_invariance"]
-        return f"{said}; everything else holds: claim it with initial = false" if only_start else said
-    unsure = [one for one in result.properties if one.verdict == "undecided"]
+        failures = "; ".join(_failure(each) for each in refused)
+        only_start = [each.name for each in refused] == ["initial_invariance"]
+        return f"{failures}; everything else holds: claim it with initial = false" if only_start else failures
+    unsure = [each for each in result.properties if each.verdict == "undecided"]
     if unsure:
         return f"{unsure[0].name} is undecided: {unsure[0].detail}"
-    kinds: Sequence[str] = list(dict.fromkeys(_counted(one) for one in result.properties if one.checked > 1))
+    kinds: Sequence[str] = list(dict.fromkeys(_evidence_count(each) for each in result.properties if each.checked > 1))
     return f"holds on {', '.join(kinds)}" if kinds else "holds"
 
 
-def _counted(one: PropertyResult) -> str:
+def _evidence_count(one: PropertyResult) -> str:
     noun = "episodes" if one.method == "trajectory" else _EVIDENCE.get(one.name, "checks")
     return f"{one.checked:,} {noun}"
 

@@ -54,7 +54,7 @@ def named_mirrors(lab: Laboratory) -> list[NamedMirror]:
         return []
     from symcheck.mujoco.mirror import mirror
 
-    found = []
+    mirrors = []
     for plane, sides in _PLANES.items():
         try:
             derived = mirror(base, plane)
@@ -69,6 +69,6 @@ def named_mirrors(lab: Laboratory) -> list[NamedMirror]:
         ):
             continue
         state = SignedMap.of(entry.index, entry.sign)
-        differences = tuple(str(one) for one in derived.differences)
-        found.append(NamedMirror(f"mirror in the plane {plane} ({sides})", state, differences))
-    return found
+        differences = tuple(str(difference) for difference in derived.differences)
+        mirrors.append(NamedMirror(f"mirror in the plane {plane} ({sides})", state, differences))
+    return mirrors

@@ -133,12 +133,12 @@ def _derivatives_at(
     moves = [state + s * sizes[j] * row for j, row in enumerate(np.eye(n)) for s in (1, -1)] + [state] * (2 * m + 1)
     acts = [action] * (2 * n) + [action + s * step * row for row in np.eye(m) for s in (1, -1)] + [action]
     space = lab.action_space
-    typed = [one.astype(space.dtype).reshape(space.shape) for one in acts]
-    found = lab.outcomes(np.stack(moves), typed)
-    values = np.concatenate([found.states, found.rewards[:, None]], axis=1)
+    typed = [act.astype(space.dtype).reshape(space.shape) for act in acts]
+    outcomes = lab.outcomes(np.stack(moves), typed)
+    values = np.concatenate([outcomes.states, outcomes.rewards[:, None]], axis=1)
     by_state = (values[0 : 2 * n : 2] - values[1 : 2 * n : 2]) / (2 * sizes[:, None])
     by_action = (values[2 * n : 2 * (n + m) : 2] - values[2 * n + 1 : 2 * (n + m) : 2]) / (2 * step)
-    return state, action, found.states[-1], by_state.T, by_action.T
+    return state, action, outcomes.states[-1], by_state.T, by_action.T
 
 
 def _unknowns(lab: Laboratory) -> list[tuple[Vector, Vector, Vector]]:
@@ -199,10 +199,10 @@ def _solve(found: _Derivatives, unknowns: list[tuple[Vector, Vector, Vector]], *
         return []
     made = []
     for row in _sparse_rows(null / columns):
-        turn, shift, act = _assembled(row, unknowns)
+        turn, shift, act = _combine_unknowns(row, unknowns)
         if np.abs(turn).max() > 0:
             residuals = _relative(left, right, row)
-            made.append(_normalised(turn, shift, act, residuals))
+            made.append(_scale_to_unit_rate(turn, shift, act, residuals))
     return made
 
 
@@ -236,20 +236,20 @@ def _sparse_rows(null: Vector) -> Vector:
     return reduced
 
 
-def _assembled(row: Vector, unknowns: list[tuple[Vector, Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
-    turn = sum((x * one[0] for x, one in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][0]))
-    shift = sum((x * one[1] for x, one in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][1]))
-    act = sum((x * one[2] for x, one in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][2]))
+def _combine_unknowns(row: Vector, unknowns: list[tuple[Vector, Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
+    turn = sum((x * unknown[0] for x, unknown in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][0]))
+    shift = sum((x * unknown[1] for x, unknown in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][1]))
+    act = sum((x * unknown[2] for x, unknown in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][2]))
     return np.asarray(turn), np.asarray(shift), np.asarray(act)
 
 
-def _normalised(turn: Vector, shift: Vector, act: Vector, residuals: Vector) -> Generator:
+def _scale_to_unit_rate(turn: Vector, shift: Vector, act: Vector, residuals: Vector) -> Generator:
     """Scaled so that the fastest plane turns by one radian in unit time; rates near halves and wholes are taken so."""
     rate = float(np.abs(np.linalg.eigvals(turn).imag).max())
-    simple = [_simplified(part / rate) for part in (turn, shift, act)]
+    simple = [_round_to_halves(part / rate) for part in (turn, shift, act)]
     return Generator(simple[0], simple[1], simple[2], float(residuals[:-1].max()), float(residuals[-1]))
 
 
-def _simplified(values: Vector) -> Vector:
+def _round_to_halves(values: Vector) -> Vector:
     halves = np.round(2 * values) / 2
     return np.asarray(np.where(np.abs(values - halves) < 5e-3, halves, values) + 0.0)

@@ -19,7 +19,7 @@ from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Rotation, Route
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
-from symcheck.discovery.turning import turned
+from symcheck.discovery.turning import verify_quarter_turn
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.envs.tables import table_of
@@ -55,8 +55,8 @@ def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", 
     started = time.monotonic()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")  # states set on purpose may leave the space
-        found = _search(target, options, emit or ignore)
-    return _finished(found, time.monotonic() - started, command)
+        result = _search(target, options, emit or ignore)
+    return _with_duration(result, time.monotonic() - started, command)
 
 
 def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
@@ -77,10 +77,10 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     tried = proposals.tried + len(generators)
     level = options.alpha / (tried + 1) if tried else options.alpha
     samples = options.samples_for(lab.dim)
-    court = Court(target.single, target.label, where, samples, level, options.seed, lambda: lab.left(), emit)
+    court = Court(target.single, target.label, where, samples, level, options.seed, lambda: lab.seconds_left(), emit)
     judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
-    found = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
-    return replace(found, tried=tried, rotations=_rotations(lab, court, generators, interrupted=judged.interrupted))
+    result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
+    return replace(result, tried=tried, rotations=_rotations(lab, court, generators, interrupted=judged.interrupted))
 
 
 def _rotations(
@@ -92,7 +92,7 @@ def _rotations(
         if interrupted or not court.in_time():
             break
         try:
-            made.append(turned(lab, court, generator))
+            made.append(verify_quarter_turn(lab, court, generator))
         except KeyboardInterrupt:
             break
     return tuple(made)
@@ -121,24 +121,24 @@ def refuse_structured(space: spaces.Space[Any]) -> None:
 
 def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
     run = EnvOptions(max_time=options.max_time, alpha=options.alpha, seed=options.seed)
-    found = search_table(target.single, target.label, run, emit)
-    group = found.claim.group if found.claim is not None else None
+    findings = search_table(target.single, target.label, run, emit)
+    group = findings.claim.group if findings.claim is not None else None
     return Discovery(
         target=target.label,
         route="table",
-        how=found.summary,
-        narrowing=((f"{found.states:,}", f"states and {found.actions} actions in a table, all enumerated"),),
-        tried=len(found.trials),
+        how=findings.summary,
+        narrowing=((f"{findings.states:,}", f"states and {findings.actions} actions in a table, all enumerated"),),
+        tried=len(findings.trials),
         alpha=options.alpha,
         level=options.alpha,
         seed=options.seed,
-        trials=tuple(found.trials),
+        trials=tuple(findings.trials),
         group={"name": group.name if group else "C1", "order": group.order if group else 1},
-        claim=found.claim,
-        fields=found.fields,
-        verified=found.verified,
-        remarks=tuple(found.remarks),
-        orbits=found.orbits,
+        claim=findings.claim,
+        fields=findings.fields,
+        verified=findings.verified,
+        remarks=tuple(findings.remarks),
+        orbits=findings.orbits,
     )
 
 
@@ -178,5 +178,5 @@ def _discovery(
     )
 
 
-def _finished(found: Discovery, seconds: float, command: str) -> Discovery:
+def _with_duration(found: Discovery, seconds: float, command: str) -> Discovery:
     return replace(found, duration_s=seconds, command=command)

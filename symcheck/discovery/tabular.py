@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from symcheck.discovery.claims import described_entries
+from symcheck.discovery.claims import describe_entries
 from symcheck.discovery.result import Trial, why_of
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
@@ -73,30 +73,30 @@ def search_table(
     """
     mdp = TabularMDP.from_gymnasium(make_env(), discount=_DISCOUNT)
     automorphisms = mdp.automorphism_group()
-    found = TableFindings(automorphisms.summary(), mdp.n_states, mdp.n_actions)
+    findings = TableFindings(automorphisms.summary(), mdp.n_states, mdp.n_actions)
     if automorphisms.order == 1:
-        return found
-    found.orbits = automorphisms.homomorphism()
+        return findings
+    findings.orbits = automorphisms.homomorphism()
     try:
         claim = automorphisms.symmetry(f"{label} {automorphisms.name}")
     except SpecError as error:
-        found.remarks.append(error.problem.rstrip("."))
-        return found
+        findings.remarks.append(error.problem.rstrip("."))
+        return findings
     if mdp.initial is None:
-        found.remarks.append("the start distribution is not known: the claim leaves it out (initial = false)")
+        findings.remarks.append("the start distribution is not known: the claim leaves it out (initial = false)")
     result = run_env(make_env, claim, options=options, target=label, command="", emit=emit)
     accepted = result.verdict in ("proved", "passed")
-    moves, actions = described_entries(claim)
-    found.trials.append(Trial(moves, actions, claim.group.order, result.verdict, why_of(result), result=result))
+    moves, actions = describe_entries(claim)
+    findings.trials.append(Trial(moves, actions, claim.group.order, result.verdict, why_of(result), result=result))
     if accepted:
-        found.claim, found.verified = claim, result
-        found.fields = fields_of(claim)
-        if not found.fields:
-            found.remarks.append(
+        findings.claim, findings.verified = claim, result
+        findings.fields = fields_of(claim)
+        if not findings.fields:
+            findings.remarks.append(
                 "the action map depends on the state, which no SPEC file can say; in Python: "
                 "TabularMDP.from_gymnasium(env, discount=...).automorphism_group().symmetry()"
             )
-    return found
+    return findings
 
 
 def fields_of(claim: Symmetry) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _SAME_POSE = 1e-9
 _TURN = 2 * np.pi
 
 
-def turned(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
+def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
     """Verify the quarter turn of an infinitesimal rotation.
 
     Args:
@@ -42,7 +42,7 @@ def turned(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
     Returns:
         The rotation with its residuals and the verdict on the quarter turn; nothing is claimed of other angles.
     """
-    described = _described(generator, lab)
+    described = _describe_generator(generator, lab)
     try:
         claim = _claim(lab, generator, court.where)
         broken = generator.reward_residual > _REWARD_BROKEN
@@ -62,7 +62,7 @@ def turned(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
     )
 
 
-def _described(generator: Generator, lab: Laboratory) -> str:
+def _describe_generator(generator: Generator, lab: Laboratory) -> str:
     name = "observation" if lab.shows_state else "state"
     parts = [
         f"({name}[{i}], {name}[{j}]) turns" + ("" if abs(rate) == 1 else f" at rate {abs(rate):.3g}")
@@ -75,21 +75,22 @@ def _described(generator: Generator, lab: Laboratory) -> str:
 
 
 def _claim(lab: Laboratory, generator: Generator, where: Spaces) -> Symmetry:
+    # The order comes from the exact matrix: rounded entries could close by accident.
     matrix, offset, acting = generator.finite(np.radians(_ANGLE))
     order = _order(matrix)
-    matrix, acting = _cleaned(matrix), _cleaned(acting)
+    matrix, acting = _round_to_whole(matrix), _round_to_whole(acting)
     angles = np.flatnonzero(generator.shift != 0)
     moved: Any = None
     if lab.shows_state:
-        observation = _entry(matrix, offset)
+        observation = _map_entry(matrix, offset)
     else:
-        observation = _entry(*_observation_matrix(lab, lambda x: x @ matrix.T + offset, acting))
-        moved = [_entry(matrix, offset, angles)]
+        observation = _map_entry(*_observation_matrix(lab, lambda x: x @ matrix.T + offset, acting))
+        moved = [_map_entry(matrix, offset, angles)]
     name = f"{lab.label} quarter turn"
     return Symmetry(name, catalog.cyclic(order), [observation], [acting.tolist()], state=moved)
 
 
-def _entry(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64] | None = None) -> Any:
+def _map_entry(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64] | None = None) -> Any:
     """Data where the map is linear, a callable where angles move along."""
     moved = np.flatnonzero(offset) if angles is None else angles
     return state_map(matrix, offset, moved) if len(moved) else matrix.tolist()
@@ -102,7 +103,7 @@ def _order(matrix: Vector) -> int:
     raise SymcheckError("the quarter turn closes neither after 4 nor after 8 steps, so that no finite group was tried.")
 
 
-def _cleaned(matrix: Vector) -> Vector:
+def _round_to_whole(matrix: Vector) -> Vector:
     whole = np.round(matrix)
     return np.asarray(np.where(np.abs(matrix - whole) < _CLEAN, whole, matrix) + 0.0)
 
@@ -126,7 +127,7 @@ def state_map(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64]) -> 
         -2.141593
     """
 
-    def moved(state: Any) -> Vector:
+    def map_state(state: Any) -> Vector:
         before = np.asarray(state, dtype=np.float64).reshape(-1)
         image: Vector = before @ matrix.T + offset
         turns = np.floor((before[angles] + np.pi) / _TURN)
@@ -134,7 +135,7 @@ def state_map(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64]) -> 
         image[angles] = (image[angles] + np.pi + _SAME_POSE) % _TURN - _SAME_POSE - np.pi + turns * _TURN
         return image
 
-    return moved
+    return map_state
 
 
 def _observation_matrix(lab: Laboratory, state: Callable[[Any], Vector], acting: Vector) -> tuple[Vector, Vector]:
@@ -150,15 +151,15 @@ def _observation_matrix(lab: Laboratory, state: Callable[[Any], Vector], acting:
     if misfit.max() > _FITS:
         worst = lab.stepper.codec.coordinates.names[int(np.argmax(misfit))]
         raise SymcheckError(f"no linear map of the observation goes with the quarter turn ({worst} does not follow).")
-    matrix, offset = _cleaned(weights[:-1].T), weights[-1]
+    matrix, offset = _round_to_whole(weights[:-1].T), weights[-1]
     return matrix, np.asarray(np.where(np.abs(offset) < _CLEAN, 0.0, offset))
 
 
 def _image_observations(
     lab: Laboratory, sightings: Sightings, state: Callable[[Any], Vector], acting: Vector
 ) -> Vector:
-    images = np.stack([state(one) for one in sightings.states])
+    images = np.stack([state(before) for before in sightings.states])
     flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in sightings.actions])
     first = np.asarray(sightings.actions[0])
-    actions = [one.astype(first.dtype).reshape(first.shape) for one in flat @ acting.T]
+    actions = [act.astype(first.dtype).reshape(first.shape) for act in flat @ acting.T]
     return lab.outcomes(images, actions).observations

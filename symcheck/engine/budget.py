@@ -84,6 +84,7 @@ class Budget:
         Returns:
             A probability; `smallest` for tests that were not handed in.
         """
+        # Once: every p-value is handed in before any is judged, as Holm's procedure needs.
         if self._levels is None:
             self._levels = self._share_alpha()
         return self._levels.get((name, word), self.smallest)
@@ -95,5 +96,6 @@ class Budget:
 
     def _share_alpha(self) -> dict[tuple[str, Word], float]:
         handed = {(name, word): test for name, source in self._sources.items() for word, test in source().items()}
+        # Tests that could not reject take no share of alpha (Tarone).
         live = [key for key, test in handed.items() if test.live]
         return dict(zip(live, holm([handed[key].p_value for key in live], self._alpha), strict=True))

@@ -57,7 +57,7 @@ class OptionField:
     def from_text(self, text: str) -> Any:
         """The option from a command line as `symcheck.api.commands` reads it back; a flag has no text."""
         if self.kind is bool:
-            return True
+            return True  # a flag stands on the command line or it does not
         return self.read(text) if self.read is not None else self.kind(text)
 
 
@@ -100,7 +100,7 @@ def option_fields(kind: type[Any]) -> tuple[OptionField, ...]:
         >>> [field.setting for field in option_fields(EnvOptions)][:2]
         ['samples', 'max-time']
     """
-    return tuple(_described(field) for field in dataclasses.fields(kind) if _META in field.metadata)
+    return tuple(_read_field(field) for field in dataclasses.fields(kind) if _META in field.metadata)
 
 
 def typed_fields(kind: type[Any]) -> tuple[OptionField, ...]:
@@ -108,7 +108,7 @@ def typed_fields(kind: type[Any]) -> tuple[OptionField, ...]:
     return tuple(field for field in option_fields(kind) if field.is_typed)
 
 
-def _described(field: dataclasses.Field[Any]) -> OptionField:
+def _read_field(field: dataclasses.Field[Any]) -> OptionField:
     table = dict(field.metadata[_META])
     table["flag"] = table["flag"] or f"--{field.name.replace('_', '-')}"
     return OptionField(name=field.name, default=field.default, **table)
@@ -137,6 +137,7 @@ def from_keywords(kind: type[Any], given: Mapping[str, Any], *, caller: str) -> 
     for name in given:
         if name not in known:
             raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}. {suggestion(name, known)}")
+    # None stands for the default, unless the default is None: then it is a value like any other.
     return kind(**{name: value for name, value in given.items() if value is not None or known[name].default is None})
 
 

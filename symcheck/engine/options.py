@@ -144,6 +144,7 @@ def check_whole(value: object, where: str, least: int) -> None:
     Example:
         >>> check_whole(3, "--seed", 0)
     """
+    # True and False are ints in Python: as a seed they are a mistake.
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise OptionError(f"expected a whole number, {least} or more, got {value!r}.", where=where)
 

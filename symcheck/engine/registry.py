@@ -78,7 +78,7 @@ def register(
         ... def always_true(context):
         ...     verdict, reason = decide(Facts(checked=1))
         ...     return PropertyResult("always_true", verdict, "samples", checked=1, reason=reason)
-        >>> [entry.claim for entry in registered("net") if entry.name == "always_true"]
+        >>> [entry.claim for entry in registered_properties("net") if entry.name == "always_true"]
         ['true']
         >>> unregister("always_true", kind="net")
 
@@ -97,7 +97,7 @@ def unregister(name: str, *, kind: Kind) -> None:
     _PROPERTIES.pop((kind, name), None)
 
 
-def registered(kind: Kind) -> tuple[Property, ...]:
+def registered_properties(kind: Kind) -> tuple[Property, ...]:
     """The properties of one kind, in the order in which they run."""
     entries = (entry for entry in _PROPERTIES.values() if entry.kind == kind)
     return tuple(sorted(entries, key=lambda entry: (entry.order, entry.name)))
@@ -118,7 +118,7 @@ def describe(result: PropertyResult, entry: Property) -> PropertyResult:
     return replace(result, equation=result.equation or entry.claim, meaning=result.meaning or entry.meaning)
 
 
-def undecided(entry: Property, facts: Facts) -> PropertyResult:
+def undecided_result(entry: Property, facts: Facts) -> PropertyResult:
     """The result of a property that was not checked.
 
     Args:
@@ -127,7 +127,7 @@ def undecided(entry: Property, facts: Facts) -> PropertyResult:
 
     Example:
         >>> nothing = Property("x", "env", 1, "x = x", "", lambda context: None, lambda context: True)
-        >>> undecided(nothing, Facts(checked=0, stopped=True)).reason.code
+        >>> undecided_result(nothing, Facts(checked=0, stopped=True)).reason.code
         'fail_fast'
     """
     verdict, reason = decide(facts)

@@ -189,7 +189,7 @@ class RunResult:
             "approximate": self.approximate,
         }
         body = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in head}
-        body["properties"] = [_plain(result) for result in self.properties]
+        body["properties"] = [_property_to_dict(result) for result in self.properties]
         plain: dict[str, Any] = to_json_value({**head, **body})
         return plain
 
@@ -203,7 +203,7 @@ _PUBLISHED = (
 _FOR_PAGES = ("pictures", "undrawn")
 
 
-def _plain(result: PropertyResult) -> dict[str, Any]:
+def _property_to_dict(result: PropertyResult) -> dict[str, Any]:
     plain = {name: getattr(result, name) for name in _PUBLISHED}
     plain["reason"] = None if result.reason is None else result.reason.to_dict()
     plain["causes"] = [cause.to_dict() for cause in result.causes]
@@ -258,6 +258,7 @@ def to_json_value(value: Any) -> Any:
         return to_json_value(value.to_dict())
     if isinstance(value, dict):
         return {name: part for key, item in value.items() for name, part in _json_entries(str(key), item)}
+    # Arrays, NumPy scalars and tensors alike; a scalar comes back as a number.
     if hasattr(value, "tolist"):
         return to_json_value(value.tolist())
     if isinstance(value, Sequence):

@@ -54,11 +54,12 @@ def looks(planned: int) -> tuple[Look, ...]:
     Source: group-sequential division of a level over planned looks, Pocock (1977), Biometrika 64, 191-199; here by
         Bonferroni's inequality with unequal weights, which needs no assumption on how the looks depend on each other.
     """
+    # Which looks there are depends on the plan alone, never on data: the weights stay fixed in advance.
     early = [Look(share, weight, last=False) for share, weight in _EARLY if share * planned >= _FEWEST]
     return (*early, Look(1.0, 1.0 - sum(look.weight for look in early), last=True))
 
 
-def combined(taken: Sequence[tuple[float, Look]]) -> float:
+def combine_p_values(taken: Sequence[tuple[float, Look]]) -> float:
     """One p-value for all looks that were taken: the smallest p / weight, at most 1.
 
     Args:
@@ -69,7 +70,7 @@ def combined(taken: Sequence[tuple[float, Look]]) -> float:
 
     Example:
         >>> first, *_, last = looks(1000)
-        >>> combined([(1e-6, first)]) < 1e-4, round(combined([(0.5, first), (0.009, last)]), 4)
+        >>> combine_p_values([(1e-6, first)]) < 1e-4, round(combine_p_values([(0.5, first), (0.009, last)]), 4)
         (True, 0.01)
     """
     return min(1.0, *(p_value / look.weight for p_value, look in taken))
@@ -86,7 +87,7 @@ class Looked:
         >>> looked = Looked(0.005)
         >>> looked.add("reward", 1e-9, first), looked.add("transition", 0.4, first)
         (3.3333333333333334e-08, 1.0)
-        >>> looked.refuted("reward"), looked.refuted("transition")
+        >>> looked.rejects("reward"), looked.rejects("transition")
         (True, False)
     """
 
@@ -107,13 +108,13 @@ class Looked:
         """
         taken = self._taken.setdefault(key, [])
         taken.append((p_value, look))
-        return combined(taken)
+        return combine_p_values(taken)
 
-    def refuted(self, key: Hashable) -> bool:
+    def rejects(self, key: Hashable) -> bool:
         """Whether a test rejects already.
 
         Args:
             key: names the test.
         """
         taken = self._taken.get(key, [])
-        return bool(taken) and combined(taken) <= self._level
+        return bool(taken) and combine_p_values(taken) <= self._level

@@ -47,8 +47,10 @@ def largest_fraction(violations: int, samples: int, alpha: float) -> float:
     if violations >= samples:
         return 1.0
     if violations == 0:
+        # 1 - alpha^(1/n), without cancellation for large n.
         return -math.expm1(math.log(alpha) / samples)
     low, high = 0.0, 1.0
+    # The tail P(X <= violations) falls as the fraction grows: its root at alpha is the bound.
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if _binomial_tail(violations, samples, middle) > alpha:
@@ -64,6 +66,7 @@ def _binomial_tail(most: int, n: int, p: float) -> float:
         return 1.0
     if p >= 1:
         return 0.0
+    # In logarithms: binomial coefficients of ten thousand overflow.
     logs = [
         math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(p) + (n - k) * math.log1p(-p)
         for k in range(most + 1)
@@ -96,6 +99,7 @@ def holm(p_values: Sequence[float], alpha: float) -> list[float]:
     level, rejecting = alpha / max(1, count), True
     for place, i in enumerate(sorted(range(count), key=lambda i: p_values[i])):
         level = alpha / (count - place) if rejecting else level
+        # Stepping down ends at the first test that does not reject; later ones share its level.
         rejecting = rejecting and p_values[i] <= level
         levels[i] = level
     return levels
@@ -127,7 +131,7 @@ def sign_flip_test(
     """Are the rows symmetric about zero? Exact, by flipping the signs of whole rows.
 
     Args:
-        differences: shape (n, features); under the claim the law of a row does not change when its sign does.
+        differences: shape (n, features); under the claim a row and its negative have the same distribution.
         level: at which the test will be used; decides the number of flips, before any data is seen.
         rng: draws the flips.
         sampled: whether flips are drawn; if not, the p-value is Hoeffding's bound, valid too but larger, at no cost.
@@ -149,6 +153,7 @@ def sign_flip_test(
     standard = differences[:, live] / root[live]
     statistics = np.zeros(differences.shape[1])
     statistics[live] = np.abs(standard.sum(axis=0))
+    # The smallest p-value is 1 / (flips + 1): four times as many as the level needs.
     flips = int(np.clip(math.ceil(4 / level), _FEWEST_SWAPS, _MOST_SWAPS))
     if not sampled or level * (flips + 1) < 1:  # so strict a level is out of reach of sampled flips
         p_value, critical = _hoeffding(float(statistics.max()), standard.shape[1], level)
@@ -209,7 +214,7 @@ def swap_test(
     design: Vector | None = None,
     sampled: bool = True,
 ) -> SwapTest:
-    """Do x_i (expected) and y_i (actual) have the same law? Exact, by swapping the members of pairs.
+    """Do x_i (expected) and y_i (actual) have the same distribution? Exact, by swapping the members of pairs.
 
     Features of the pooled normal scores of each coordinate (Hermite polynomials 1 to 4, and products of two
     coordinates) are averaged over pairs with a sign; the statistic is the largest standardised average. Under the
@@ -242,10 +247,12 @@ def swap_test(
     """
     n, dim = expected.shape
     scores = normal_scores(np.concatenate([expected, actual]), tie)
+    # Shape (2n, features): the pooled ranks know nothing of which side a row is on.
     features, described = hermite_features(scores, names)
     differences = features[n:] - features[:n]
     columns = [differences]
     for text, weight in weights:
+        # The first 2 dim features are means and spreads.
         columns.append(differences[:, : 2 * dim] * weight[:, None])
         described = [*described, *((f"{name} {text}", j, moment) for name, j, moment in described[: 2 * dim])]
     named_level = level if design is None else level / 2
@@ -254,7 +261,8 @@ def swap_test(
     detectable = (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0
     shifts = _finite(actual).mean(axis=0) - _finite(expected).mean(axis=0)
     if design is not None:
-        learned, coordinate = _learned(differences[:, : 2 * dim], design, named_level, rng, sampled=sampled)
+        learned, coordinate = _learn_feature(differences[:, : 2 * dim], design, named_level, rng, sampled=sampled)
+        # Two tests at half the level each: Bonferroni.
         test = replace(test, p_value=min(1.0, 2 * test.p_value))
         if 2 * learned.p_value < test.p_value:
             return _from_learned(learned, n, coordinate % dim, float(shifts[coordinate % dim]), detectable)
@@ -277,17 +285,19 @@ def swap_test(
     )
 
 
-def _learned(
+def _learn_feature(
     differences: Vector, design: Vector, level: float, rng: np.random.Generator, *, sampled: bool
 ) -> tuple[SignFlipTest, int]:
     """One feature on every second pair, whose weights the others taught; and the column that contributes most.
 
     The swaps of one half know nothing of the other, so that the test keeps its level whatever was learned.
     """
+    # Every second one: both halves see early and late pairs alike.
     teaching, judging = slice(0, None, 2), slice(1, None, 2)
     gram = design[teaching].T @ design[teaching]
     ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
     weights = np.linalg.solve(gram + ridge, design[teaching].T @ differences[teaching])
+    # Shape (pairs, columns): the sum over columns is the learned feature, each column its share.
     parts = differences[judging] * (design[judging] @ weights)
     test = sign_flip_test(parts.sum(axis=1, keepdims=True), level=level, rng=rng, sampled=sampled)
     return test, int(np.argmax(np.abs(parts.sum(axis=0))))
@@ -326,6 +336,7 @@ def _permutation(
     chunk = max(1, _CHUNK // n)
     maxima = []
     for start in range(0, flips, chunk):
+        # int8: NumPy's default of int64 would take eight times the memory.
         signs = rng.integers(0, 2, size=(min(chunk, flips - start), n), dtype=np.int8).astype(np.float32)
         maxima.append(np.abs((2 * signs - 1) @ narrow).max(axis=1))
     null = np.concatenate(maxima)
@@ -351,9 +362,10 @@ def normal_scores(pooled: Vector, tie: Vector | None = None) -> Vector:
         order = np.argsort(column, kind="stable")
         ordered = column[order]
         with np.errstate(invalid="ignore"):
-            gaps = np.diff(ordered)
+            gaps = np.diff(ordered)  # inf - inf is NaN, which is no gap
         new = np.concatenate([[0], np.cumsum(gaps > (0.0 if tie is None else tie[j]))])
         counts = np.bincount(new)
+        # Ranks start at 1: the average rank of each group of ties.
         middle = np.cumsum(counts) - (counts - 1) / 2
         scores[order, j] = normal_quantile((middle[new] - 0.5) / n)
     return scores
@@ -392,6 +404,7 @@ def hermite_features(scores: Vector, names: Sequence[str]) -> tuple[Vector, list
         Features, shape (n, count), means of all coordinates first, then spreads; and a (name, coordinate, moment)
         for each.
     """
+    # Orthonormal under the normal distribution: every feature has variance 1 where scores are normal.
     polynomials = (
         scores,
         (scores**2 - 1) / math.sqrt(2),

@@ -142,6 +142,7 @@ def decide(facts: Facts) -> Decision:
         >>> decide(Facts(checked=0)).verdict
         'undecided'
     """
+    # Violations first: a confirmed one stands, however little else was compared.
     if facts.violations:
         return _decide_violated(facts)
     if facts.prevented is not None:

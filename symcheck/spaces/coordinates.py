@@ -128,7 +128,7 @@ class Coordinates:
             widened.append(np.concatenate([array[:, kept], circle], axis=1))
         return Coordinates(tuple(names), epsilon, np.zeros(len(names)), low, high), widened
 
-    def joined(self, other: Coordinates) -> Coordinates:
+    def join(self, other: Coordinates) -> Coordinates:
         """These coordinates followed by others."""
         return Coordinates(
             self.names + other.names,
@@ -175,8 +175,8 @@ def vector_coordinates(name: str, dim: int, *, epsilon: float, angles: Iterable[
 
 def scalar_coordinate(name: str, *, epsilon: float) -> Coordinates:
     """The one coordinate of a number such as the reward."""
-    one = np.ones(1)
-    return Coordinates((name,), epsilon * one, 0 * one, -np.inf * one, np.inf * one)
+    unit = np.ones(1)
+    return Coordinates((name,), epsilon * unit, 0 * unit, -np.inf * unit, np.inf * unit)
 
 
 class SpaceCodec:
@@ -331,8 +331,8 @@ def _coordinates(space: spaces.Space[Any], name: str) -> Coordinates:
             parts.append(_sequence_coordinates(space.edge_space, f"{name} edge"))
         return _join_all([*parts, _sequence_coordinates(_LINK, f"{name} link")])
     if isinstance(space, spaces.OneOf):
-        which = replace(_count_coordinate(f"{name} (which)"), high=np.array([len(space.spaces) - 1.0]))
-        return _join_all([which, *(_coordinates(child, f"{name}[{k}]") for k, child in enumerate(space.spaces))])
+        chosen_child = replace(_count_coordinate(f"{name} (which)"), high=np.array([len(space.spaces) - 1.0]))
+        return _join_all([chosen_child, *(_coordinates(child, f"{name}[{k}]") for k, child in enumerate(space.spaces))])
     if _is_text(space):
         characters = _name_entries((_CHARACTERS,), name, np.zeros(_CHARACTERS))
         characters = replace(characters, low=np.full(_CHARACTERS, -1.0))
@@ -357,7 +357,7 @@ def _count_coordinate(name: str) -> Coordinates:
 
 
 def _join_all(parts: Sequence[Coordinates]) -> Coordinates:
-    return functools.reduce(Coordinates.joined, parts)
+    return functools.reduce(Coordinates.join, parts)
 
 
 def _box_coordinates(space: spaces.Box, name: str) -> Coordinates:

@@ -17,7 +17,7 @@ def copy_rows(states: Sequence[Any]) -> Sequence[Any]:
     """Copies of states, which the environment may keep and change; plain arrays are copied in one go."""
     together = stack_alike(list(states))
     rows = isinstance(together, np.ndarray) and together.ndim > 1
-    return list(together) if rows else [copied(state) for state in states]
+    return list(together) if rows else [copy_value(state) for state in states]
 
 
 def stack_alike(values: list[Any]) -> Any:
@@ -54,7 +54,7 @@ def numeric(state: Any) -> Vector | None:
     return array.astype(np.float64).reshape(-1)
 
 
-def copied(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """A copy of a value that an environment may keep and change."""
     if isinstance(value, np.ndarray):
         return value.copy()
@@ -67,11 +67,11 @@ def copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def shown(value: Any) -> str:
+def short_text(value: Any) -> str:
     """A value as a short text for messages.
 
     Example:
-        >>> shown(list(range(100)))[-3:]
+        >>> short_text(list(range(100)))[-3:]
         '...'
     """
     text = " ".join(str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())

@@ -34,7 +34,7 @@ def test_a_product_applies_its_right_factor_first(a, b):
 @given(signed_maps())
 def test_what_is_written_reads_back_as_the_same_map(one):
     x = np.array([[0.5, -1.0, 2.0, 3.0]])
-    entry = parse_entry(one.written(), "observation")
+    entry = parse_entry(one.spec_entry(), "observation")
     assert np.array_equal(entry.apply(x), one.apply(x))
 
 

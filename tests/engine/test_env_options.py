@@ -40,7 +40,7 @@ def test_properties_run_in_their_order_and_can_be_replaced() -> None:
         registry.register("zz_late", kind="net", order=9001, claim="later")(check)
         registry.register("zz_early", kind="net", order=9000, claim="first")(check)
         registry.register("zz_early", kind="net", order=9000, claim="again")(check)
-        ours = [entry for entry in registry.registered("net") if entry.order >= 9000]
+        ours = [entry for entry in registry.registered_properties("net") if entry.order >= 9000]
         assert [(entry.name, entry.claim) for entry in ours] == [("zz_early", "again"), ("zz_late", "later")]
     finally:
         registry.unregister("zz_late", kind="net")

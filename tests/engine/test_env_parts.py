@@ -83,7 +83,7 @@ def test_images_are_made_in_the_way_that_fits(name: str, given: dict[str, Any], 
         symmetry = Symmetry("mirror", catalog.cyclic(2), [[1, -1, -1]], [[-1]])
     pairs = bench(name, symmetry).pairs
     assert pairs.placement.kind == kind
-    situation = pairs.placement.here(pairs.stepper.reset(), "start")
+    situation = pairs.placement.current_situation(pairs.stepper.reset(), "start")
     image = pairs.placement.image((0,), situation)
     back = pairs.placement.image((0,), image)
     # Through cosine and sine an angle comes back up to its rounding to float32.

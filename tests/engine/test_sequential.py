@@ -20,7 +20,7 @@ from symcheck import verify_env
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.sequential import Looked, combined, looks
+from symcheck.engine.sequential import Looked, combine_p_values, looks
 from symcheck.engine.statistics import sign_flip_test, swap_test
 from symcheck.errors import OptionError
 from symcheck.groups import catalog
@@ -63,17 +63,17 @@ def test_leaving_looks_out_never_makes_a_p_value_smaller() -> None:
     taken = list(zip(p_values, every, strict=True))
     for count in range(1, 5):
         for some in itertools.combinations(taken, count):
-            assert combined(some) >= combined(taken)
+            assert combine_p_values(some) >= combine_p_values(taken)
 
 
 def test_a_test_is_refuted_only_at_its_level() -> None:
     first, *_, last = looks(1000)
     looked = Looked(0.01)
-    assert not looked.refuted("reward")
+    assert not looked.rejects("reward")
     assert looked.add("reward", 4e-4, first) > 0.01  # 4e-4 / 0.03
-    assert not looked.refuted("reward")
+    assert not looked.rejects("reward")
     assert looked.add("reward", 0.008, last) == pytest.approx(0.008 / 0.9)
-    assert looked.refuted("reward")
+    assert looked.rejects("reward")
 
 
 def test_hoeffding_s_p_value_is_never_below_that_of_all_patterns_of_signs() -> None:

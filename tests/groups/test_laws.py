@@ -137,7 +137,7 @@ def test_the_rank_does_not_depend_on_the_basis_of_the_space(
     drawn: tuple[Representation, Representation], seed: int
 ) -> None:
     rho_in, rho_out = drawn
-    skewed = strategies._skewed(rho_in, seed)
+    skewed = strategies._skew_basis(rho_in, seed)
     assert intertwiner_basis(skewed, rho_out).rank == intertwiner_basis(rho_in, rho_out).rank
 
 

@@ -62,7 +62,7 @@ def replay(
     Raises:
         SymcheckError: the property or the element is not known, or the values do not fit the environment's spaces.
     """
-    entry = next((each for each in registry.registered("env") if each.name == property_name), None)
+    entry = next((each for each in registry.registered_properties("env") if each.name == property_name), None)
     if entry is None:
         raise SymcheckError(f"no property of environments is called {property_name!r}.", where="replay")
     result = _evaluate(make_env, symmetry, entry, counterexample_dict, options, target)

@@ -143,7 +143,7 @@ def run_env(
     """
     started = time.monotonic()
     listener = emit or ignore
-    entries = registry.registered("env")
+    entries = registry.registered_properties("env")
     if not entries:
         raise SymcheckError(
             "no property of environments is registered: nothing would be tested.",
@@ -196,7 +196,7 @@ def _run(
             interrupted = context.bench.interrupted and entry.name not in _JUDGED_AT_ONCE
             if stopped or interrupted:
                 facts = Facts(checked=0, stopped=stopped, interrupted=not stopped)
-                results.append(registry.undecided(entry, facts))
+                results.append(registry.undecided_result(entry, facts))
             else:
                 results.append(registry.describe(entry.check(context), entry))
             listener(PropertyFinished(results[-1]))
@@ -207,7 +207,7 @@ def _run(
     except KeyboardInterrupt:
         done = {result.name for result in results}
         facts = Facts(checked=0, interrupted=True)
-        results += [registry.undecided(entry, facts) for entry in entries if entry.name not in done]
+        results += [registry.undecided_result(entry, facts) for entry in entries if entry.name not in done]
         return results, context, True
     return results, context, context.bench.interrupted
 

@@ -20,7 +20,7 @@ from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.networks.values import SignedPermutation
 from symcheck.engine.networks.verdicts import EXACT, ROUNDED
 from symcheck.engine.published import element_word
-from symcheck.engine.registry import describe, registered
+from symcheck.engine.registry import describe, registered_properties
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import SymcheckError
@@ -57,7 +57,7 @@ def replay(
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
         context.check_fit()
-        entry = next((item for item in registered("net") if item.name == property_name), None)
+        entry = next((item for item in registered_properties("net") if item.name == property_name), None)
         if entry is not None and property_name in (GROUP_AXIOMS.name, LAYER.name):
             return describe(entry.check(context), entry)
         x = np.asarray(_decode_numbers(counterexample.get("observation")), dtype=np.float64)

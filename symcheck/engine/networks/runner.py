@@ -16,7 +16,7 @@ from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.networks.verdicts import layer_facts
-from symcheck.engine.registry import Property, describe, registered
+from symcheck.engine.registry import Property, describe, registered_properties
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import TargetError
@@ -62,7 +62,7 @@ def run_net(
     with random_state_kept():
         context = NetContext(net, symmetry, options, emit)
         context.check_fit()
-        properties = registered("net")
+        properties = registered_properties("net")
         if not properties:
             raise TargetError("no property of networks is registered: nothing would be tested.", where="verify-net")
         emit(RunStarted("net", target or type(net).__name__, symmetry.name, tuple(p.name for p in properties)))

@@ -101,14 +101,15 @@ def find_state_access(env: Any) -> StateAccess | None:
     Returns:
         What is registered, else the environment's own `get_state`/`set_state`, else what is built in, else None.
     """
-    return _registered(env) or _own_methods(env) or _built_in(env) or vector.built_in(env, find_state_access)
+    return _find_registered(env) or _own_methods(env) or _built_in(env) or vector.built_in(env, find_state_access)
 
 
 def _built_in(env: Any) -> StateAccess | None:
     return next(filter(None, (family(env) for family in _FAMILIES)), None)
 
 
-def _registered(env: Any) -> StateAccess | None:
+def _find_registered(env: Any) -> StateAccess | None:
+    # The nearest class wins: what is registered for a subclass overrides what its base has.
     for base in type(env).__mro__:
         if base in _REGISTERED:
             entry = _REGISTERED[base]
@@ -125,7 +126,13 @@ def _registered(env: Any) -> StateAccess | None:
 
 def _own_methods(env: Any) -> StateAccess | None:
     setter, getter = getattr(env, "set_state", None), getattr(env, "get_state", None)
-    if not (callable(setter) and callable(getter) and _required(setter) == 1 and _required(getter) == 0):
+    # Methods of these names with other parameters (MuJoCo's set_state takes two) mean something else.
+    if not (
+        callable(setter)
+        and callable(getter)
+        and _count_required_arguments(setter) == 1
+        and _count_required_arguments(getter) == 0
+    ):
         return None
     return StateAccess(
         lambda target, state: target.set_state(state),
@@ -135,10 +142,11 @@ def _own_methods(env: Any) -> StateAccess | None:
     )
 
 
-def _required(method: Callable[..., Any]) -> int:
+def _count_required_arguments(method: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(method).parameters.values()
     except (TypeError, ValueError):
+        # Some built-in methods have no signature: -1 is no number of arguments, so that they are not called.
         return -1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.default is one.empty and one.kind in positional for one in parameters)
+    return sum(parameter.default is parameter.empty and parameter.kind in positional for parameter in parameters)

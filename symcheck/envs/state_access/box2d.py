@@ -30,13 +30,13 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.envs.state_access.carried import CarriedState
-from symcheck.envs.state_access.given_numbers import GivenNumbers, replaced
+from symcheck.envs.state_access.given_numbers import GivenNumbers, replace_attributes
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.statements.statement import Statement
 
 Numbers = npt.NDArray[np.float32]
 _INEXACT = (Statement("inexact_impulses"),)
-_BODY = 6
+_BODY = 6  # numbers of one body: x, y, angle, velocity in x and y, angular velocity
 _POINTS = 11  # of the lander's ground; the landing pad spans the five in the middle
 
 
@@ -116,10 +116,13 @@ class _Met:
         touched: Mapping[bytes, frozenset[int]] | None = None,
     ) -> None:
         for foot in feet:
+            # Only contacts that exist now may set the flags again.
             foot.ground_contact = False
+        # In no time nothing moves, but the contact listener hears of every pair that touches.
         env.world.Step(0.0, 0, 0)
-        found = [met(i, foot.ground_contact) for i, foot in enumerate(feet)], env.game_over
-        vars(self).update(world=env.world, env=env, feet=feet, found=found, touched=touched)
+        report = [met(i, foot.ground_contact) for i, foot in enumerate(feet)], env.game_over
+        vars(self).update(world=env.world, env=env, feet=feet, report=report, touched=touched)
+        # A hull that touches the ground ends the episode in the step that reports it, not in the set.
         env.game_over = False
         for foot, flag in zip(feet, flags, strict=True):
             foot.ground_contact = bool(flag)
@@ -133,10 +136,11 @@ class _Met:
 
     def Step(self, *arguments: Any) -> None:  # noqa: N802 - Box2D's name
         """Report the contacts, hand the world back and step it."""
-        flags, over = self.found
+        flags, over = self.report
         for foot, flag in zip(self.feet, flags, strict=True):
             foot.ground_contact = flag
         self.env.game_over = over
+        # Once: from now on the environment steps its own world.
         self.env.world = self.world
         self.world.Step(*arguments)
 
@@ -151,14 +155,16 @@ def _get_lander(env: Any) -> Numbers:
     bodies = read_bodies([env.lander, *env.legs])
     flags = [leg.ground_contact for leg in env.legs]
     wind = [getattr(env, "wind_idx", 0), getattr(env, "torque_idx", 0)]
+    # Each sky polygon spans two neighbouring points of the ground; the first one gives the leftmost too.
     ground = [env.sky_polys[0][0][1], *(polygon[1][1] for polygon in env.sky_polys)]
     return np.concatenate([bodies, np.array([*flags, *wind, *ground], dtype=np.float32)])
 
 
 def _set_lander(env: Any, state: Any) -> None:
     numbers = np.asarray(state, dtype=np.float64)
+    # Compared with 0.5 and rounded: an image under a map of floats may be off by rounding.
     contacts, wind, ground = numbers[18:20] > 0.5, np.rint(numbers[20:22]), numbers[22:]
-    with replaced(env, {"_np_random": GivenNumbers(_raw_heights(ground, env)), "step": _no_step}):
+    with replace_attributes(env, {"_np_random": GivenNumbers(_raw_heights(ground, env)), "step": _no_step}):
         env.reset()
     place_bodies([env.lander, *env.legs], numbers[:18])
     _Met(env, env.legs, contacts.tolist())
@@ -174,9 +180,11 @@ def _raw_heights(ground: npt.NDArray[np.float64], env: Any) -> npt.NDArray[np.fl
     heights = np.zeros(_POINTS + 1)
     heights[list(middle)] = pad
     free = [i for i in range(_POINTS + 1) if i not in middle]
+    # reset sets ground[i] = 0.33 (h[i-1] + h[i] + h[i+1]), where h[-1] is the last of the twelve.
     average = np.zeros((_POINTS, _POINTS + 1))
     for i in range(_POINTS):
         average[i, [i - 1, i, i + 1]] = 0.33
+    # Eleven equations, one for each point of the ground, for the seven heights beside the pad.
     heights[free] = np.linalg.lstsq(average[:, free], ground - average @ heights, rcond=None)[0]
     return heights
 
@@ -184,6 +192,7 @@ def _raw_heights(ground: npt.NDArray[np.float64], env: Any) -> npt.NDArray[np.fl
 def _lander_shaping(env: Any) -> float:
     """The potential that the next reward is measured from, as the environment computes it after a step."""
     position, velocity = env.lander.position, env.lander.linearVelocity
+    # VIEWPORT_W and VIEWPORT_H over SCALE, halved, and FPS: constants of Gymnasium's module.
     half_width, half_height, frames = 600 / 30.0 / 2, 400 / 30.0 / 2, 50
     x = (position.x - half_width) / half_width
     y = (position.y - (env.helipad_y + 18 / 30.0)) / half_height
@@ -228,6 +237,7 @@ def _walker() -> StateAccess:
     known: list[tuple[Any, Terrain]] = []  # the list of bodies that the environment holds, and what it is made of
 
     def terrain_of(env: Any) -> Terrain:
+        # reset makes a new list: the same object means the same terrain, which is then read once.
         if not known or known[0][0] is not env.terrain:
             known[:] = [(env.terrain, _read_terrain(env))]
         return known[0][1]
@@ -236,7 +246,7 @@ def _walker() -> StateAccess:
         feet = (env.legs[1], env.legs[3])
         numbers = [read_bodies([env.hull, *env.legs]), np.array([foot.ground_contact for foot in feet], np.float32)]
         waiting = isinstance(env.world, _Met)  # set and not stepped yet: what the state said
-        touched = env.world.touched if waiting else {_key(foot): _touched(env, foot) for foot in feet}
+        touched = env.world.touched if waiting else {_key(foot): _touched_ground(env, foot) for foot in feet}
         return CarriedState(np.concatenate(numbers), Ground(terrain_of(env), touched))
 
     def set_state(env: Any, state: Any) -> None:
@@ -249,17 +259,19 @@ def _walker() -> StateAccess:
             "_generate_clouds": lambda: None,
             "_generate_terrain": lambda hardcore: _build_terrain(env, ground.terrain),
         }
-        with replaced(env, shadows):
+        with replace_attributes(env, shadows):
             env.reset()
         known[:] = [(env.terrain, ground.terrain)]
+        # After reset: it places them on flat ground.
         place_bodies([env.hull, *env.legs], numbers[:30])
         feet, flags = (env.legs[1], env.legs[3]), (numbers[30:32] > 0.5).tolist()
 
-        def met(i: int, now: bool) -> bool:
+        def flag_now(i: int, now: bool) -> bool:
             before = ground.touched.get(_key(feet[i]))
-            return now if before is None else _flag(flags[i], before, _touched(env, feet[i]))
+            return now if before is None else _flag(flags[i], before, _touched_ground(env, feet[i]))
 
-        _Met(env, feet, flags, met, ground.touched)
+        _Met(env, feet, flags, flag_now, ground.touched)
+        # As BipedalWalker.step computes it: 130 x / SCALE less 5 |angle|; the next reward is the difference.
         env.prev_shaping = 130 * env.hull.position[0] / 30.0 - 5.0 * abs(env.hull.angle)
 
     return StateAccess(
@@ -276,7 +288,7 @@ def _key(foot: Any) -> bytes:
     return read_bodies([foot]).tobytes()
 
 
-def _touched(env: Any, foot: Any) -> frozenset[int]:
+def _touched_ground(env: Any, foot: Any) -> frozenset[int]:
     """The pieces of ground that a foot touches, counted in the order in which reset made them."""
     last = len(env.terrain) - 1
     return frozenset(last - env.terrain.index(edge.other) for edge in foot.contacts if edge.contact.touching)

@@ -81,6 +81,7 @@ def built_in(env: Any) -> StateAccess | None:
         race: Race = getattr(state, "rest", None) or _race(target, orientation(target))
         side[0] = 1.0 if numbers[53] >= 0 else -1.0
         _build(target, race, side[0])
+        # The road is new, but no reset made it: it must not be taken for one of side 1.
         built[0] = target.road
         _drive(target, numbers, race)
 
@@ -100,6 +101,7 @@ def _race(env: Any, side: float) -> Race:
         (tuple((side * float(x), float(y)) for x, y in tile.fixtures[0].shape.vertices), tile.road_friction, tile.idx)
         for tile in env.road
     )
+    # road_poly holds roads and kerbs; a polygon of the road shares the colour object of its tile.
     roads = {id(tile.color) for tile in env.road}
     drawn = tuple(
         (tuple((side * x, y) for x, y in polygon), colour)
@@ -174,7 +176,8 @@ class _Arriving:
         env, world = self.env, self.world
         env.world = world
         for wheel in env.car.wheels:
-            for tile in sorted(wheel.tiles, key=lambda one: int(one.idx)):
+            # Sets have no order: by index, so that rewards and laps are counted in the same order each time.
+            for tile in sorted(wheel.tiles, key=lambda each: int(each.idx)):
                 if not tile.road_visited:
                     _visit(env, tile)
         world.Step(*arguments)

@@ -49,7 +49,7 @@ def set_functional(env: Any, state: Any) -> None:
         env: the unwrapped environment, reset before.
         state: an array, or a tuple of them.
     """
-    env.state = _like(state, env.state)
+    env.state = _cast_like(state, env.state)
 
 
 def as_arrays(value: Any) -> Any:
@@ -64,10 +64,10 @@ def as_arrays(value: Any) -> Any:
     return np.array(value)
 
 
-def _like(value: Any, example: Any) -> Any:
+def _cast_like(value: Any, example: Any) -> Any:
     """A value in the type, dtype and library of an example."""
     if isinstance(example, tuple):
-        parts = [_like(part, kept) for part, kept in zip(value, example, strict=True)]
+        parts = [_cast_like(part, kept) for part, kept in zip(value, example, strict=True)]
         return type(example)(*parts) if hasattr(example, "_fields") else type(example)(parts)
     if type(example).__module__.startswith("jax"):
         import jax.numpy as jnp  # type: ignore[import-not-found,unused-ignore]

@@ -101,25 +101,27 @@ def without_chance(env: Any, access: StateAccess) -> StateAccess:
     """
     if access.get is None or access.batched or access.get_random is not None:
         return access
-    before = {name: one.read() for name, one in _generators(env).items()}
-    decided = _decided(env, access)
-    for name, one in _generators(env).items():
+    # The trial below draws from the generators: they are put back after it.
+    before = {name: generator.read() for name, generator in _generators(env).items()}
+    decided = _generators_set_by_state(env, access)
+    for name, generator in _generators(env).items():
         if name in before:
-            one.write(before[name])
+            generator.write(before[name])
     if not decided:
         return access
 
-    def put(target: Any, state: Any) -> None:
-        held = {name: one.read() for name, one in _generators(target).items() if name in decided}
+    def set_state(target: Any, state: Any) -> None:
+        # By name and not by object: a setter that copies attributes replaces the generator itself.
+        held = {name: generator.read() for name, generator in _generators(target).items() if name in decided}
         access.set(target, state)
         now = _generators(target)
         for name in held.keys() & now.keys():
             now[name].write(held[name])
 
-    return replace(access, set=put, inexact=(*access.inexact, _LEFT_ALONE))
+    return replace(access, set=set_state, inexact=(*access.inexact, _LEFT_ALONE))
 
 
-def _decided(env: Any, access: StateAccess) -> frozenset[str]:
+def _generators_set_by_state(env: Any, access: StateAccess) -> frozenset[str]:
     """The generators whose next numbers a set state decides; none where reading or setting raises."""
     if access.get is None:
         return frozenset()
@@ -127,11 +129,15 @@ def _decided(env: Any, access: StateAccess) -> frozenset[str]:
         state = copy.deepcopy(access.get(env))
         access.set(env, copy.deepcopy(state))
         first = _generators(env)
-        held = {name: pickle.dumps(one.read()) for name, one in first.items()}
-        for one in first.values():
-            one.draw()
+        # As bytes: states are nested tuples and dicts of arrays, which == does not compare.
+        held = {name: pickle.dumps(generator.read()) for name, generator in first.items()}
+        for generator in first.values():
+            # Moved on: a generator that setting leaves alone is then elsewhere than before.
+            generator.draw()
         access.set(env, state)
-        return frozenset(name for name, one in _generators(env).items() if pickle.dumps(one.read()) == held.get(name))
+        return frozenset(
+            name for name, generator in _generators(env).items() if pickle.dumps(generator.read()) == held.get(name)
+        )
     except Exception:  # whatever a user's setter raises is reported when a state is set in earnest
         return frozenset()
 
@@ -160,42 +166,44 @@ def reset_seeded(env: Any, seed: int, reset: Callable[[], Any]) -> Any:
         >>> env.unwrapped.wind.random() == first
         True
     """
+    # Objects from before the reset, to tell apart those that it makes.
     before = [held for layer in _layers(env) for held in vars(layer).values()]
     for layer in _layers(env):
-        for one in _generators(layer).values():
-            one.seed(seed)
+        for generator in _generators(layer).values():
+            generator.seed(seed)
     returned = reset()
     for layer in _layers(env):
         made = {
             name: held
             for name, held in vars(layer).items()
-            if name != _SEEDED_BY_RESET and not any(held is one for one in before)
+            if name != _SEEDED_BY_RESET and not any(held is old for old in before)
         }
-        for one in filter(None, map(_as_generator, made.values())):
-            one.seed(seed)
+        for generator in filter(None, map(_as_generator, made.values())):
+            generator.seed(seed)
     return returned
 
 
 def _layers(env: Any) -> list[Any]:
     """An environment with its wrappers, from the outermost on."""
-    found: list[Any] = []
+    layers: list[Any] = []
     layer = env
-    while layer is not None and not any(layer is one for one in found):
-        found += [layer] if hasattr(layer, "__dict__") else []
+    # Some wrappers refer to themselves: a layer that was met ends the walk.
+    while layer is not None and not any(layer is known for known in layers):
+        layers += [layer] if hasattr(layer, "__dict__") else []
         layer = getattr(layer, "env", None)
-    return found
+    return layers
 
 
 def _generators(env: Any) -> dict[str, _Generator]:
     """The generators among an environment's attributes, by name, and those of the process."""
-    found = {
+    generators = {
         name: known
         for name, value in getattr(env, "__dict__", {}).items()
         if (known := _as_generator(value)) is not None
     }
-    found["numpy.random"] = _Generator(np.random.get_state, np.random.set_state, np.random.random, np.random.seed)
-    found["random"] = _Generator(random.getstate, random.setstate, random.random, random.seed)
-    return found
+    generators["numpy.random"] = _Generator(np.random.get_state, np.random.set_state, np.random.random, np.random.seed)
+    generators["random"] = _Generator(random.getstate, random.setstate, random.random, random.seed)
+    return generators
 
 
 def _as_generator(value: Any) -> _Generator | None:

@@ -47,7 +47,7 @@ class GivenNumbers(np.random.Generator):
 
 
 @contextmanager
-def replaced(env: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
+def replace_attributes(env: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
     """Give an object other attributes for a while; what shadows its class is taken away again.
 
     Args:

@@ -29,7 +29,7 @@ from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.statements.statement import Statement
 
 _CLASS = "minigrid.minigrid_env:MiniGridEnv"
-_HEAD, _CODE = 9, 5
+_HEAD, _CODE = 9, 5  # numbers before the cells, and numbers of one cell
 _NOTHING = (1, 0, 0, 0, 0)
 _MAPPED = frozenset(("grid", "agent_pos", "agent_dir", "carrying", "step_count"))
 # What stays as the environment made it; generators are no part of the state.
@@ -88,6 +88,7 @@ def built_in(env: Any) -> StateAccess | None:
 def _get_state(env: Any) -> CarriedState:
     grid = env.grid
     codes = [_code(cell) for cell in grid.grid]
+    # MiniGrid stores row by row; the vector goes column by column, as `grid.encode()` does.
     columns = [codes[j * grid.width + i] for i in range(grid.width) for j in range(grid.height)]
     head = [*env.agent_pos, env.agent_dir, env.step_count, *_code(env.carrying)]
     cells = [number for code in columns for number in code]
@@ -97,7 +98,7 @@ def _get_state(env: Any) -> CarriedState:
     things = {
         id(thing): thing
         for cell in (*grid.grid, *carried)
-        if cell is not None and cell.type not in ("wall", "floor", "lava")
+        if cell is not None and cell.type not in ("wall", "floor", "lava")  # which never change
         for thing in (cell, cell.contains)
         if thing is not None
     }
@@ -121,26 +122,27 @@ def positions(env: Any) -> list[str]:
     Returns:
         For instance ["target_pos"].
     """
-    found = []
+    names = []
     for name, value in vars(env).items():
         named = name.lower().endswith(("pos", "position")) and not name.startswith(("agent_", "_"))
         if named and isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
-            found.append(name)
-    return sorted(found)
+            names.append(name)
+    return sorted(names)
 
 
 def _episode(env: Any, things: dict[int, Any]) -> dict[str, Any]:
     """Attributes of an episode: plain values as they are, others copied, without copying the objects of the grid."""
     kept: dict[int, Any] = {id(env): env, id(env.grid): env.grid}
-    found = {}
+    values = {}
     for name, value in vars(env).items():
         if name in _MAPPED | _FIXED | _DRAWN:
             continue
         if not isinstance(value, _PLAIN):
+            # deepcopy takes what the memo holds as copied already: objects of the grid keep their identity.
             memo = {**kept, **things}
             value = copy.deepcopy(value, memo)
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _set_state(env: Any, state: Any) -> None:
@@ -165,6 +167,7 @@ def _restore(env: Any, world: World) -> None:
     env.grid.grid = list(world.cells)
     env.carrying = world.carrying
     for thing, attributes in world.things:
+        # The same objects, with the attributes that they had: other references to them stay valid.
         vars(thing).clear()
         vars(thing).update(attributes)
     things = {id(thing): thing for thing, _ in world.things}
@@ -178,20 +181,22 @@ def _rearrange(env: Any, world: World, vector: npt.NDArray[np.int64]) -> None:
     """Put objects where the numbers have them: those of the world first, new ones where it has none like that."""
     width, height = world.size
     waiting: dict[Code, list[Any]] = defaultdict(list)
+    # `pop` takes the last: the carried object first, then those of the cells in order.
     for thing in (*reversed(world.cells), world.carrying):
         if thing is not None:
             waiting[_code(thing)].append(thing)
     codes = vector[_HEAD : _HEAD + _CODE * width * height].reshape(width, height, _CODE)
     for i in range(width):
         for j in range(height):
-            thing = _taken(waiting, codes[i, j])
+            thing = _take_object(waiting, codes[i, j])
             env.grid.set(i, j, thing)
+            # Objects that `grid.set` placed do not know where they are.
             if thing is not None and thing.cur_pos is not None:
                 thing.cur_pos = (i, j)
-    env.carrying = _taken(waiting, vector[4:_HEAD])
+    env.carrying = _take_object(waiting, vector[4:_HEAD])
 
 
-def _taken(waiting: dict[Code, list[Any]], numbers: npt.NDArray[np.int64]) -> Any:
+def _take_object(waiting: dict[Code, list[Any]], numbers: npt.NDArray[np.int64]) -> Any:
     from minigrid.core.world_object import WorldObj
 
     kind, colour, state, inner, inner_colour = (int(number) for number in numbers)

@@ -33,12 +33,14 @@ def built_in(env: Any) -> StateAccess | None:
         return None
     model = env.model
     split, end = int(model.nq), int(model.nq + model.nv)
+    # Activations, three numbers of each mocap body's position and four of its quaternion.
     extra = (int(model.na), 3 * int(model.nmocap), 4 * int(model.nmocap))
 
     def set_state(target: Any, state: Any) -> None:
         import mujoco
 
         vector = np.array(state, dtype=np.float64)
+        # First, since it sets activations and mocap bodies to the model's defaults.
         mujoco.mj_resetData(target.model, target.data)
         data, rest = target.data, vector[end:]
         data.act[:] = rest[: extra[0]]

@@ -35,7 +35,7 @@ def built_in(env: Any) -> StateAccess | None:
     return None
 
 
-def _numbered(env: Any) -> StateAccess:
+def _access_by_number(env: Any) -> StateAccess:
     def set_state(target: Any, state: Any) -> None:
         target.s = int(state)
         target.lastaction = None
@@ -53,7 +53,7 @@ def _numbered(env: Any) -> StateAccess:
 
 def _taxi(env: Any) -> StateAccess:
     if not getattr(env, "fickle_passenger", False):
-        return _numbered(env)
+        return _access_by_number(env)
 
     def set_state(target: Any, state: Any) -> None:
         target.s, target.fickle_step = int(state[0]), bool(state[1])
@@ -76,8 +76,9 @@ def _blackjack(env: Any) -> StateAccess:
         numbers = np.asarray(state, dtype=np.int64)
         opened = int(numbers[_CARDS])
         rest = numbers[_CARDS + 1 :].copy()
-        rest[opened - 1] -= 1
+        rest[opened - 1] -= 1  # the open card is one of the dealer's counts
         target.player = _cards(numbers[:_CARDS])
+        # The environment shows dealer[0]: the order of the others decides nothing.
         target.dealer = [opened, *_cards(rest)]
 
     return StateAccess(
@@ -85,7 +86,7 @@ def _blackjack(env: Any) -> StateAccess:
         "Blackjack: both hands",
         Origin.BUILT_IN,
         get=get_state,
-        observe=lambda state: _shown(np.asarray(state)),
+        observe=lambda state: _blackjack_observation(np.asarray(state)),
     )
 
 
@@ -97,7 +98,7 @@ def _cards(counts: npt.NDArray[np.int64]) -> list[int]:
     return [value + 1 for value, count in enumerate(counts) for _ in range(int(count))]
 
 
-def _shown(state: npt.NDArray[np.int64]) -> tuple[int, int, int]:
+def _blackjack_observation(state: npt.NDArray[np.int64]) -> tuple[int, int, int]:
     """The player's sum (an ace counts 11 where that does not exceed 21), the open card, whether an ace counts 11."""
     total = int(np.arange(1, _CARDS + 1) @ state[:_CARDS])
     usable = int(state[0] > 0 and total + 10 <= 21)
@@ -106,8 +107,8 @@ def _shown(state: npt.NDArray[np.int64]) -> tuple[int, int, int]:
 
 _PACKAGE = "gymnasium.envs.toy_text"
 _MAKERS: dict[str, Callable[[Any], StateAccess]] = {
-    f"{_PACKAGE}.frozen_lake:FrozenLakeEnv": _numbered,
-    f"{_PACKAGE}.cliffwalking:CliffWalkingEnv": _numbered,
+    f"{_PACKAGE}.frozen_lake:FrozenLakeEnv": _access_by_number,
+    f"{_PACKAGE}.cliffwalking:CliffWalkingEnv": _access_by_number,
     f"{_PACKAGE}.taxi:TaxiEnv": _taxi,
     f"{_PACKAGE}.blackjack:BlackjackEnv": _blackjack,
 }

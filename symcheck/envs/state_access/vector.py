@@ -35,14 +35,15 @@ def built_in(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess
 
 
 def _cartpole(env: Any) -> StateAccess:
-    def put(target: Any, states: Any) -> None:
+    def set_states(target: Any, states: Any) -> None:
+        # Gymnasium's batch of cart-poles holds shape (4, slots); states come slot by slot, shape (slots, 4).
         target.state = np.array(states, dtype=np.float64).T.copy()
         target.steps[:] = 0
-        target.prev_done[:] = False
+        target.prev_done[:] = False  # a slot that was over would be reset by its next step
 
     return dataclasses.replace(
         classic_control.cartpole(env),
-        set=put,
+        set=set_states,
         get=lambda target: np.array(target.state, dtype=np.float64).T,
         what="CartPole, in batches",
         batched=True,
@@ -50,24 +51,26 @@ def _cartpole(env: Any) -> StateAccess:
 
 
 def _sync(env: Any, find: Callable[[Any], StateAccess | None]) -> StateAccess | None:
-    inside = [find(one.unwrapped) for one in env.envs]
+    inside = [find(inner.unwrapped) for inner in env.envs]
     known = [access for access in inside if access is not None]
+    # All or none: one slot that cannot be set leaves whole batches unset.
     if len(known) < len(inside) or not known:
         return None
     first = known[0]
 
-    def put(target: Any, states: Sequence[Any]) -> None:
-        for access, one, state in zip(known, target.envs, states, strict=True):
-            access.set(one.unwrapped, state)
+    def set_states(target: Any, states: Sequence[Any]) -> None:
+        for access, inner, state in zip(known, target.envs, states, strict=True):
+            access.set(inner.unwrapped, state)
 
     def get(target: Any) -> Any:
-        states = [access.get(one.unwrapped) for access, one in zip(known, target.envs, strict=True) if access.get]
+        states = [access.get(inner.unwrapped) for access, inner in zip(known, target.envs, strict=True) if access.get]
+        # States that carry more (`CarriedState`) lose it when they are stacked.
         plain = all(type(state) is np.ndarray for state in states)
         return np.stack(states) if plain else states
 
     return dataclasses.replace(
         first,
-        set=put,
+        set=set_states,
         get=get if all(access.get is not None for access in known) else None,
         in_slots=True,
         batched=True,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.errors import TargetError, described
-from symcheck.spaces.values import shown
+from symcheck.spaces.values import short_text
 
 ON_ITS_OWN = "The environment must work on its own before its symmetry can be checked."
 NOT_STEPPED = (
@@ -98,7 +98,7 @@ def number_of(reward: Any, label: str) -> float:
     try:
         return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
     except (TypeError, ValueError) as error:
-        raise TargetError(f"expected a number as reward, got {shown(reward)}.", where=label) from error
+        raise TargetError(f"expected a number as reward, got {short_text(reward)}.", where=label) from error
 
 
 def flag_of(value: Any, name: str, label: str) -> bool:
@@ -110,4 +110,4 @@ def flag_of(value: Any, name: str, label: str) -> bool:
     try:
         return bool(value)
     except (TypeError, ValueError, RuntimeError) as error:  # arrays and tensors of several numbers
-        raise TargetError(f"expected true or false as {name}, got {shown(value)}.", where=label) from error
+        raise TargetError(f"expected true or false as {name}, got {short_text(value)}.", where=label) from error

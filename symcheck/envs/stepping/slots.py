@@ -22,10 +22,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from symcheck.envs.state_access.record import StateAccess
-from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, freeze_statistics, stacked
+from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, freeze_statistics, stack_steps
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import Vector
-from symcheck.spaces.values import copied, numeric, shown
+from symcheck.spaces.values import copy_value, numeric, short_text
 
 _REMEMBERED = 256  # states that fill the slots which a case leaves free
 
@@ -81,7 +81,7 @@ class Slots:
         self._over = np.zeros(self.count, dtype=np.bool_)
         return self._split(observations)
 
-    def put(self, states: Sequence[Any]) -> None:
+    def put_states(self, states: Sequence[Any]) -> None:
         """Put every slot into a state of its own; slots that await an automatic reset are reset before."""
         if self.access is None:
             raise TargetError("the state of a black box cannot be set.", where="vector environment")
@@ -133,7 +133,7 @@ class Slots:
                 where="register_state_access(get=)",
                 remedy="The first axis is the slot: state i belongs to slot i.",
             )
-        return [copied(row) for row in rows]
+        return [copy_value(row) for row in rows]
 
     def actions(self) -> list[Any]:
         """One uniformly drawn action for each slot."""
@@ -146,7 +146,7 @@ class Slots:
         rows = plain(observations)
         if isinstance(rows, np.ndarray):
             return list(rows.copy())
-        return [copied(row) for row in iterate(self.vector.observation_space, rows)]
+        return [copy_value(row) for row in iterate(self.vector.observation_space, rows)]
 
     def _batch_of(self, states: Sequence[Any]) -> Any:
         if self._form is None and self.access is not None and self.access.get is not None:
@@ -162,7 +162,7 @@ class Slots:
 
     def _final(self, info: Mapping[str, Any], k: int, shown_now: Any) -> Any:
         kept = info.get("final_obs")
-        return _nan_like(shown_now) if kept is None else copied(_row(plain(kept), k))
+        return _nan_like(shown_now) if kept is None else copy_value(_slot_of(plain(kept), k))
 
 
 def plain(value: Any) -> Any:
@@ -174,10 +174,10 @@ def plain(value: Any) -> Any:
     return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
-def _row(value: Any, k: int) -> Any:
+def _slot_of(value: Any, k: int) -> Any:
     if isinstance(value, Mapping):
-        return {key: _row(item, k) for key, item in value.items() if not str(key).startswith("_")}
-    return tuple(_row(item, k) for item in value) if isinstance(value, tuple) else value[k]
+        return {key: _slot_of(item, k) for key, item in value.items() if not str(key).startswith("_")}
+    return tuple(_slot_of(item, k) for item in value) if isinstance(value, tuple) else value[k]
 
 
 def _nan_like(value: Any) -> Any:
@@ -186,7 +186,7 @@ def _nan_like(value: Any) -> Any:
     if array.dtype.kind != "f":
         raise TargetError(
             f"the vector environment resets slots in the step that ends them and does not keep what they showed "
-            f"({shown(value)} is after the reset).",
+            f"({short_text(value)} is after the reset).",
             where="autoreset",
             remedy='Put the last observations into info["final_obs"], or use another autoreset mode.',
         )
@@ -217,6 +217,7 @@ class SlotView(gym.Env[Any, Any]):
             self.rng = np.random.default_rng(seed)
         if seed is not None or not self._starts:
             self._starts = list(enumerate(self.slots.reset(seed)))
+            # Compared before they are shuffled: slot 0 may stand for all.
             if _alike([obs for _, obs in self._starts]):
                 self._starts = self._starts[:1]  # slots that start alike are no independent starts
             # In any order: slots may differ (by level, by mass), and every second start is mapped and compared.
@@ -228,19 +229,26 @@ class SlotView(gym.Env[Any, Any]):
         """Step the slot, and the others with random actions."""
         self._starts = []
         actions = self.slots.actions()
+        # The others move at random, so that a leak between slots shows as noise of this one.
         actions[self.at] = action
-        seen = self.slots.step(actions, read=False)
+        outcomes = self.slots.step(actions, read=False)
         k = self.at
-        return seen.observations[k], float(seen.rewards[k]), bool(seen.terminated[k]), bool(seen.truncated[k]), {}
+        return (
+            outcomes.observations[k],
+            float(outcomes.rewards[k]),
+            bool(outcomes.terminated[k]),
+            bool(outcomes.truncated[k]),
+            {},
+        )
 
-    def put(self, state: Any) -> None:
+    def put_state(self, state: Any) -> None:
         """Put a random slot into a state, and the others into states that were put before."""
         self._starts = []
         self.at = int(self.rng.integers(self.slots.count))  # first: a seed decides it, whatever was put before
         self.remember(state)
         states = [self._known[int(i)] for i in self.rng.integers(len(self._known), size=self.slots.count)]
         states[self.at] = state
-        self.slots.put(states)
+        self.slots.put_states(states)
 
     def remember(self, state: Any) -> None:
         """Keep a state, to fill slots with."""
@@ -262,8 +270,8 @@ class SlotView(gym.Env[Any, Any]):
 def _alike(values: list[Any]) -> bool:
     first = values[0]
     if isinstance(first, np.ndarray):
-        return all(np.array_equal(one, first, equal_nan=first.dtype.kind == "f") for one in values[1:])
-    return all(repr(one) == repr(first) for one in values[1:])
+        return all(np.array_equal(value, first, equal_nan=first.dtype.kind == "f") for value in values[1:])
+    return all(repr(value) == repr(first) for value in values[1:])
 
 
 def single_access(access: StateAccess | None) -> StateAccess | None:
@@ -272,7 +280,7 @@ def single_access(access: StateAccess | None) -> StateAccess | None:
         return None
     return dataclasses.replace(
         access,
-        set=lambda view, state: view.put(state),
+        set=lambda view, state: view.put_state(state),
         get=None if access.get is None else lambda view: view.state(),
         batched=False,
     )
@@ -307,14 +315,14 @@ class SlotStepper(Stepper):
             steps += self._fill_slots(
                 states[start : start + self.slots.count], actions[start : start + self.slots.count]
             )
-        return stacked(steps)
+        return stack_steps(steps)
 
     def _fill_slots(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:
         slots, view = self.slots, self.view
         if self.reset_first:
             self.reset()
         view._starts = []
-        for state in states[:8]:
+        for state in states[:8]:  # a few of each batch: later fillers come from many places
             view.remember(state)
         # Random slots beside random neighbours: whatever depends on either shows as noise.
         places = view.rng.permutation(slots.count)
@@ -322,22 +330,22 @@ class SlotStepper(Stepper):
         taken = slots.actions()
         for place, state, action in zip(places, states, actions, strict=False):
             held[place], taken[place] = state, action
-        seen = self.placed(held, taken)
+        outcomes = self.step_from_states(held, taken)
         self.steps += len(states)
-        return [self._step_of(seen, int(place)) for place in places[: len(states)]]
+        return [self._step_of(outcomes, int(place)) for place in places[: len(states)]]
 
-    def placed(self, states: Sequence[Any], actions: Sequence[Any]) -> Outcomes:
+    def step_from_states(self, states: Sequence[Any], actions: Sequence[Any]) -> Outcomes:
         """Put every slot into a state and step it.
 
         Raises:
             TargetError: the environment raised.
         """
 
-        def both() -> Outcomes:
-            self.slots.put([copied(state) for state in states])
+        def put_and_step() -> Outcomes:
+            self.slots.put_states([copy_value(state) for state in states])
             return self.slots.step(actions)
 
-        return self._call_guarded(both, states)
+        return self._call_guarded(put_and_step, states)
 
     def _call_guarded(self, call: Callable[[], Outcomes], states: Sequence[Any]) -> Outcomes:
         try:
@@ -346,7 +354,7 @@ class SlotStepper(Stepper):
             raise
         except Exception as error:
             raise TargetError(
-                f"stepping a batch of {len(states)} states (the first is {shown(states[0])}) raised "
+                f"stepping a batch of {len(states)} states (the first is {short_text(states[0])}) raised "
                 f"{type(error).__name__}: {error}.",
                 where=self.label,
                 remedy="If a state is not allowed, restrict what state access proposes.",
@@ -372,16 +380,18 @@ class SlotStepper(Stepper):
         played = [Played([start], [], [], []) for start in starts]
         going = np.ones(slots.count, dtype=np.bool_)
         taken = 0
+        # At least one step is taken even without time: an empty episode has no outcome.
         while going.any() and taken < longest and (not taken or proceed()):
             before = slots.states() if read else None
             actions = slots.actions()
-            seen = self._call_guarded(lambda: slots.step(actions), actions)  # noqa: B023 - called at once
+            outcomes = self._call_guarded(lambda: slots.step(actions), actions)  # noqa: B023 - called at once
             for k in np.flatnonzero(going):
                 played[k].actions.append(actions[k])
                 played[k].states.append(None if before is None else before[k])
-                played[k].steps.append(self._step_of(seen, int(k)))
-                played[k].seen.append(seen.observations[k])
-            going &= ~(seen.terminated | seen.truncated)
+                played[k].steps.append(self._step_of(outcomes, int(k)))
+                played[k].seen.append(outcomes.observations[k])
+            # A slot that resets itself goes on with another episode, which is not recorded.
+            going &= ~(outcomes.terminated | outcomes.truncated)
             taken += 1
         self.steps += taken
         return [played[int(k)] for k in self.view.rng.permutation(slots.count)]  # every second one is mapped

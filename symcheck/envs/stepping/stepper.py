@@ -24,11 +24,11 @@ from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import SpaceCodec, Vector
 from symcheck.spaces.values import (
     IMMUTABLE,
-    copied,
     copy_rows,
+    copy_value,
     numeric,
     numeric_batch,
-    shown,
+    short_text,
     stack_alike,
 )
 
@@ -161,7 +161,7 @@ class Stepper:
             raise refusals.of_reset_value(returned, self.label)
         self._check_space()
         self._flat(returned[0], "reset()")
-        return copied(returned[0])
+        return copy_value(returned[0])
 
     def _check_space(self) -> None:
         """Refuse an environment whose observation space is another one than when it was built."""
@@ -183,7 +183,7 @@ class Stepper:
         for clock in self._clocks:
             clock._elapsed_steps = 0
         try:
-            self.access.set(self.base, copied(state))
+            self.access.set(self.base, copy_value(state))
         except STOPPED as error:
             raise self._refused_state(state, error) from error
         self._put = (state,)
@@ -207,11 +207,11 @@ class Stepper:
 
     def _refused_state(self, held: Any, error: BaseException) -> TargetError:
         source = "" if self.access is None else str(self.access.source)
-        return refusals.of_state(shown(held), error, f"{self.label}, state access ({source})", self.what_was_set)
+        return refusals.of_state(short_text(held), error, f"{self.label}, state access ({source})", self.what_was_set)
 
     def _refused_action(self, action: Any, error: BaseException) -> TargetError:
         remedy = self.what_was_set or (refusals.ON_ITS_OWN if self.access is None else refusals.NOT_STEPPED)
-        return refusals.of_action(shown(action), error, self.label, self.steps, remedy)
+        return refusals.of_action(short_text(action), error, self.label, self.steps, remedy)
 
     def _after_reset(self, put: tuple[Any, ...], action: Any, error: BaseException) -> Any:
         """What a step returns from the state that was set just before, after a reset; from then on each is reset first.
@@ -232,7 +232,7 @@ class Stepper:
         try:
             self.poke(put[0])
             self._put = ()
-            return self.env.step(copied(action))
+            return self.env.step(copy_value(action))
         except STOPPED:
             self.reset_first = False
             raise self._refused_action(action, error) from error
@@ -249,30 +249,30 @@ class Stepper:
         self.steps += 1
         put, self._put = self._put, ()
         try:
-            returned = self.env.step(copied(action))
+            returned = self.env.step(copy_value(action))
         except STOPPED as error:
             returned = self._after_reset(put, action, error)
         obs, reward, terminated, truncated, _ = refusals.five_of(returned, self.label)
         flat = self._flat(obs)
         return Step(
-            copied(obs),
+            copy_value(obs),
             flat,
             refusals.number_of(reward, self.label),
             refusals.flag_of(terminated, "terminated", self.label),
             refusals.flag_of(truncated, "truncated", self.label),
-            self.read() if keep else None,
+            self.read_state() if keep else None,
         )
 
     def _flat(self, obs: Any, source: str = "step()") -> Vector:
         try:
             flat = self.codec.flatten(obs)
         except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-            raise refusals.of_observation(source, shown(obs), self.codec.space, self.label) from error
+            raise refusals.of_observation(source, short_text(obs), self.codec.space, self.label) from error
         if flat.size != self.codec.coordinates.dim:
             raise refusals.of_size(source, flat.size, self.codec.coordinates.dim, self.codec.space, self.label)
         return flat
 
-    def read(self) -> Vector | None:
+    def read_state(self) -> Vector | None:
         """The internal state as a float64 vector, or None where it cannot be read or is not numeric."""
         if self.access is None or self.access.get is None:
             return None
@@ -282,7 +282,7 @@ class Stepper:
         """The internal state as `get` returns it (a copy)."""
         if self.access is None or self.access.get is None:
             raise TargetError("the state cannot be read.", where=self.label)
-        return copied(self.access.get(self.base))
+        return copy_value(self.access.get(self.base))
 
     def outcome(self, state: Any, action: Any) -> Step:
         """Put the environment into a state, then step it."""
@@ -326,7 +326,7 @@ class Stepper:
         """`outcome` for many states and actions, in about half the time; `at` is the one under way."""
         access = self.access
         if access is None or not self.codec.is_array:
-            return stacked([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
+            return stack_steps([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
         base, step, put, shape, clocks = self.base, self.env.step, access.set, self.codec.space.shape, self._clocks
         get, label, before = access.get if self.keeps_states else None, self.label, self.steps
         observations: list[Any] = []
@@ -346,7 +346,7 @@ class Stepper:
                     raise self._refused_state(states[i], error) from error
                 action = actions[i]
                 try:
-                    returned = step(action if type(action) in IMMUTABLE else copied(action))
+                    returned = step(action if type(action) in IMMUTABLE else copy_value(action))
                 except STOPPED as error:
                     self.steps = before + i + 1
                     returned = self._after_reset((states[i],), action, error)
@@ -357,18 +357,18 @@ class Stepper:
                     observations.append(obs.copy())
                 else:
                     self._flat(obs)  # refuses what does not fit
-                    observations.append(copied(obs))
+                    observations.append(copy_value(obs))
                 rewards.append(reward if type(reward) is float else refusals.number_of(reward, label))
                 ends.append(ended if type(ended) is bool else refusals.flag_of(ended, "terminated", label))
                 if get is not None:
                     inside = get(base)
-                    inner.append(inside.copy() if type(inside) is np.ndarray else copied(inside))
+                    inner.append(inside.copy() if type(inside) is np.ndarray else copy_value(inside))
         finally:
             self.at, self.steps = i, before + i + 1
-        seen = stack_alike(observations)
+        stacked = stack_alike(observations)
         return Steps(
-            seen,
-            self.codec.flatten_batch(seen),
+            stacked,
+            self.codec.flatten_batch(stacked),
             np.array(rewards, dtype=np.float64),
             np.array(ends, dtype=np.bool_),
             numeric_batch(inner) if get is not None else None,
@@ -401,7 +401,7 @@ _AHEAD = 256  # actions
 STOPPED = (Exception, SystemExit)  # an environment that leaves Python has not been tested
 
 
-def stacked(steps: Sequence[Step]) -> Steps:
+def stack_steps(steps: Sequence[Step]) -> Steps:
     """Steps as arrays."""
     states = [step.state for step in steps]
     readable = [state for state in states if state is not None]

@@ -61,5 +61,5 @@ def indicators(comparison: Comparison) -> Comparison:
         return comparison
     more = scalar_coordinate("", epsilon=0.0)
     for name in names[old.dim :]:
-        old = old.joined(dataclasses.replace(more, names=(name,)))
+        old = old.join(dataclasses.replace(more, names=(name,)))
     return Comparison(comparison.part, old, columns[:half], columns[half:])

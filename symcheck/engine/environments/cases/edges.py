@@ -156,7 +156,7 @@ def one_sided_tie(
         values = transition.actual[exact, j]
         threshold = float(np.median(np.abs(values)))
         at = np.abs(np.abs(values) - threshold) <= _SAME * threshold
-        tied = [row for row, there in zip(exact, at, strict=True) if there and threshold > 0]
+        tied = [row for row, is_tied in zip(exact, at, strict=True) if is_tied and threshold > 0]
         ended_image = termination.actual[tied, 0] > termination.expected[tied, 0]
         votes = (transition.actual[tied, j] > 0) == ended_image
         if len(tied) >= _FEWEST_TIES and (votes.all() or not votes.any()):

@@ -67,9 +67,9 @@ def same_value(value: Any, image: Any) -> bool:
     if hasattr(value, "tolist") and not isinstance(value, np.ndarray | np.generic):
         return same_value(value.tolist(), image.tolist() if hasattr(image, "tolist") else image)
     # Numbers by value, not by type: maps may return another dtype.
-    one, other = _as_numbers(value), _as_numbers(image)
-    if one is not None and other is not None:
-        return one.size == other.size and bool(np.array_equal(one.reshape(-1), other.reshape(-1), equal_nan=True))
+    number, other = _as_numbers(value), _as_numbers(image)
+    if number is not None and other is not None:
+        return number.size == other.size and bool(np.array_equal(number.reshape(-1), other.reshape(-1), equal_nan=True))
     if isinstance(value, Sequence) and isinstance(image, Sequence):
         return len(value) == len(image) and all(map(same_value, value, image))
     return True

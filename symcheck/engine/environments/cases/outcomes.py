@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symcheck.spaces.coordinates import Vector
-from symcheck.spaces.values import shown
+from symcheck.spaces.values import short_text
 
 
 class Outcomes(NamedTuple):
@@ -52,4 +52,4 @@ def outcomes_of(*sides: Vector) -> Outcomes:
         return Outcomes(False, "NaN" if np.isnan(first).any() else "infinite", None)
     if not fixed.all():
         return Outcomes(True, "", None)
-    return Outcomes(True, "", f"{first[0] + 0.0:g}" if first.size == 1 else shown(first))
+    return Outcomes(True, "", f"{first[0] + 0.0:g}" if first.size == 1 else short_text(first))

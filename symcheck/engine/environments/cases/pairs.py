@@ -31,7 +31,7 @@ from symcheck.spaces.coordinates import (
     scalar_coordinate,
     vector_coordinates,
 )
-from symcheck.spaces.values import shown
+from symcheck.spaces.values import short_text
 from symcheck.symmetry.bound import BoundSymmetry
 
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
@@ -66,7 +66,7 @@ class Measurement:
     @cached_property
     def by_word(self) -> dict[Word, Rows]:
         """The rows of every element."""
-        return grouped([case.word for case in self.cases])
+        return group_by_word([case.word for case in self.cases])
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Pairs:
             SpecError: the image of some action is no action.
         """
         made: list[Case | None] = [None] * len(words)
-        for word, places_of_word in grouped(words).items():
+        for word, places_of_word in group_by_word(words).items():
             rows = places_of_word.tolist()
             picked, chosen = [situations[i] for i in rows], [actions[i] for i in rows]
             distinct, places = _distinct(picked)  # cases share states, whose images are made once
@@ -157,8 +157,8 @@ class Pairs:
         if not inside.all():
             first = int(np.argmin(inside))
             raise SpecError(
-                f"the action map leaves the action space: a = {shown(actions[first])} goes to {shown(images[first])}, "
-                f"expected an element of {self.bound.action_space}.",
+                f"the action map leaves the action space: a = {short_text(actions[first])} goes to "
+                f"{short_text(images[first])}, expected an element of {self.bound.action_space}.",
                 where="action",
                 remedy="The image of every action must be an action; add an offset where the bounds are not symmetric.",
             )
@@ -196,15 +196,15 @@ class Pairs:
         """Blame the map where the image of a state lies outside the space."""
         if where := outside(case.image, self.stepper.codec):
             raise SpecError(
-                f"the observation map leaves the space of states: the image of {shown(case.situation.obs)} is "
-                f"{shown(case.image.obs)}, {where}, and the environment refuses it ({error.problem})",
+                f"the observation map leaves the space of states: the image of {short_text(case.situation.obs)} is "
+                f"{short_text(case.image.obs)}, {where}, and the environment refuses it ({error.problem})",
                 where="observation",
                 remedy="The image of every state must be a state.",
             ) from error
-        if self.bound.has_state and f"setting the state {shown(case.image.state)} raised" in error.problem:
+        if self.bound.has_state and f"setting the state {short_text(case.image.state)} raised" in error.problem:
             raise SpecError(
-                f"the state map leaves the space of states: the image of {shown(case.situation.state)} is "
-                f"{shown(case.image.state)}, and the environment refuses it ({error.problem})",
+                f"the state map leaves the space of states: the image of {short_text(case.situation.state)} is "
+                f"{short_text(case.image.state)}, and the environment refuses it ({error.problem})",
                 where="state",
                 remedy="The image of every state must be a state.",
             ) from error
@@ -250,12 +250,14 @@ class Pairs:
         inner = self.placement.inner
         if inner is None or left_states is None or right_states is None:
             return Comparison("transition", coordinates, expected, actual)
-        states = self._map_rows(measured, lambda word, rows: inner.expected(word, left_states[rows], expected[rows]))
-        reached = inner.picked(right_states)
+        states = self._map_rows(
+            measured, lambda word, rows: inner.expected_coordinates(word, left_states[rows], expected[rows])
+        )
+        reached = inner.compared_coordinates(right_states)
         within = _rounding(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
         return Comparison(
             "transition",
-            coordinates.joined(within),
+            coordinates.join(within),
             np.concatenate([expected, states], axis=1),
             np.concatenate([actual, reached], axis=1),
         )
@@ -299,11 +301,11 @@ class Pairs:
         return ordered
 
 
-def grouped(words: Sequence[Word]) -> dict[Word, Rows]:
+def group_by_word(words: Sequence[Word]) -> dict[Word, Rows]:
     """The places of every word, words in the order of their first place.
 
     Example:
-        >>> {word: places.tolist() for word, places in grouped([(0,), (1,), (0,)]).items()}
+        >>> {word: places.tolist() for word, places in group_by_word([(0,), (1,), (0,)]).items()}
         {(0,): [0, 2], (1,): [1]}
     """
     if len(words) and words.count(words[0]) == len(words):  # as under a group of one generator
@@ -359,7 +361,7 @@ def outside(situation: Situation, codec: SpaceCodec) -> Excess | None:
     return Excess(coordinates.names[j], float(flat[j]), float(bound))
 
 
-def joined(parts: list[Measurement]) -> Measurement | None:
+def join_measurements(parts: list[Measurement]) -> Measurement | None:
     """Several measurements as one; None where there is none."""
     if not parts:
         return None

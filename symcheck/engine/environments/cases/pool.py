@@ -20,7 +20,7 @@ from symcheck.engine.environments.subject.placement import Placement, Situation
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import Vector, finite
-from symcheck.spaces.values import shown
+from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement, state
 
 _WIDEST_EXPLORED = 64  # coordinates; beyond, directions in observation space say little about the state
@@ -103,7 +103,7 @@ def roll_out(
         played = stepper.play(steps - taken, in_time, read=placement.reads_states)
         pool.episodes += 1
         for i, (action, step) in enumerate(zip(played.actions, played.steps, strict=True)):
-            situation = placement.shown(played.seen[i], played.states[i], "rollout" if i else "start")
+            situation = placement.visited_situation(played.seen[i], played.states[i], "rollout" if i else "start")
             pool.situations.append(situation)
             pool.visits.append(Visit(situation, action, step))
             pool.ends += pool.visits[-1:] if step.terminated or step.truncated else []
@@ -130,7 +130,7 @@ def _propose(
         situation = placement.at(held, origin)
         if situation is None:  # what it shows is known only after a step
             step = stepper.outcome(held, stepper.env.action_space.sample())
-            situation = None if step.terminated or step.truncated else placement.here(step.obs, origin)
+            situation = None if step.terminated or step.truncated else placement.current_situation(step.obs, origin)
         if situation is not None:
             pool.situations.append(situation)
 
@@ -155,7 +155,7 @@ def _call_sample(placement: Placement, count: int, rng: np.random.Generator) -> 
         ) from error
     if proposed and (wrong := placement.not_a_state(proposed[0])):
         raise TargetError(
-            f"sample(rng, {count}) proposed {shown(proposed[0])}, {wrong}.",
+            f"sample(rng, {count}) proposed {short_text(proposed[0])}, {wrong}.",
             where=where,
             remedy="It returns states as `set` takes them.",
         )
@@ -196,19 +196,19 @@ def _explore(
     taken = 0
     while taken < steps and in_time():
         at = _rim_index(finite(np.stack(flats)), rng)
-        here = archive[at]
-        stepper.poke(here.state)
+        visited = archive[at]
+        stepper.poke(visited.state)
         action = stepper.env.action_space.sample()
         # Runs of five steps on average: short enough to come back, long enough to get away.
         for _ in range(int(rng.geometric(0.2))):
             step = stepper.step(action)
             taken += 1
             if step.terminated or step.truncated:
-                pool.ends.append(Visit(here, action, step))
+                pool.ends.append(Visit(visited, action, step))
             if step.terminated or step.truncated or taken >= steps:
                 break
-            here = placement.here(step.obs, "exploration")
-            archive.append(here)
+            visited = placement.current_situation(step.obs, "exploration")
+            archive.append(visited)
             flats.append(step.flat)
     pool.situations.extend(situation for situation in archive if situation.origin == "exploration")
 

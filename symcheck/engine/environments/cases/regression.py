@@ -26,7 +26,7 @@ def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Vector,
     return flat, list(codec.coordinates.names)
 
 
-def standardised(columns: Vector) -> Vector:
+def standardise(columns: Vector) -> Vector:
     """Columns with mean 0 and standard deviation 1; constants and NaN become 0."""
     numbers = finite(columns)
     spread = numbers.std(axis=0)

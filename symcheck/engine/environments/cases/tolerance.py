@@ -68,7 +68,7 @@ class Tolerance:
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
-    def nudged(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Vector:
+    def local_tolerance(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Vector:
         """Tolerance of suspicious cases, by what nudges of their own states do; see `of` and `nudges`."""
         moved = self.nudges(comparison.part, cases, rng)
         return self.of(comparison, 0.0 if moved is None else moved)
@@ -135,16 +135,16 @@ class Tolerance:
 
     def _movement(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
         """How far either side moved at most, per unit in the last place, shape (n, dim)."""
-        here = self._pairs.comparison(part, plain)
-        largest = np.zeros_like(here.expected)
+        unmoved = self._pairs.comparison(part, plain)
+        largest = np.zeros_like(unmoved.expected)
         for units, moved in neighbours:
-            there = self._pairs.comparison(part, moved)
+            nudged = self._pairs.comparison(part, moved)
             sides = (
-                here.coordinates.residual(here.expected, there.expected),
-                here.coordinates.residual(here.actual, there.actual),
+                unmoved.coordinates.residual(unmoved.expected, nudged.expected),
+                unmoved.coordinates.residual(unmoved.actual, nudged.actual),
             )
-            largest = np.maximum(largest, np.maximum(*sides) / np.where(here.coordinates.epsilon > 0, units, 1))
-        return np.maximum(largest, self._of_narrow_actions(here, plain.cases)) if part == "reward" else largest
+            largest = np.maximum(largest, np.maximum(*sides) / np.where(unmoved.coordinates.epsilon > 0, units, 1))
+        return np.maximum(largest, self._of_narrow_actions(unmoved, plain.cases)) if part == "reward" else largest
 
     def _of_narrow_actions(self, plain: Comparison, cases: Sequence[Case]) -> Vector | float:
         """What rounding to the actions' own dtype does: a cost sum(a^2) in float32 depends on the order of the sum."""
@@ -158,14 +158,14 @@ class Tolerance:
         except SymcheckError:  # an environment may insist on its actions' dtype
             return 0.0
         sides = ((plain.expected, other.expected), (plain.actual, other.actual))
-        return np.maximum(*(plain.coordinates.residual(one, two) for one, two in sides))
+        return np.maximum(*(plain.coordinates.residual(narrow_side, wide_side) for narrow_side, wide_side in sides))
 
     def _measure_nudged(self, cases: Sequence[Case], pattern: int, up: bool, units: int) -> Measurement | None:
         stepper, placement = self._pairs.stepper, self._pairs.placement
         nudged_cases = []
         for i, case in enumerate(cases):
-            situation = placement.nudged(case.situation, pattern=pattern + i, up=up, units=units)
-            image = placement.nudged(case.image, pattern=pattern + i, up=up, units=units)
+            situation = placement.nudge_situation(case.situation, pattern=pattern + i, up=up, units=units)
+            image = placement.nudge_situation(case.image, pattern=pattern + i, up=up, units=units)
             if situation is None or image is None:
                 return None
             nudged_cases.append(Case(case.word, situation, case.action, image, case.image_action))

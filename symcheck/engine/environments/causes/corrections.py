@@ -83,7 +83,7 @@ class _Effort:
     pairs: int
     deadline: float
 
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         return self.pairs <= 0 or time.monotonic() > self.deadline
 
 
@@ -107,7 +107,7 @@ def corrections(violations: Violations, case: Case) -> list[Statement]:
     proposed: list[Statement] = []
     effort = _Effort(_MOST_STEPPED, time.monotonic() + _SECONDS)
     for cause, altered in _alterations(violations.pairs, case):
-        if effort.spent() or len(proposed) >= _MOST_PROPOSED:
+        if effort.is_spent() or len(proposed) >= _MOST_PROPOSED:
             break
         if _holds(violations, altered, [case, *tried], effort):
             proposed.append(cause)
@@ -120,7 +120,7 @@ def _holds(violations: Violations, altered: AlteredSymmetry, cases: list[Case], 
     pairs = Pairs(original.stepper, original.placement.under(bound), bound)
     start, size = 0, 4  # most alterations break on the first few cases
     while start < len(cases):
-        if effort.spent():
+        if effort.is_spent():
             return False
         batch = cases[start : start + size]
         effort.pairs -= len(batch)
@@ -142,23 +142,26 @@ def _alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, AlteredS
 def _action_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, AlteredSymmetry]]:
     bound, letter, space = pairs.bound, case.word[0], pairs.bound.action_space
 
-    def altered(action: Callable[[Any, Any], Any]) -> AlteredSymmetry:
+    def alter_action(action: Callable[[Any, Any], Any]) -> AlteredSymmetry:
         return AlteredSymmetry(bound, letter, {"action": action})
 
-    yield state("SYM010"), altered(lambda a, obs: a)
+    yield state("SYM010"), alter_action(lambda a, obs: a)
     order = _order_of_action(pairs, case)
     if order > 2:
         inverse = case.word * (order - 1)
-        yield state("SYM011"), altered(lambda a, obs: bound.action(inverse, a, obs))
+        yield state("SYM011"), alter_action(lambda a, obs: bound.action(inverse, a, obs))
     if isinstance(space, spaces.Discrete) and space.n <= _MOST_ACTIONS_PERMUTED:
         for images in list(itertools.permutations(range(int(space.n))))[1:]:  # the identity comes first, and was tried
-            yield state("SYM012", permutation=list(images)), altered(_permuting(np.array(images), int(space.start)))
+            yield (
+                state("SYM012", permutation=list(images)),
+                alter_action(_permuting(np.array(images), int(space.start))),
+            )
     elif isinstance(space, spaces.Box):
-        yield state("SYM013"), altered(lambda a, obs: -np.asarray(bound.action(case.word, a, obs)))
+        yield state("SYM013"), alter_action(lambda a, obs: -np.asarray(bound.action(case.word, a, obs)))
         size = int(np.prod(space.shape))
         for j in range(min(size, MOST_PROBED)):
             sign = np.where(np.arange(size) == j, -1.0, 1.0)
-            yield state("SYM013", coordinate=f"action[{j}]"), altered(_signing(bound, case.word, sign))
+            yield state("SYM013", coordinate=f"action[{j}]"), alter_action(_signing(bound, case.word, sign))
 
 
 def _permuting(table: npt.NDArray[np.int64], start: int) -> Callable[[Any, Any], Any]:

@@ -104,7 +104,7 @@ def _holds(violations: Violations, word: tuple[int, ...], cases: Sequence[Case],
         if not suspects:
             return True
     last = pairs.comparison(part, pairs.measure(suspects))
-    return bool((last.residual() <= violations.tolerance.nudged(last, suspects, rng)).all())
+    return bool((last.residual() <= violations.tolerance.local_tolerance(last, suspects, rng)).all())
 
 
 def breaking_actions(violations: Violations) -> Statement | None:

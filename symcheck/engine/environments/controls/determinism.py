@@ -122,14 +122,14 @@ def _check_between_resets(
     stepper: Stepper, states: list[Any], actions: list[Any], caution: Statement, rng: np.random.Generator
 ) -> DeterminismCheck | None:
     """The check where steps repeat only until the next reset, which draws something that states do not hold."""
-    one, two = (int(seed) for seed in rng.integers(0, 2**30, size=2))
-    after = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in (one, two)]
+    first_seed, second_seed = (int(seed) for seed in rng.integers(0, 2**30, size=2))
+    after = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in (first_seed, second_seed)]
     # The next draws must not be those of the check.
     stepper.reset(seed=int(rng.integers(0, 2**30)))
     apart = _compare_steps(stepper, *after)[0]
     if not apart:
         return None
-    if _ignores_seeds(stepper, states, actions, after[0], one, apart, rng):
+    if _ignores_seeds(stepper, states, actions, after[0], first_seed, apart, rng):
         return _hidden_state_survives(stepper)
     # One draw an episode is shared by all steps of it: only a reset before each state makes pairs independent.
     finding, repeating = state("control_random_until_reset"), _repeating_parts(*after)
@@ -146,12 +146,12 @@ def _step_in_order(stepper: Stepper, states: list[Any], actions: list[Any], orde
 def _compare_steps(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple[int, dict[Part, float]]:
     """How many of two lists of steps differ beyond rounding, and the largest differences where none does."""
     coordinates = stepper.codec.coordinates
-    one, two = np.stack([step.flat for step in first]), np.stack([step.flat for step in second])
-    gaps = coordinates.residual(one, two)
+    before, after = np.stack([step.flat for step in first]), np.stack([step.flat for step in second])
+    gaps = coordinates.residual(before, after)
     # One float32 coordinate means that the state went through float32.
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _NOISE_FLOAT32 if single else _NOISE_FLOAT64
-    scale = 1.0 + finite(np.abs(one))
+    scale = 1.0 + finite(np.abs(before))
     paid, again = (np.array([[step.reward] for step in steps]) for steps in (first, second))
     rewards = scalar_coordinate("reward", epsilon=0.0).residual(paid, again)
     sizes = 1.0 + finite(np.abs(paid))
@@ -167,14 +167,14 @@ def _explain_differences(
     stepper: Stepper, pool: Pool, states: list[Any], actions: list[Any], apart: float, rng: np.random.Generator
 ) -> DeterminismCheck:
     """What makes `apart` of the repetitions differ: setting does nothing, a leak, chance, or what a reset clears."""
-    one, two = (int(seed) for seed in rng.integers(0, 2**30, size=2))
-    if _setting_has_no_effect(stepper, states, actions, one):
+    first_seed, second_seed = (int(seed) for seed in rng.integers(0, 2**30, size=2))
+    if _setting_has_no_effect(stepper, states, actions, first_seed):
         access = None if stepper.access is None else stepper.access.source
         return DeterminismCheck("leaky", state(ReasonCode.SETTING_HAS_NO_EFFECT.value, access=access))
-    forward = _step_seeded(stepper, states, actions, range(len(states)), one)
-    if _ignores_seeds(stepper, states, actions, forward, one, apart, rng):
+    forward = _step_seeded(stepper, states, actions, range(len(states)), first_seed)
+    if _ignores_seeds(stepper, states, actions, forward, first_seed, apart, rng):
         return _hidden_state_survives(stepper)
-    seeds = [two + 1000 * k for k in range(_count_rounds(apart))]
+    seeds = [second_seed + 1000 * k for k in range(_count_rounds(apart))]
     others = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in seeds]
     # What follows must draw its own noise, not that of the check, and other noise for another seed of the run.
     stepper.reset(seed=int(rng.integers(0, 2**30)))

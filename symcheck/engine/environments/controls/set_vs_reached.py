@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.engine.environments.cases.pool import Pool, Visit
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised
+from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode
@@ -84,14 +84,14 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         stepper.poke(visits[i].situation.state)
         now.append(stepper.step(visits[i].action))
         later.append(stepper.step(visits[i + 1].action))
-    seen = np.stack([visits[i].step.flat for i in going])
-    typical = np.sqrt(np.mean(finite(seen) ** 2, axis=0))
+    observations = np.stack([visits[i].step.flat for i in going])
+    typical = np.sqrt(np.mean(finite(observations) ** 2, axis=0))
     memory = _columns_of_the_past(stepper, visits, picked)
     first = _mismatches(stepper, [visits[i].step for i in picked], now, typical)
     second = _mismatches(stepper, [visits[i + 1].step for i in picked], later, typical)
     # Only columns that do mismatch need an excuse.
     shown_again = memory & (first.any(axis=0) | second.any(axis=0))
-    if shown_again.any() and not (~memory[: seen.shape[1]] & _varying(seen)).any():
+    if shown_again.any() and not (~memory[: observations.shape[1]] & _varying(observations)).any():
         memory = np.zeros_like(memory)  # nothing else is shown that could depend on the state
     reached = _compare_columns(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory))
     if reached.caution is not None:
@@ -140,8 +140,8 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator) -
     if not picked:
         return None
     again = [stepper.outcome(visit.situation.state, visit.action) for visit in picked]
-    seen = np.stack([visit.step.flat for visit in pool.visits])
-    typical = np.sqrt(np.mean(finite(seen) ** 2, axis=0))
+    observations = np.stack([visit.step.flat for visit in pool.visits])
+    typical = np.sqrt(np.mean(finite(observations) ** 2, axis=0))
     differ = _mismatches(stepper, [visit.step for visit in picked], again, typical)
     differ = differ & ~_columns_of_the_past(stepper, pool.visits, list(range(len(pool.visits))))
     count = int(differ.any(axis=1).sum())
@@ -192,8 +192,8 @@ def _mismatches(stepper: Stepper, reached: Sequence[Step], again: Sequence[Step]
     coordinates = stepper.codec.coordinates
     single = bool((coordinates.epsilon > _FLOAT64).any())
     allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
-    one, two = (np.stack([step.flat for step in steps]) for steps in (reached, again))
-    shown = ~(coordinates.residual(one, two) <= allowed * (1.0 + typical + finite(np.abs(one))))
+    when_reached, when_set = (np.stack([step.flat for step in steps]) for steps in (reached, again))
+    shown = ~(coordinates.residual(when_reached, when_set) <= allowed * (1.0 + typical + finite(np.abs(when_reached))))
     paid, later = (np.array([[step.reward] for step in steps]) for steps in (reached, again))
     rewards = ~(scalar_coordinate("reward", epsilon=0.0).residual(paid, later) <= allowed * (1 + finite(np.abs(paid))))
     ends = np.array([[a.terminated != b.terminated] for a, b in zip(reached, again, strict=True)])
@@ -238,7 +238,7 @@ def _swap_reached_and_set(
 ) -> SwapTest | None:
     stepper, visits = bench.pairs.stepper, bench.pool.visits
     memory = _columns_of_the_past(stepper, visits, picked)
-    sides = [_outcomes(steps) for steps in (reached, again)]
+    sides = [_stack_outcomes(steps) for steps in (reached, again)]
     varying = np.flatnonzero(_varying(np.concatenate(sides)) & ~memory)
     # Evenly spread over the observation: images have thousands.
     columns = varying[:: max(1, -(-len(varying) // _COORDINATES_RANDOM))]
@@ -246,20 +246,20 @@ def _swap_reached_and_set(
         return None
     names = _column_names(stepper)
     epsilon = np.append(stepper.codec.coordinates.epsilon, [np.finfo(np.float32).eps, 0.0])[columns]
-    one, two = (side[:, columns] for side in sides)
+    when_reached, when_set = (side[:, columns] for side in sides)
     shared, shared_names = _shared_columns(bench, picked)
     design = polynomial(shared)
-    common = fitted(design, (finite(one) + finite(two)) / 2)
-    one, two = (np.where(np.isfinite(side), side - common, side) for side in (one, two))
-    scale = np.maximum(np.abs(finite(one)).max(axis=0), np.abs(finite(common)).max(axis=0))
+    common = fitted(design, (finite(when_reached) + finite(when_set)) / 2)
+    when_reached, when_set = (np.where(np.isfinite(side), side - common, side) for side in (when_reached, when_set))
+    scale = np.maximum(np.abs(finite(when_reached)).max(axis=0), np.abs(finite(common)).max(axis=0))
     weights = [
         (f"where {name} is high, against low", _centred_high_side(shared[:, j])) for j, name in enumerate(shared_names)
     ]
     late = (shared[:, -1] > np.quantile(shared[:, -1], _LATE)).astype(np.float64)
     weights.append(("late in episodes, against early", late - late.mean()))
     return swap_test(
-        one,
-        two,
+        when_reached,
+        when_set,
         [names[int(j)] for j in columns],
         level=_LEVEL_RANDOM,
         rng=rng,
@@ -269,7 +269,7 @@ def _swap_reached_and_set(
     )
 
 
-def _outcomes(steps: Sequence[Step]) -> Vector:
+def _stack_outcomes(steps: Sequence[Step]) -> Vector:
     """Next observations, rewards and ends, shape (n, dim + 2)."""
     shown = np.stack([step.flat for step in steps])
     return np.concatenate([shown, [[step.reward, float(step.terminated)] for step in steps]], axis=1)
@@ -285,7 +285,7 @@ def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Vector, li
     number = _step_numbers(visits)[np.asarray(picked)].astype(np.float64)
     columns = np.concatenate([states[:, kept], actions, number[:, None]], axis=1)
     names = [*(codec.coordinates.names[int(j)] for j in kept), *action_names, "the number of the step"]
-    return standardised(columns), names
+    return standardise(columns), names
 
 
 def _centred_high_side(column: Vector) -> Vector:

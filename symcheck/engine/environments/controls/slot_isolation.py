@@ -57,7 +57,7 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
 
     def outcome(held: Sequence[Any], taken: Sequence[Any]) -> Vector:
         stepper.reset(seed=seed)
-        return _outcome_of(stepper, stepper.placed(held, taken), k)
+        return _outcome_of(stepper, stepper.step_from_states(held, taken), k)
 
     first = outcome(states, actions)
     if _first_difference(stepper, first, outcome(states, actions)) >= 0:
@@ -66,9 +66,9 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
         return None
     # One neighbour at a time, to name the one that leaks.
     for j in rng.permutation(slots.count)[:32]:
-        one = [changed[i] if i == j else state for i, state in enumerate(states)]
-        act = [others[i] if i == j else action for i, action in enumerate(actions)]
-        at = _first_difference(stepper, first, again := outcome(one, act))
+        states_one_changed = [changed[i] if i == j else state for i, state in enumerate(states)]
+        actions_one_changed = [others[i] if i == j else action for i, action in enumerate(actions)]
+        at = _first_difference(stepper, first, again := outcome(states_one_changed, actions_one_changed))
         if at >= 0:
             return _leak(stepper, k, at, first, again, settable=True, other=int(j))
     again = outcome(changed, others)
@@ -95,9 +95,9 @@ def _episode(stepper: SlotStepper, seed: int, actions: list[list[Any]], k: int) 
     stepper.reset(seed=seed)
     outcomes = []
     for taken in actions:
-        seen = stepper.slots.step(taken, read=False)
-        outcomes.append(_outcome_of(stepper, seen, k))
-        if (seen.terminated | seen.truncated).any():
+        outcome = stepper.slots.step(taken, read=False)
+        outcomes.append(_outcome_of(stepper, outcome, k))
+        if (outcome.terminated | outcome.truncated).any():
             break
     return outcomes
 

@@ -48,7 +48,7 @@ class SinglePairs:
         pairs = self.bench.pairs
         comparison = pairs.comparison(part, pairs.measure([case]))
         rng = self.bench.rng("careful")
-        limits = self.tolerance.nudged(comparison, [case], rng) if carefully else self.tolerance.of(comparison)
+        limits = self.tolerance.local_tolerance(comparison, [case], rng) if carefully else self.tolerance.of(comparison)
         over = ~(comparison.residual() <= limits)
         return bool((over[:, visible_columns(pairs, part)] if visibly else over).any())
 

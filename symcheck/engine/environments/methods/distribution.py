@@ -21,8 +21,8 @@ import numpy as np
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.columns import observed_part
 from symcheck.engine.environments.cases.outcomes import outcomes_of
-from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Rows, joined
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised
+from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Rows, join_measurements
+from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
 from symcheck.engine.environments.methods.first_violation import FirstViolation
@@ -36,7 +36,7 @@ from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
 from symcheck.spaces.coordinates import Vector, finite
-from symcheck.spaces.values import numeric, shown
+from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
@@ -77,7 +77,7 @@ class DistributionEvidence:
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
         """What the violations cost in value; see `symcheck.engine.environments.methods.distribution_gap`."""
-        return distribution_gap(self.bench, self.paired.compared(discount), self._repeating, failed)
+        return distribution_gap(self.bench, self.paired.pairs_for_gap(discount), self._repeating, failed)
 
     def _hand_in(self, part: Part) -> dict[Word, Handed]:
         if self._judge_pairwise(part) is not None:
@@ -103,7 +103,7 @@ class DistributionEvidence:
         count = sum(len(part.cases) for part in stepped)
         if not self._waiting or count < self._waiting[0].share * planned or not self.bench.in_time():
             return False
-        look, measured = self._waiting.pop(0), joined(list(stepped))
+        look, measured = self._waiting.pop(0), join_measurements(list(stepped))
         fast = self.bench.options.fail_fast
         early: dict[Part, tuple[Comparison, dict[Word, SwapTest]]] = {}
         some = False
@@ -111,7 +111,7 @@ class DistributionEvidence:
             if part in self._repeating or measured is None:
                 continue  # to fail fast: what repeats was asked about above
             early[part] = self._test(part, measured, look)
-            refuted = any(self._looks_taken.refuted((part, word)) for word in early[part][1])
+            refuted = any(self._looks_taken.rejects((part, word)) for word in early[part][1])
             if not (refuted or fast):
                 return False
             some = some or refuted
@@ -243,7 +243,7 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
     actions, action_names = action_columns(bench, image_actions)
-    sides = standardised(np.concatenate([states, actions], axis=1))
+    sides = standardise(np.concatenate([states, actions], axis=1))
     names = [f"image {name}" for name in state_names] + action_names
     cells, owner, count = np.unique(
         np.concatenate([states, flat_actions], axis=1), axis=0, return_inverse=True, return_counts=True
@@ -254,7 +254,9 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     one_each = (owner.reshape(-1, 1) == np.arange(len(cells))).astype(np.float64)
     if len(cells) > _MOST_NAMED:
         return Covariates(one_each, sides, names)
-    cell_names = [f"s = {shown(_plain(row[:split]))}, a = {shown(_plain(row[split:]))}" for row in cells]
+    cell_names = [
+        f"s = {short_text(_as_scalar(row[:split]))}, a = {short_text(_as_scalar(row[split:]))}" for row in cells
+    ]
     return Covariates(one_each, np.concatenate([sides, one_each], axis=1), [*names, *cell_names])
 
 
@@ -269,7 +271,7 @@ def _image_states(bench: Workbench, measured: Measurement) -> tuple[Vector, list
     return flat, list(codec.coordinates.names)
 
 
-def _plain(row: Vector) -> Any:
+def _as_scalar(row: Vector) -> Any:
     return float(row[0]) if row.size == 1 else row
 
 

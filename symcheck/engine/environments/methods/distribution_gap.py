@@ -90,7 +90,7 @@ def distribution_gap(
     spread = finite(np.concatenate(every)).std(axis=0)
     unit = np.where(spread > 0, spread, 1.0)
 
-    def estimated(distance: _Distance) -> _Estimate:
+    def estimate(distance: _Distance) -> _Estimate:
         """A distance where it is largest, on fresh outcomes."""
         worst = cases[int(np.argmax([distance(*pair) for pair in sides]))]
         first, again = _sample(bench, [worst, worst], _AGAIN, columns)[0]
@@ -100,11 +100,11 @@ def distribution_gap(
 
     reward = transition = ends = _Estimate()
     if "reward" in failed:
-        reward = _Estimate(compared.largest("reward", 1.0)) if "reward" in repeating else estimated(_of_rewards)
+        reward = _Estimate(compared.largest("reward", 1.0)) if "reward" in repeating else estimate(_of_rewards)
     if "termination" in failed:
-        ends = _Estimate(1.0) if "termination" in repeating else estimated(_of_ends)
+        ends = _Estimate(1.0) if "termination" in repeating else estimate(_of_ends)
     if "transition" in failed:
-        transition = estimated(_of_few if discrete else lambda left, right: _match(left, right, unit))
+        transition = estimate(_of_few if discrete else lambda left, right: _match(left, right, unit))
     return _bound_values(compared, discrete, reward, transition, ends)
 
 

@@ -32,7 +32,7 @@ from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.element import Element
 from symcheck.groups.subgroups import holding
 from symcheck.spaces.coordinates import Vector
-from symcheck.spaces.values import shown
+from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement
 
 Distribution = dict[Hashable, float]
@@ -61,18 +61,18 @@ class TabularEvidence:
 
     def _reach(self) -> set[int]:
         seeds = range(len(self._table)) if self._start is None else np.flatnonzero(self._start)
-        seen: set[int] = set()
+        reached: set[int] = set()
         waiting = [int(s) for s in seeds]
         while waiting:
             state = waiting.pop()
             # Each state is expanded once, so that the search is linear in the table.
-            if state in seen:
+            if state in reached:
                 continue
-            seen.add(state)
+            reached.add(state)
             for outcomes in self._table[state].values():
                 # Nothing is claimed of states in which episodes have ended: no action is taken there.
                 waiting += [int(s) for p, s, _, ended in outcomes if p > 0 and not ended]
-        return seen
+        return reached
 
     def judge(self, name: str, part: Part) -> PropertyResult:
         """The verdict on one property; see `Evidence`."""
@@ -115,12 +115,12 @@ class TabularEvidence:
     @functools.cached_property
     def _moves_something(self) -> bool:
         """Whether some visited state, or some action in it, differs from its image."""
-        return any((state, action) != (image, moved) for _, state, action, image, moved in self.imaged())
+        return any((state, action) != (image, moved) for _, state, action, image, moved in self.iterate_cases())
 
     def _possible_outcomes(self, part: Part) -> Vector:
         """The values of one part that both sides of the cases may have, shape (outcomes, 1)."""
         # Distinct (s, a) only: many cases share their two sides.
-        sides = {side for _, s, a, image, moved in self.imaged() for side in ((s, a), (image, moved))}
+        sides = {side for _, s, a, image, moved in self.iterate_cases() for side in ((s, a), (image, moved))}
         possible = [outcome[1:] for s, a in sides for outcome in self._table[s][a] if outcome[0] > 0]
         column = {"reward": 1, "termination": 2}.get(part, 0)
         return np.array([float(outcome[column]) for outcome in possible])[:, None]
@@ -133,7 +133,7 @@ class TabularEvidence:
     def epsilons(self) -> tuple[float, float]:
         """(epsilon_R, epsilon_T): the largest difference of expected rewards, and of next-state distributions."""
         reward = transition = 0.0
-        for word, state, action, image, moved in self.imaged():
+        for word, state, action, image, moved in self.iterate_cases():
             means = [
                 sum(float(p) * float(r) for p, _, r, _ in self._table[at][chosen])
                 for at, chosen in ((state, action), (image, moved))
@@ -146,7 +146,7 @@ class TabularEvidence:
             transition = max(transition, total_variation(*sides))
         return reward, transition
 
-    def imaged(self) -> Iterator[tuple[Word, int, int, int, int]]:
+    def iterate_cases(self) -> Iterator[tuple[Word, int, int, int, int]]:
         """(g, s, a, g s, g a) of every case."""
         bound = self.bench.pairs.bound
         for word, state, action in self._cases():
@@ -346,10 +346,8 @@ def contradiction(table: Table, visits: Sequence[Visit]) -> str:
         known = table.get(state, {}).get(action, [])
         if not any(p > 0 and _is_outcome(step, following, reward, ended) for p, following, reward, ended in known):
             end = " and an end" if step.terminated else ""
-            return (
-                f"action {action} in state {state} led to state {shown(step.obs)} with reward {step.reward:g}{end}, to "
-                "which its table P gives no probability"
-            )
+            led = f"state {short_text(step.obs)} with reward {step.reward:g}{end}"
+            return f"action {action} in state {state} led to {led}, to which its table P gives no probability"
     return ""
 
 

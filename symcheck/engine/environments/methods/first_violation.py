@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symcheck.engine.environments.cases.pairs import Measurement, joined
+from symcheck.engine.environments.cases.pairs import Measurement, join_measurements
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.equations import Part
@@ -43,5 +43,7 @@ class FirstViolation:
         if not self._next <= count < planned:
             return False
         self._next = 2 * count
-        evidence = PairedEvidence(self._bench, repeats=self._repeats, drawn=joined(list(stepped)), diagnose=False)
+        evidence = PairedEvidence(
+            self._bench, repeats=self._repeats, drawn=join_measurements(list(stepped)), diagnose=False
+        )
         return evidence.refutes(self._parts)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from symcheck.engine.environments.cases.between import Between, between
 from symcheck.engine.environments.cases.edges import threshold_cases, thresholds_may_hide
 from symcheck.engine.environments.cases.outcomes import Outcomes, outcomes_of
-from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, joined
+from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.pool import draw_actions
 from symcheck.engine.environments.cases.tolerance import Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
@@ -72,7 +72,7 @@ class PairSample:
             return some
         self._model = None  # it is none of this environment
         rest = count - len(some.cases)
-        return joined([some, self._step(self._draw(rest, rng))]) or some if rest > 0 else some
+        return join_measurements([some, self._step(self._draw(rest, rng))]) or some if rest > 0 else some
 
     @functools.cached_property
     def screened(self) -> Screened | None:
@@ -98,7 +98,7 @@ class PairSample:
             rng = self._bench.rng("edges")
             edges = threshold_cases(self._pairs, self.drawn, rng, lambda: self._bench.in_time(_SEARCHING))
             parts += [self._pairs.measure(edges)] if edges else []
-        return joined(parts) or self.drawn
+        return join_measurements(parts) or self.drawn
 
     @functools.cached_property
     def tolerance(self) -> Tolerance:
@@ -209,4 +209,4 @@ class PairSample:
             if not parts:
                 raise
             self._bench.clock.interrupt()  # judge what there is, and be quick: causes are not looked for
-        return joined(parts) or self._pairs.measure(cases[:1])
+        return join_measurements(parts) or self._pairs.measure(cases[:1])

@@ -117,9 +117,9 @@ class PairedEvidence:
 
     def value_gap(self, failed: set[str], discount: float) -> ValueGap:
         """What the violations cost in value; see `symcheck.engine.environments.methods.value_gap`."""
-        return paired_gap(self.compared(discount), failed)
+        return paired_gap(self.pairs_for_gap(discount), failed)
 
-    def compared(self, discount: float) -> ComparedPairs:
+    def pairs_for_gap(self, discount: float) -> ComparedPairs:
         """What a value gap is estimated from."""
         sample = self.sample
         alpha, rng = self.bench.options.alpha, self.bench.rng("value gap")

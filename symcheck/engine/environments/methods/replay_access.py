@@ -82,10 +82,6 @@ class Starts:
     copies: dict[bytes, list[gym.Env[Any, Any]]]
     shown: dict[bytes, Any]
 
-    def known(self, start: Vector) -> bool:
-        """Whether a flattened observation is a start."""
-        return _key(start) in self.copies
-
 
 def _key(flat: Vector) -> bytes:
     return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # minus zero is zero
@@ -160,9 +156,9 @@ class ReplayedSymmetry:
     def state(self, word: Word, history: History) -> History:
         """The image of a history."""
         actions = [self._bound.action(word, a, obs) for a, obs in zip(history.actions, history.seen, strict=True)]
-        seen = [self._bound.observation(word, obs) for obs in history.seen]
+        images = [self._bound.observation(word, obs) for obs in history.seen]
         start = self._bound.observation(word, _first(history, self._bound))
-        return History(self._flatten(start), tuple(actions), tuple(seen))
+        return History(self._flatten(start), tuple(actions), tuple(images))
 
 
 def _first(history: History, bound: BoundSymmetry) -> Any:
@@ -269,12 +265,12 @@ def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) ->
             pair = [copy.deepcopy(copies[int(i)]) for i in picked]
             for _ in range(_STEPS):
                 action = stepper.env.action_space.sample()
-                one, two = (side.step(copy.deepcopy(action)) for side in pair)
-                flat, other = stepper.codec.flatten(one[0]), stepper.codec.flatten(two[0])
-                paid = np.array_equal([float(one[1])], [float(two[1])], equal_nan=True)
-                if not (np.array_equal(flat, other, equal_nan=True) and paid and one[2:4] == two[2:4]):
+                returned, other_returned = (side.step(copy.deepcopy(action)) for side in pair)
+                flat, other = stepper.codec.flatten(returned[0]), stepper.codec.flatten(other_returned[0])
+                paid = np.array_equal([float(returned[1])], [float(other_returned[1])], equal_nan=True)
+                if not (np.array_equal(flat, other, equal_nan=True) and paid and returned[2:4] == other_returned[2:4]):
                     return False
-                if one[2] or one[3]:
+                if returned[2] or returned[3]:
                     break
     return True
 

@@ -252,7 +252,10 @@ class Screen:
         sides = [expected.reshape(n, -1), right.observations.reshape(n, -1)]
         inner = self._placement.inner
         if inner is not None:
-            within = [inner.expected(batch.word, left.states, sides[0]), inner.picked(right.states)]
+            within = [
+                inner.expected_coordinates(batch.word, left.states, sides[0]),
+                inner.compared_coordinates(right.states),
+            ]
             sides = [np.concatenate(pair, axis=1) for pair in zip(sides, within, strict=True)]
         return sides[0].astype(np.float64, copy=False), sides[1].astype(np.float64, copy=False)
 

@@ -106,12 +106,12 @@ class SecondLook:
         """Whether cases repeat, and whether their residual exceeds what a nudge does there."""
         part, cases = comparison.part, [measured.cases[row] for row in rows]
         before = Comparison(part, comparison.coordinates, comparison.expected[rows], comparison.actual[rows])
-        local = self.tolerance.nudged(before, cases, rng)
+        local = self.tolerance.local_tolerance(before, cases, rng)
         drift = np.zeros_like(local)
         for _ in range(self.repeats):
             again = self.pairs.comparison(part, self.pairs.measure(cases))
-            for one, two in ((before.expected, again.expected), (before.actual, again.actual)):
-                drift = np.maximum(drift, comparison.coordinates.residual(one, two))
+            for before_values, again_values in ((before.expected, again.expected), (before.actual, again.actual)):
+                drift = np.maximum(drift, comparison.coordinates.residual(before_values, again_values))
         # Sides that differ from themselves by more than rounding are random: nothing is said about them.
         stable = (drift <= np.maximum(local, self.tolerance.of(before))).all(axis=1)
         return np.asarray(stable), np.asarray((~(residual[rows] <= local)).any(axis=1))

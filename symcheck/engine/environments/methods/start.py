@@ -145,7 +145,7 @@ class StartEvidence:
                 continue  # the last look is at what there is
             tested = [self._look(resets[word].sample(), look, looked, rng) for word in words]
             # One refuted generator refutes the claim; no other can save it.
-            if any(looked.refuted(word) for word in words):
+            if any(looked.rejects(word) for word in words):
                 break
         report(1, 1)
         return tested
@@ -179,7 +179,7 @@ class StartEvidence:
         rejected = test.p_value <= level
         # Only the coordinate that rejects is asked: another that survives resets excuses nothing.
         follows_past = rejected and bool(self.surviving[test.coordinate])
-        facts = _facts(bench, [each for each, _ in tests], len(sample.actual))
+        facts = _compared_facts(bench, [each for each, _ in tests], len(sample.actual))
         if rejected:
             why = state(ReasonCode.START_FOLLOWS_PAST.value) if follows_past else None
             facts = dataclasses.replace(facts, violations=1, unattributed=why)
@@ -220,7 +220,7 @@ class StartEvidence:
         return survives_reset(self._bench)
 
 
-def _facts(bench: Workbench, samples: list[StartSample], drawn: int) -> Facts:
+def _compared_facts(bench: Workbench, samples: list[StartSample], drawn: int) -> Facts:
     """What was compared, without the outcome of the test; `drawn` pairs under the element that is judged."""
     values = np.concatenate([side for sample in samples for side in (sample.expected, sample.actual)])
     outcomes = outcomes_of(values)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, in_float32
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardised, told_apart
+from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise, told_apart
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.episode_features import (
     Transitions,
@@ -176,7 +176,7 @@ class TrajectoryEvidence:
         refuted = False
         for part in filter(self._needed, STEP_PARTS):
             early[part] = {word: self._test(part, word, group, look) for word, group in groups.items()}
-            this = any(self._looks_so_far.refuted((part, word)) for word in groups)
+            this = any(self._looks_so_far.rejects((part, word)) for word in groups)
             # One part that is not refuted needs all episodes, which the others then get too.
             if not (this or fast):
                 return False
@@ -191,21 +191,21 @@ class TrajectoryEvidence:
         plain, mapped = groups.plain, groups.mapped
         taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
         while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time():
-            one, two = self._episode(None), self._episode(word)
+            plain_episode, image_episode = self._episode(None), self._episode(word)
             # Plain and mapped episodes take turns, so that whatever drifts with time drifts on both sides.
-            plain.append(one)
-            mapped.append(two)
-            taken += len(one.rewards) + len(two.rewards)
+            plain.append(plain_episode)
+            mapped.append(image_episode)
+            taken += len(plain_episode.rewards) + len(image_episode.rewards)
 
     def _episode(self, word: Word | None) -> Transitions:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
         played = stepper.play(_LONGEST)
-        seen, actions = played.seen, played.actions
+        observations, actions = played.seen, played.actions
         # Actions first: a state-dependent map needs the observation before it is mapped.
         if word is not None:
-            actions = [bound.action(word, action, obs) for action, obs in zip(actions, seen[:-1], strict=True)]
-            seen = [bound.observation(word, obs) for obs in seen]
-        whole = stepper.codec.flatten_batch(seen)
+            actions = [bound.action(word, action, obs) for action, obs in zip(actions, observations[:-1], strict=True)]
+            observations = [bound.observation(word, obs) for obs in observations]
+        whole = stepper.codec.flatten_batch(observations)
         flat = self._view.apply(whole)
         rewards = np.array([step.reward for step in played.steps])
         ended = np.array([float(step.terminated) for step in played.steps])
@@ -271,12 +271,12 @@ class TrajectoryEvidence:
             return (result if facts.unattributed else self._describe_rejection(result, part, tests[word], word)), facts
         if self._stopped:
             return result, facts
-        bound = self._bound([tested.critical for tested in tests.values()], result.checked)
+        bound = self._missable_shift([tested.critical for tested in tests.values()], result.checked)
         return dataclasses.replace(result, bound=bound, notes=(*result.notes, self._weakness())), facts
 
-    def _bound(self, criticals: list[float], episodes: int) -> dict[str, object]:
+    def _missable_shift(self, criticals: list[float], episodes: int) -> dict[str, object]:
         # The weakest test bounds what all of them together would have missed.
-        critical = max((one for one in criticals if np.isfinite(one)), default=-NORMAL_90)
+        critical = max((each for each in criticals if np.isfinite(each)), default=-NORMAL_90)
         return shift_bound(
             float((critical + NORMAL_90) * np.sqrt(2 / self._fewest_pairs)),
             episodes,
@@ -311,7 +311,7 @@ class TrajectoryEvidence:
         others = [described[i] for i in np.argsort(-test.statistics)[1:4] if test.statistics[i] > test.critical]
         causes = [state("SYM050", part=part, feature=described[best], element=label, others=others)]
         # A broken transition sends the two groups to different states, where honest rewards and ends differ too.
-        if part != "transition" and any(self._looks_so_far.refuted(("transition", one)) for one in self.groups):
+        if part != "transition" and any(self._looks_so_far.rejects(("transition", group)) for group in self.groups):
             causes.append(state("SYM056"))
         causes.append(state("SYM057", why=self._why_episodes()))
         size = float(test.statistics[best])
@@ -384,7 +384,7 @@ class TrajectoryEvidence:
     def _design(self, episodes: list[Transitions], covariates: Vector) -> Vector:
         """Covariates and their products with the actions: what follows depends on both together."""
         actions, _ = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
-        actions = standardised(actions)
+        actions = standardise(actions)
         # Columns left out evenly keep the fit affordable; what is left out cannot be found.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
@@ -397,7 +397,7 @@ class TrajectoryEvidence:
         coordinates, (states,) = self._view.coordinates.unrolled([states])
         states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
         names = [*state_names, *action_names]
-        columns = standardised(np.concatenate([states, actions], axis=1))
+        columns = standardise(np.concatenate([states, actions], axis=1))
         # A column that never varies explains nothing, and would make the fit singular.
         varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]

@@ -65,7 +65,7 @@ class ValueGap:
     exceeding: float
     noise: tuple[float, float] | None = None
 
-    def bound(self) -> dict[str, Any]:
+    def to_bound(self) -> dict[str, Any]:
         """As `PropertyResult.bound` holds it."""
         sampled = self.exceeding > 0
         return {
@@ -96,7 +96,7 @@ class EnumeratedPairs(Protocol):
     def epsilons(self) -> tuple[float, float]:
         """(epsilon_R, epsilon_T)."""
 
-    def imaged(self) -> Iterator[tuple[Word, int, int, int, int]]:
+    def iterate_cases(self) -> Iterator[tuple[Word, int, int, int, int]]:
         """(g, s, a, g s, g a) of every case."""
 
 
@@ -161,7 +161,7 @@ def with_value_gap(
 
 def _with_gap(result: PropertyResult, gap: ValueGap | None, accept: float | None) -> PropertyResult:
     if gap is not None:
-        result = dataclasses.replace(result, bound=gap.bound())
+        result = dataclasses.replace(result, bound=gap.to_bound())
     if accept is None:
         return result
     if gap is None:
@@ -187,7 +187,7 @@ def table_gap(evidence: EnumeratedPairs, discount: float) -> ValueGap:
 
     reward, transition = evidence.epsilons()
     optimal = value_iteration(TabularMDP.from_gymnasium(evidence.bench.pairs.stepper.env, discount=discount)).q_values
-    rows = np.array([(state, action, image, moved) for _, state, action, image, moved in evidence.imaged()])
+    rows = np.array([(state, action, image, moved) for _, state, action, image, moved in evidence.iterate_cases()])
     value = float(np.abs(optimal[rows[:, 0], rows[:, 1]] - optimal[rows[:, 2], rows[:, 3]]).max())
     return ValueGap(value, reward, transition, TOTAL_VARIATION, discount, 1.0, 0.0)
 

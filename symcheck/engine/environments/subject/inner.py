@@ -61,11 +61,11 @@ class Inner:
     columns: Columns | None = None
     shown: Columns | None = None
 
-    def picked(self, states: Vector) -> Vector:
+    def compared_coordinates(self, states: Vector) -> Vector:
         """The compared coordinates of states of shape (n, dim)."""
         return states if self.columns is None else states[:, self.columns]
 
-    def expected(self, word: Word, states: Vector, observed: Vector) -> Vector:
+    def expected_coordinates(self, word: Word, states: Vector, observed: Vector) -> Vector:
         """The compared coordinates of images.
 
         Args:

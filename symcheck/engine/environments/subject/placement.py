@@ -27,7 +27,7 @@ from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.envs.stepping.stepper import Stepper
 from symcheck.spaces.coordinates import Vector
-from symcheck.spaces.values import copied, numeric
+from symcheck.spaces.values import copy_value, numeric
 from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -167,16 +167,16 @@ class Placement:
             raise ValueError("a black box has no state access")
         return self._access
 
-    def here(self, obs: Any, origin: str) -> Situation:
+    def current_situation(self, obs: Any, origin: str) -> Situation:
         """The situation that the environment is in now, having just shown `obs`."""
-        return self.shown(obs, self._stepper.read_raw() if self.reads_states else None, origin)
+        return self.visited_situation(obs, self._stepper.read_raw() if self.reads_states else None, origin)
 
     @property
     def reads_states(self) -> bool:
         """Whether situations hold internal states that are read, rather than states that show an observation."""
         return self.kind == "map" and self.access.get is not None
 
-    def shown(self, obs: Any, state: Any, origin: str) -> Situation:
+    def visited_situation(self, obs: Any, state: Any, origin: str) -> Situation:
         """The situation of an observation that was shown; `state` is what was read, where `reads_states` says so."""
         if self.kind is None:
             return Situation(None, obs, origin)
@@ -240,8 +240,8 @@ class Placement:
         """Images of many situations at once, where they are arrays and the maps are data; None elsewhere."""
         first = situations[0]
         if self._by_observation and isinstance(first.obs, np.ndarray):
-            seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
-            return [Situation(self._state_showing(obs), obs, "image") for obs in seen]
+            observations = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
+            return [Situation(self._state_showing(obs), obs, "image") for obs in observations]
         whole = (self._double and not self._sharp) or (
             self.kind == "map" and self._bound.is_data("state") and self._bound.is_data("observation")
         )
@@ -250,13 +250,13 @@ class Placement:
         states = np.array([situation.state for situation in situations])
         if self._double:
             moved = self._as_observations(word, states)
-            seen = moved.astype(first.obs.dtype)
+            observations = moved.astype(first.obs.dtype)
         else:
             moved = self._as_states(word, states)
-            seen = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
+            observations = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
         return [
             Situation(carried_over(state, original.state), obs, "image")
-            for original, state, obs in zip(situations, moved, seen, strict=True)
+            for original, state, obs in zip(situations, moved, observations, strict=True)
         ]
 
     @property
@@ -284,10 +284,10 @@ class Placement:
         if self._double:
             moved = self._as_observations(word, states)
             return moved, moved.astype(observations.dtype)
-        seen = self._bound.observation_batch(word, observations)
-        return (seen.astype(np.float64) if showing is None else showing(seen)), seen
+        images = self._bound.observation_batch(word, observations)
+        return (images.astype(np.float64) if showing is None else showing(images)), images
 
-    def nudged(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
+    def nudge_situation(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
         """The situation moved by some units in the last place in every coordinate.
 
         Args:
@@ -372,7 +372,7 @@ def _choose_kind(
 def _as_like(value: Any, example: Any) -> Any:
     """A value in the dtype and shape of an example observation, where both are arrays."""
     if not isinstance(example, np.ndarray):
-        return copied(value)
+        return copy_value(value)
     array = np.asarray(value)
     return array.astype(example.dtype).reshape(example.shape) if array.size == example.size else array
 
