@@ -113,7 +113,7 @@ class DeviceLoop:
         # What is derived from the parameters is built anew first: in a graph nothing from before it may be read.
         self._asked.refresh()
         settings = self.job.settings
-        orders = self._random(settings.epochs, settings.batch).argsort(-1) if settings.algorithm == "ppo" else None
+        orders = self._random(settings.epochs, settings.batch).argsort(-1) if settings.in_epochs else None
         self.finite &= self._learner.update(self._collect(), orders=orders)
 
     def _collect(self) -> Rollout:

@@ -32,7 +32,7 @@ class Augmenter:
 
     def __init__(self, views: Views, seeds: Sequence[int], settings: Settings, policy: Distribution) -> None:
         self._views, self._policy = views, policy
-        self._asks = settings.algorithm == "ppo"
+        self._asks = settings.in_epochs
         self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (settings.batch,))
         self._uploads = Uploads(views.index.device)
 
