@@ -32,6 +32,7 @@ def to_numpy(value: Any, *, where: str, error: type[SymcheckError] = SymcheckErr
     if hasattr(value, "toarray"):
         value = value.toarray()
     if hasattr(value, "detach"):
+        # Tensors that record gradients refuse to become arrays.
         tensor = value.detach().cpu()
         value = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     try:
@@ -62,6 +63,7 @@ def entries(value: Any, *, where: str, error: type[SymcheckError] = SymcheckErro
         [[1, 0]]
     """
     items = list(value) if hasattr(value, "__iter__") and not isinstance(value, str | bytes | dict) else None
+    # A flat list of numbers is one entry, not a list of entries.
     if items is None or any(isinstance(item, int | float) for item in items):
         raise error(
             f"expected a list with one entry per generator, got {value!r}.",
@@ -116,6 +118,7 @@ def content_hash(*parts: str | npt.NDArray[np.generic]) -> bytes:
         if isinstance(part, str):
             digest.update(b"s" + part.encode() + b"\0")
         else:
+            # Bytes in one order, so that the hash is the same on every machine.
             little = np.ascontiguousarray(part).astype(part.dtype.newbyteorder("<"))
             digest.update(f"a{little.dtype.str}{little.shape}".encode())
             digest.update(little.tobytes())

@@ -73,6 +73,7 @@ def described(error: BaseException) -> str:
         >>> described(ValueError("no engine.\n  Start it."))
         'ValueError: no engine. Start it'
     """
+    # One line, whatever the exception's text has.
     text = " ".join(str(error).split()).rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -96,5 +97,6 @@ def suggestion(given: str, known: Iterable[str]) -> str:
         return "None is known."
     near = difflib.get_close_matches(given, names, n=1)
     lead = f"Did you mean {near[0]!r}? " if near else ""
+    # Long lists are cut: the nearest name was proposed already.
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
     return f"{lead}Known: {shown}."

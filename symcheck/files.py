@@ -34,14 +34,17 @@ def write_file(path: Path, content: bytes) -> None:
             device.write(content)
         return
     path = path.resolve()
+    # In the same folder: a rename across file systems would be a copy.
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
             file.write(content)
             file.flush()
+            # On disk before the rename: a crash leaves the old content or the new.
             os.fsync(file.fileno())
         beside.replace(path)
     finally:
+        # Gone already after the rename; left only where writing failed.
         beside.unlink(missing_ok=True)
 
 
@@ -97,6 +100,7 @@ def check_outputs(paths: Mapping[str, Path | None]) -> None:
         if path is None:
             continue
         check_writable(path, option)
+        # Devices such as /dev/stdout may be named twice.
         if _is_device(path):
             continue
         first = taken.setdefault(path.resolve(), option)
@@ -123,6 +127,7 @@ def check_writable(path: Path, where: str) -> None:
     if path.is_dir():
         name = _NAMES.get(where, "report.html")
         raise SymcheckError(f"expected a file, got the folder {path}.", where=where, remedy=f"Try {path / name}")
+    # A new file needs a folder that can be written to, a device only itself.
     folder = path if _is_device(path) else path.resolve().parent
     read_only = [place for place in (folder, path) if place.exists() and not os.access(place, os.W_OK)]
     if read_only:

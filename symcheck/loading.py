@@ -56,6 +56,7 @@ def load_attribute(reference: str, *, where: str) -> Any:
         )
     module = _load_file(Path(source), where) if source.endswith(".py") else _load_module(source, where)
     value: Any = module
+    # Dotted attributes: `file.py:Class.method`.
     for name in attribute.split("."):
         if not hasattr(value, name):
             known = [key for key in vars(value) if not key.startswith("_")] if hasattr(value, "__dict__") else []
@@ -69,6 +70,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
         raise TargetError(f"no such file: {path} (looked in {Path.cwd()}).", where=where, remedy="Check the path.")
     resolved = path.resolve()
     digest = hashlib.sha256(str(resolved).encode()).hexdigest()[:12]
+    # The digest of the path: two files of one name are two modules.
     name = f"_symcheck_user_{resolved.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]
@@ -77,6 +79,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
         raise TargetError(f"cannot be imported as Python: {path}.", where=where)
     module = importlib.util.module_from_spec(spec)
     _front_of_path(str(resolved.parent))
+    # Registered before it runs, as imports do: classes of the module find it by name.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -93,6 +96,7 @@ def _load_module(name: str, where: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
+        # The module itself or a package above it; a missing import inside it is another error.
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise TargetError(
                 f"no module named {error.name!r} (looked in {Path.cwd()} and the Python path).",
@@ -111,6 +115,7 @@ def _front_of_path(folder: str) -> None:
 
 def _import_failure(source: str, error: BaseException, where: str) -> TargetError:
     frames = traceback.extract_tb(error.__traceback__)
+    # The last frame in the user's own code.
     own = [frame for frame in frames if _is_users(frame.filename)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     module = Path(source).stem if source.endswith(".py") else source

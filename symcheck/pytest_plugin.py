@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Prepare the list of failed reports, and refuse a page that could not be written at the end."""
     config.stash[_FAILED_REPORTS] = []
     page: Path | None = config.getoption("--symcheck-html")
+    # Before the tests run, not after an hour.
     if page is not None and not page.parent.is_dir():
         raise pytest.UsageError(f"--symcheck-html: expected a file in a folder that exists, got {page}.")
 
@@ -37,6 +38,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
     """Keep the report of a failed symmetry assertion."""
     outcome = yield
     report = getattr(call.excinfo.value, "report", None) if call.excinfo is not None else None
+    # By name: importing the class would load symcheck in every test run.
     if report is not None and type(call.excinfo.value).__name__ == "SymmetryFailedError":  # type: ignore[union-attr]
         item.config.stash[_FAILED_REPORTS].append((item.nodeid, report))
     return outcome
@@ -53,6 +55,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(report.to_text())
     page: Path | None = config.getoption("--symcheck-html")
     if page is not None:
+        # Only here: the run has failed assertions of symcheck, so it is loaded already.
         from symcheck.api.report import Report
 
         Report([result for _, report in failed for result in report.results]).save_html(page)

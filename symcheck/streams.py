@@ -32,6 +32,7 @@ class _Lasting(io.FileIO):
         except OSError as error:
             if error.errno not in _NO_READER:
                 self.problem = self.problem or error
+            # As if all had been written: the caller has nothing to retry.
             return memoryview(data).nbytes
 
 

@@ -8,6 +8,7 @@ from symcheck.api.report import Report, SymmetryFailedError
 from symcheck.api.verify_env import verify_env
 from symcheck.api.verify_net import verify_net
 
+# "undecided" is no evidence: an assertion must not pass on it.
 _ACCEPTED = ("proved", "passed")
 
 
@@ -30,7 +31,7 @@ def assert_env_symmetric(env: Any, symmetry: Any = None, **options: Any) -> Repo
         >>> assert_env_symmetric("CartPole-v1", samples=200)
         <Report passed: CartPole-v1 under cartpole/mirror>
     """
-    return _accepted(verify_env(env, symmetry, **options))
+    return _require_accepted(verify_env(env, symmetry, **options))
 
 
 def assert_net_equivariant(net: Any, symmetry: Any, **options: Any) -> Report:
@@ -48,10 +49,10 @@ def assert_net_equivariant(net: Any, symmetry: Any, **options: Any) -> Report:
         SymmetryFailedError: an AssertionError; the verdict is failed or undecided.
         SymcheckError: the network, the symmetry or an option cannot be used.
     """
-    return _accepted(verify_net(net, symmetry, **options))
+    return _require_accepted(verify_net(net, symmetry, **options))
 
 
-def _accepted(report: Report) -> Report:
+def _require_accepted(report: Report) -> Report:
     if report.verdict not in _ACCEPTED:
         raise SymmetryFailedError(report)
     return report

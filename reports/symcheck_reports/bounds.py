@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from symcheck.statements.statement import Statement
 from symcheck_reports.formatting import number, one_line, percent
 
 
@@ -25,6 +26,19 @@ def bound_sentence(bound: dict[str, Any] | None, *, with_region: bool = True) ->
     if with_region and bound.get("region"):
         notes.append(f"region: {one_line(str(bound['region']), 300)}")
     return f"{lead} ({'; '.join(notes)})" if notes else lead
+
+
+def region_parts(region: Statement | str) -> list[Statement | str]:
+    """A region, or the region that it says more about and then what it adds: several properties share the first.
+
+    Example:
+        >>> [str(part) for part in region_parts("rollouts")]
+        ['rollouts']
+    """
+    inner = region.fields.get("region") if isinstance(region, Statement) else None
+    if not isinstance(region, Statement) or not isinstance(inner, Statement):
+        return [region]
+    return [inner, *(value for value in region.fields.values() if isinstance(value, Statement) and value != inner)]
 
 
 def _fraction_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:

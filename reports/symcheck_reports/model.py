@@ -12,7 +12,7 @@ from typing import Any
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.statements.statement import Statement, as_paragraph, free
 from symcheck_reports import words
-from symcheck_reports.bounds import bound_sentence
+from symcheck_reports.bounds import bound_sentence, region_parts
 from symcheck_reports.counterexample_view import counterexample_view
 from symcheck_reports.evidence import coordinates, decisions, gaps, is_in_a_table, precisions, share_notes
 from symcheck_reports.formatting import scientific
@@ -108,9 +108,10 @@ def _property_view(result: PropertyResult, anchor: str, detail: str) -> Property
 def _region(result: PropertyResult) -> str:
     """The region of the bound, where no note names it already."""
     region = (result.bound or {}).get("region")
-    if region is None or any(_names(note, region) for note in result.notes):
+    if region is None:
         return ""
-    return str(region)
+    parts = region_parts(region)
+    return "; ".join(str(part) for part in parts if not any(_names(note, part) for note in result.notes))
 
 
 def _noted_regions(properties: Sequence[PropertyResult]) -> list[str]:

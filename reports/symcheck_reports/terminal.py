@@ -14,7 +14,7 @@ from rich.text import Text
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.engine.verdict import Verdict
 from symcheck_reports import words
-from symcheck_reports.bounds import bound_sentence
+from symcheck_reports.bounds import bound_sentence, region_parts
 from symcheck_reports.formatting import one_line, scientific, seconds
 
 _STYLES: dict[Verdict, str] = {
@@ -81,7 +81,8 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
 
 def _regions(run: RunResult) -> list[Text]:
     """The regions that the bounds speak of, each once."""
-    regions = dict.fromkeys(str(p.bound["region"]) for p in run.properties if p.bound and p.bound.get("region"))
+    stated = (p.bound["region"] for p in run.properties if p.bound and p.bound.get("region"))
+    regions = dict.fromkeys(str(part) for region in stated for part in region_parts(region))
     gap = " " * _VERDICT_WIDTH
     return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in regions]
 

@@ -93,15 +93,8 @@ def _has_certificate(report: dict[str, Any]) -> bool:
 
 
 def _with_counterexample(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The properties with a counterexample, its group element as the word that the engine knows it by."""
-    items = [item for item in report["properties"] if item.get("counterexample")]
-    return [{**item, "counterexample": _with_word(item["counterexample"])} for item in items]
-
-
-def _with_word(example: dict[str, Any]) -> dict[str, Any]:
-    element = example.get("group_element")
-    word = element.get("word") if isinstance(element, dict) else element
-    return {**example, "group_element": "" if word is None else str(word)}
+    """The properties with a counterexample."""
+    return [item for item in report["properties"] if item.get("counterexample")]
 
 
 def _replay_report(report: dict[str, Any], where: str) -> RunResult:

@@ -87,3 +87,21 @@ def _upgrade_property(item: Any, by: AcceptedBy | None) -> Any:
 
 def _is_positive(value: Any) -> bool:
     return isinstance(value, int) and value > 0
+
+
+def element_word(example: Mapping[str, Any]) -> str:
+    """The group element of a published counterexample, as the engine names it.
+
+    Args:
+        example: a counterexample of a report, of either schema.
+
+    Returns:
+        For instance "mirror" or "r^2"; "" where none is named.
+
+    Example:
+        >>> element_word({"group_element": {"word": "r^2", "parameters": []}})
+        'r^2'
+    """
+    element = example.get("group_element")
+    word = element.get("word") if isinstance(element, Mapping) else element
+    return "" if word is None else str(word)

@@ -84,11 +84,13 @@ class AffineEntry:
         if self.matrix is not None:
             return self.matrix
         dense = np.zeros((self.dim, self.dim))
+        # Column j has its entry in row index[j].
         dense[self.index, np.arange(self.dim)] = self.sign
         return dense
 
     def homogeneous(self) -> FloatArray:
         """The affine map as one matrix on (x, 1), shape (dim + 1, dim + 1): products of maps are products of these."""
+        # [[M, b], [0, 1]] on (x, 1).
         matrix = np.eye(self.dim + 1)
         matrix[: self.dim, : self.dim] = self.dense()
         if self.offset is not None:
@@ -101,22 +103,26 @@ class AffineEntry:
         Computed in float64 and rounded once to the dtype given; signed permutations involve no rounding at all.
         """
         if self.is_signed_permutation:
-            return self._moved(vectors)
+            # Exact for every dtype, also where float64 would round large integers.
+            return self._permute(vectors)
         exact = vectors.astype(np.float64)
-        image = self._moved(exact) if self.index is not None else exact @ self.dense().T
+        image = self._permute(exact) if self.index is not None else exact @ self.dense().T
         image = image if self.offset is None else image + self.offset
+        # Rounded once, at the end; integers stay integers only where no image leaves their range.
         if np.issubdtype(vectors.dtype, np.floating) or self._stays_integer(image, vectors.dtype):
             return image.astype(vectors.dtype)
         return image
 
-    def _moved(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _permute(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         moved, sign = np.empty_like(vectors), cast("IntArray", self.sign)
+        # Without negative signs no multiplication: it would fail for booleans and unsigned integers.
         moved[..., self.index] = vectors if (sign > 0).all() else vectors * sign.astype(vectors.dtype)
         return moved
 
     def _stays_integer(self, image: FloatArray, dtype: np.dtype[Any]) -> bool:
         """Whether whole numbers have images of the same dtype."""
         parts = [part for part in (self.matrix, self.offset) if part is not None]
+        # Whole numbers stay whole under a matrix and an offset of whole numbers only.
         if not np.issubdtype(dtype, np.integer) or not all(np.equal(part, np.rint(part)).all() for part in parts):
             return False
         limits = np.iinfo(dtype)
@@ -175,22 +181,25 @@ def parse_entry(written: Any, where: str) -> Entry:
         >>> parse_entry(["-1", "+3", "+2"], "observation[0]").apply(np.array([1.0, 2.0, 3.0]))
         array([-1.,  3.,  2.])
     """
+    # Entries may be parsed twice: a parsed one is kept.
     if isinstance(written, AffineEntry | SpatialEntry | FunctionEntry | TreeEntry | IdentityEntry):
         return written
     if isinstance(written, str):
-        return _named(written, where)
+        return _parse_name(written, where)
     if isinstance(written, Mapping):
         return _from_mapping(written, where)
+    # A tuple is structure (Tuple spaces), a list is data, unless its items differ in kind.
     if _is_tree_tuple(written):
         return TreeEntry({i: parse_entry(child, f"{where}[{i}]") for i, child in enumerate(written)})
     if _is_ragged(written):
         return parse_entry(tuple(written), where)
+    # Arrays and tensors are callable in some libraries, hence the second condition.
     if callable(written) and not hasattr(written, "__array__"):
         return FunctionEntry(written)
     return _from_array(written, where)
 
 
-def _named(name: str, where: str) -> Entry:
+def _parse_name(name: str, where: str) -> Entry:
     if name == "identity":
         return IdentityEntry()
     if name not in SPATIAL_OPERATORS:
@@ -203,6 +212,7 @@ def _named(name: str, where: str) -> Entry:
 
 
 def _from_mapping(written: Mapping[Any, Any], where: str) -> Entry:
+    # Keys of a Dict space may be called "matrix" too: only these keys and no others make an affine map.
     if ("matrix" in written or "signs" in written) and set(written) <= {"matrix", "signs", "offset"}:
         return _affine(written, where)
     return TreeEntry({key: parse_entry(child, f"{where}[{key!r}]") for key, child in written.items()})
@@ -214,19 +224,21 @@ def _affine(written: Mapping[Any, Any], where: str) -> AffineEntry:
     linear = _from_array(written.get("matrix", written.get("signs")), where)
     if "offset" not in written:
         return linear
-    offset = _numbers(written["offset"], f"{where}.offset")
+    offset = _read_numbers(written["offset"], f"{where}.offset")
     if offset.shape != (linear.dim,):
         raise SpecError(
             f"expected an offset of {linear.dim} numbers, as the map acts on {linear.dim} components; "
             f"got shape {offset.shape}.",
             where=where,
         )
+    # An offset of zeros is none: the map stays exact.
     return AffineEntry(linear.matrix, linear.index, linear.sign, offset if offset.any() else None)
 
 
 def _is_tree_tuple(written: Any) -> bool:
     if not isinstance(written, tuple) or not written:
         return False
+    # Signed images in a tuple are data, as in a list.
     if all(isinstance(item, str) and _SIGNED_IMAGE.fullmatch(item) for item in written):
         return False
     return not all(isinstance(item, int | float | np.number) for item in written)
@@ -238,6 +250,7 @@ def _is_ragged(written: Any) -> bool:
         return False
     if all(isinstance(item, str) for item in written):
         return bool(written) and not _are_signed_images(written)
+    # Lists of one length are rows of a matrix; -1 stands for items that are no lists.
     kinds = {len(item) if isinstance(item, list) else -1 for item in written}
     return len(kinds) > 1 or kinds == {-1}
 
@@ -245,12 +258,13 @@ def _is_ragged(written: Any) -> bool:
 def _from_array(written: Any, where: str) -> AffineEntry:
     if _are_signed_images(written):
         return _signed_images([int(item) for item in written], where)
-    values = _numbers(written, where)
+    values = _read_numbers(written, where)
     if values.ndim == 2:
         return _matrix(values, where)
     if values.ndim != 1 or not len(values):
         raise SpecError(f"expected {_FORMS}; got an array of shape {values.shape}.", where=where)
     n = len(values)
+    # [0] is the permutation of one value, [1] its sign.
     if np.array_equal(np.sort(values), np.arange(n)):
         return AffineEntry(index=values.astype(np.int64), sign=np.ones(n, dtype=np.int64))
     if (np.abs(values) == 1).all():
@@ -283,14 +297,16 @@ def _signed_images(images: list[int], where: str) -> AffineEntry:
 def _matrix(matrix: FloatArray, where: str) -> AffineEntry:
     if matrix.shape[0] != matrix.shape[1]:
         raise SpecError(f"expected a square matrix, got shape {matrix.shape}.", where=where)
+    # A signed permutation in matrix form is kept as integers: exact, and products need no rounding.
     nonzero = matrix != 0
     if (np.abs(matrix[nonzero]) == 1).all() and (nonzero.sum(0) == 1).all() and (nonzero.sum(1) == 1).all():
+        # Column j has its entry in the row that component j moves to.
         index = nonzero.argmax(axis=0)
         return AffineEntry(index=index, sign=matrix[index, np.arange(len(matrix))].astype(np.int64))
     return AffineEntry(matrix=matrix)
 
 
-def _numbers(written: Any, where: str) -> FloatArray:
+def _read_numbers(written: Any, where: str) -> FloatArray:
     if hasattr(written, "toarray"):  # scipy.sparse
         written = written.toarray()
     if hasattr(written, "detach"):  # a tensor, on any device
@@ -298,6 +314,7 @@ def _numbers(written: Any, where: str) -> FloatArray:
     try:
         values = np.asarray(written, dtype=np.float64)
     except (TypeError, ValueError):
+        # Items such as "-pi/3" in data files.
         values = _numbers_in_words(written, where)
     if not np.isfinite(values).all():
         raise SpecError(f"expected finite numbers, got {_short(written)}.", where=where)

@@ -72,16 +72,19 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
     levels = [Level(b, n) for b, n in zip(base, sizes, strict=True)]
     _fill(levels, generators, name)
     letters = _Letters(generators)
+    # The powers of the generators come first: they are short, and close many edges below.
     relators: list[Signed] = [(i + 1,) * g.order for i, g in enumerate(generators)]
+    # From the bottom of the chain up: relators of G_{i+1} are known when those of G_i are derived.
     for depth in reversed(range(len(levels))):
         own = letters.of_level(levels, depth)
         relators.extend(_edge_relators(levels, depth, own, letters, relators))
-    found: dict[Word, None] = {}
+    words: dict[Word, None] = {}
     total = 0
+    # Equal words are counted once in the result; `total` bounds the letters of all of them.
     for relator in relators:
         word = letters.positive(relator)
-        if word and word not in found:
-            found[word] = None
+        if word and word not in words:
+            words[word] = None
             total += len(word)
         if total > LARGEST:
             raise GroupError(
@@ -89,22 +92,25 @@ def derive(generators: Sequence[Element], base: Sequence[int], sizes: Sequence[i
                 where="relators",
                 remedy="Use a group of the catalogue, or give a Group its relators.",
             )
-    return tuple(found)
+    return tuple(words)
 
 
 def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None:
     """Finds coset representatives with short words: of the shortest words first, then of products of what was found."""
+    # Shortest words first; breadth first, so that representatives get short words.
     for g, word in _shortest(generators):
         _place(levels, g, word)
         if all(len(level.table) == level.size for level in levels):
+            # Products of representatives reach the cosets that no short word reaches.
             return
     for _ in range(ROUNDS):
         for level in levels:
             entries = list(level.table.values())
             for first, first_word in entries:
                 for second, second_word in entries:
-                    _place(levels, first * second, _reduced((*first_word, *second_word)))
+                    _place(levels, first * second, _reduce_word((*first_word, *second_word)))
         if all(len(level.table) == level.size for level in levels):
+            # Every table is complete when each level has as many entries as its orbit has points.
             return
     raise GroupError(
         f"no short words were found for the coset representatives of {name}.",
@@ -116,16 +122,17 @@ def _fill(levels: list[Level], generators: Sequence[Element], name: str) -> None
 def _shortest(generators: Sequence[Element]) -> Iterator[tuple[Element, Signed]]:
     identity = Element.identity(generators[0].degree)
     frontier: list[tuple[Element, Signed]] = [(identity, ())]
-    seen = {identity}
+    reached = {identity}
+    # Letters are signed: i + 1 for a generator, -(i + 1) for its inverse.
     steps = [(g, i + 1) for i, g in enumerate(generators)] + [(~g, -(i + 1)) for i, g in enumerate(generators)]
     yield identity, ()
-    while frontier and len(seen) < FIRST_WORDS:
+    while frontier and len(reached) < FIRST_WORDS:
         words, frontier = frontier, []
         for g, word in words:
             for step, letter in steps:
                 new = g * step
-                if new not in seen:
-                    seen.add(new)
+                if new not in reached:
+                    reached.add(new)
                     frontier.append((new, (*word, letter)))
                     yield frontier[-1]
 
@@ -133,14 +140,17 @@ def _shortest(generators: Sequence[Element]) -> Iterator[tuple[Element, Signed]]
 def _place(levels: list[Level], g: Element, word: Signed) -> None:
     """Sifts an element down the chain and leaves it where a representative is missing or has a longer word."""
     for level in levels:
+        # The orbit point that g sends the base to names its coset.
         point = g.images[level.base]
         held = level.table.get(point)
+        # A shorter word replaces the one held; the longer one is sifted on as an element of the next level.
         if held is None or len(word) < len(held[1]):
             level.table[point] = (g, word)
             if held is None:
                 return
             g, word, held = held[0], held[1], (g, word)
-        g, word = ~held[0] * g, _reduced((*_inverse(held[1]), *word))
+        # The quotient of two representatives of one coset fixes the base: it belongs one level further down.
+        g, word = ~held[0] * g, _reduce_word((*_inverse(held[1]), *word))
 
 
 class _Letters:
@@ -158,11 +168,14 @@ class _Letters:
 
     def of_level(self, levels: Sequence[Level], depth: int) -> list[int]:
         """Letters that generate a level's group: those that fix the base before it, and representatives that miss."""
+        # Elements of this level fix all base points before its own.
         before = [level.base for level in levels[:depth]]
         own = [k for k, g in enumerate(self.elements) if all(g.images[b] == b for b in before)]
         level = levels[depth]
+        # Shortest words first, so that added letters stay short in the generators given.
         missing = sorted(level.table.items(), key=lambda item: (len(item[1][1]), item[0]))
         for point, (g, word) in missing:
+            # A point out of reach needs its representative as a further letter.
             if point not in self.tree(level.base, own):
                 self.elements.append(g)
                 self._spelled.append(word)
@@ -192,8 +205,10 @@ class _Letters:
 
     def positive(self, word: Signed) -> Word:
         """The word in the generators given, with positive powers only; their own powers stay whole."""
+        # A full power of a generator is the relator itself; reducing it modulo the order would erase it.
         if len(set(word)) == 1 and 0 < word[0] <= self._given:
             return (word[0] - 1,) * len(word)
+        # Runs (letter, exponent), exponents modulo the order: inverses become positive powers.
         runs: list[tuple[int, int]] = []
         for letter in self._in_generators(word):
             k, count = abs(letter) - 1, 1 if letter > 0 else -1
@@ -218,45 +233,53 @@ def _edge_relators(
     points = sorted(words)
     place = {point: k for k, point in enumerate(points)}
     column = {k: i for i, k in enumerate(own)}
+    # The Schreier graph: rows are orbit points, columns letters; entry (v, i) is where letter i takes point v.
     moves = np.array([[place[letters.elements[k].images[p]] for k in own] for p in points])
     done = np.zeros(moves.shape, dtype=bool)
+    # Edges of the spanning tree are trivial by the choice of representatives.
     for point, word in words.items():
         if word:
             before = place[letters.elements[word[0] - 1].images.index(point)]
             done[before, column[word[0] - 1]] = True
+    # Only relators in this level's letters can be followed around its graph.
     usable = [word for word in known if all(abs(letter) - 1 in column for letter in word)]
-    found: list[Signed] = []
-    _close(done, [*usable, *found], moves, column)
+    new_relators: list[Signed] = []
+    _close(done, [*usable, *new_relators], moves, column)
+    # Edges near the base first: their loops are shorter, and close edges further out.
     for v, i in sorted(np.argwhere(~done).tolist(), key=lambda edge: len(words[points[edge[0]]])):
         if done[v, i]:
             continue
         image = points[moves[v, i]]
-        loop = _reduced((*_inverse(words[image]), own[i] + 1, *words[points[v]]))
-        rest = _sifted(levels, depth + 1, letters, letters.evaluate(loop))
+        # The loop: out to v, over the edge, back along the tree. It fixes the base, so it lies one level deeper.
+        loop = _reduce_word((*_inverse(words[image]), own[i] + 1, *words[points[v]]))
+        rest = _sift_element(levels, depth + 1, letters, letters.evaluate(loop))
         done[v, i] = True
-        relator = _cyclically_reduced((*loop, *_inverse(rest)))
+        # The loop equals a word of the deeper level: their quotient is a relator.
+        relator = _reduce_cyclically((*loop, *_inverse(rest)))
         if relator:
-            found.append(relator)
-        _close(done, [*usable, *found], moves, column)
-    return found
+            new_relators.append(relator)
+        _close(done, [*usable, *new_relators], moves, column)
+    return new_relators
 
 
-def _sifted(levels: Sequence[Level], depth: int, letters: _Letters, g: Element) -> Signed:
+def _sift_element(levels: Sequence[Level], depth: int, letters: _Letters, g: Element) -> Signed:
     """An element of a deeper level as a word in that level's letters."""
     word: Signed = ()
+    # At each level one representative is split off until nothing but the identity is left.
     for d in range(depth, len(levels)):
         before = [level.base for level in levels[:d]]
         own = [k for k, h in enumerate(letters.elements) if all(h.images[b] == b for b in before)]
         step = letters.tree(levels[d].base, own)[g.images[levels[d].base]]
         g = ~letters.evaluate(step) * g
         word = (*word, *step)
-    return _reduced(word)
+    return _reduce_word(word)
 
 
 def _close(
     done: npt.NDArray[np.bool_], relators: Sequence[Signed], moves: npt.NDArray[np.int64], column: dict[int, int]
 ) -> None:
     """Marks, until nothing changes, every edge that is the only unknown one of some relator's loop."""
+    # back[:, i] inverts column i: where letter i comes from.
     back = np.empty_like(moves)
     for i in range(moves.shape[1]):
         back[moves[:, i], i] = np.arange(len(moves))
@@ -264,15 +287,19 @@ def _close(
     while changed:
         changed = False
         for word in relators:
-            here = np.arange(len(moves))
+            # All start vertices are followed at once: one column of `edges` per start.
+            vertices = np.arange(len(moves))
             edges = np.empty((len(word), len(moves)), dtype=np.int64)
+            # The last letter acts first, hence the reversed order.
             columns = np.array([column[abs(letter) - 1] for letter in reversed(word)])
             for step, letter in enumerate(reversed(word)):
                 i = columns[step]
-                there = moves[here, i] if letter > 0 else back[here, i]
-                edges[step] = here if letter > 0 else there
-                here = there
+                ends = moves[vertices, i] if letter > 0 else back[vertices, i]
+                # An inverse letter runs over the same edge from its other end.
+                edges[step] = vertices if letter > 0 else ends
+                vertices = ends
             unknown = ~done[edges, columns[:, None]]
+            # Where a single edge of a loop is unknown it follows from the others.
             for start in np.flatnonzero(unknown.sum(axis=0) == 1):
                 step = int(unknown[:, start].argmax())
                 if not done[edges[step, start], columns[step]]:
@@ -283,7 +310,7 @@ def _inverse(word: Signed) -> Signed:
     return tuple(-letter for letter in reversed(word))
 
 
-def _reduced(word: Sequence[int]) -> Signed:
+def _reduce_word(word: Sequence[int]) -> Signed:
     """The word with neighbours that cancel taken out."""
     stack: list[int] = []
     for letter in word:
@@ -294,8 +321,9 @@ def _reduced(word: Sequence[int]) -> Signed:
     return tuple(stack)
 
 
-def _cyclically_reduced(word: Signed) -> Signed:
-    word = _reduced(word)
+def _reduce_cyclically(word: Signed) -> Signed:
+    word = _reduce_word(word)
+    # A relator and its conjugates say the same: the shared ends are cut.
     while len(word) > 1 and word[0] == -word[-1]:
         word = word[1:-1]
     return word

@@ -48,6 +48,7 @@ class Element:
                 f"got elements on {self.degree} and on {other.degree} points.",
                 where="g * h",
             )
+        # (g h)(x) = g(h(x)): the images of h are looked up among those of g.
         return Element(tuple(map(self.images.__getitem__, other.images)))
 
     def __invert__(self) -> Element:
@@ -58,6 +59,7 @@ class Element:
 
     def __pow__(self, exponent: int) -> Element:
         base = self if exponent >= 0 else ~self
+        # Repeated squaring: the number of products grows with the logarithm of the exponent.
         result, exponent = Element.identity(self.degree), abs(exponent)
         while exponent:
             if exponent & 1:
@@ -73,22 +75,24 @@ class Element:
     @property
     def cycles(self) -> tuple[tuple[int, ...], ...]:
         """The cycles of length two and more, each from its smallest point."""
-        seen = [False] * self.degree
-        found = []
+        visited = [False] * self.degree
+        longer_cycles = []
         for start in range(self.degree):
+            # A point follows its images until the cycle closes.
             cycle = []
             point = start
-            while not seen[point]:
-                seen[point] = True
+            while not visited[point]:
+                visited[point] = True
                 cycle.append(point)
                 point = self.images[point]
             if len(cycle) > 1:
-                found.append(tuple(cycle))
-        return tuple(found)
+                longer_cycles.append(tuple(cycle))
+        return tuple(longer_cycles)
 
     @property
     def order(self) -> int:
         """The smallest n >= 1 with g^n = e: the least common multiple of the cycle lengths."""
+        # As Python integers: the order of a long permutation overflows 64 bits.
         return int(np.lcm.reduce([len(cycle) for cycle in self.cycles], initial=1, dtype=object))
 
     def __repr__(self) -> str:

@@ -88,6 +88,7 @@ class Group:
         self._order = order
         self._presentation = relators
         if relators is not None and not callable(relators):
+            # A function is not called here: deriving long relators would make every construction slow.
             self._check_relators(relators)
 
     def _check_relators(self, relators: Sequence[Word]) -> None:
@@ -113,6 +114,7 @@ class Group:
         return self._order
 
     def _find_order(self) -> int:
+        # Up to 2,000 elements listing is faster than loading sympy for Schreier-Sims.
         small = list(itertools.islice(_breadth_first(self.generators, self.identity), 2_001))
         return len(small) if len(small) <= 2_000 else large.order(self.generators)
 
@@ -164,20 +166,22 @@ class Group:
         if not isinstance(g, Element):
             raise GroupError(f"expected an element of {self.name}, got {g!r} ({type(g).__name__}).", where="g")
         if self.is_listable:
-            found = self._words.get(g)
+            # Which method is affordable depends on the size: a list, a closed form, or a stabilizer chain.
+            letters = self._words.get(g)
         elif g.is_identity and g.degree == self.degree:
-            found = ()
+            letters = ()
         elif self.family is not None and self.family[0] in ("cyclic", "dihedral"):
-            found = self._polygon_word(g)
+            letters = self._polygon_word(g)
         else:
-            found = large.word(self.generators, g)
-        if found is None:
+            letters = large.word(self.generators, g)
+        if letters is None:
             raise GroupError(f"{g!r} is not an element of {self.name}.", where="g")
-        return found
+        return letters
 
     def _polygon_word(self, g: Element) -> Word | None:
         """r^k or r^k s, from where g sends the first corner, for groups with more corners than are listed."""
         turns = g.images[0] if g.images else 0
+        # A cyclic group has one generator and no second candidate.
         candidates = [(0,) * turns, (*(0,) * turns, 1)][: len(self.generators)]
         return next((word for word in candidates if self.evaluate(word) == g), None)
 
@@ -193,6 +197,7 @@ class Group:
     def evaluate(self, word: Sequence[int]) -> Element:
         """The element that a word spells, `gens[w[0]] * gens[w[1]] * ...`."""
         result = self.identity
+        # Runs of one letter as a power: r^1000 takes ten products.
         for letter, run in itertools.groupby(word):
             result = result * self.generators[letter] ** len(list(run))
         return result
@@ -209,6 +214,7 @@ class Group:
         if self._presentation is not None:
             given = self._presentation() if callable(self._presentation) else self._presentation
             return tuple(tuple(word) for word in given)
+        # Beyond the limit the whole Cayley graph is too large, and the chain gives longer relators.
         if self.order > presentation.LIMIT:
             return chain_presentation.derive(self.generators, *large.chain(self.generators), self.name)
         return presentation.derive(self.generators, self._words)
@@ -225,18 +231,20 @@ class Group:
         Cost: |G| times the number of generators times the number of points.
         """
         position = {g: k for k, g in enumerate(self._words)}
+        # In the order of `elements()`, so that column i is the regular representation of generator i.
         rows = [[position[s * g] for s in self.generators] for g in position]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.generators))
 
     def conjugacy_classes(self) -> tuple[tuple[Element, ...], ...]:
         """The classes {h g h^-1}, in the order of `elements()`; the identity's first. Only for groups that list."""
-        seen: set[Element] = set()
+        classified: set[Element] = set()
         classes = []
         for g in self.elements():
-            if g not in seen:
-                found = _conjugates(g, self.generators)
-                seen.update(found)
-                classes.append(found)
+            if g not in classified:
+                # Classes are disjoint: an element already met belongs to a class that is complete.
+                conjugates = _conjugates(g, self.generators)
+                classified.update(conjugates)
+                classes.append(conjugates)
         return tuple(classes)
 
     def word_name(self, word: Sequence[int]) -> str:
@@ -249,6 +257,7 @@ class Group:
         return self.word_name(self.word(g))
 
     def __eq__(self, other: object) -> bool:
+        # Names do not count: the same generators make the same group whatever they are called.
         return self is other or (isinstance(other, Group) and self.generators == other.generators)
 
     def __hash__(self) -> int:
@@ -268,6 +277,7 @@ def _breadth_first(generators: Sequence[Element], identity: Element) -> Iterator
     frontier = [identity]
     yield identity, ()
     while frontier:
+        # Elements of one word length at a time, so that each element's first word is a shortest one.
         following = []
         for g in frontier:
             for letter, generator in enumerate(generators):
@@ -280,13 +290,14 @@ def _breadth_first(generators: Sequence[Element], identity: Element) -> Iterator
 
 
 def _conjugates(g: Element, generators: Sequence[Element]) -> tuple[Element, ...]:
-    found = {g: None}
+    conjugates = {g: None}
     frontier = [g]
     while frontier:
+        # Conjugation by generators reaches the whole class, since they generate the group.
         h = frontier.pop()
         for s in generators:
             new = s * h * ~s
-            if new not in found:
-                found[new] = None
+            if new not in conjugates:
+                conjugates[new] = None
                 frontier.append(new)
-    return tuple(found)
+    return tuple(conjugates)

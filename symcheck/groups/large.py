@@ -54,6 +54,7 @@ def joint_order(first: Sequence[Element], second: Sequence[Element]) -> int:
         >>> joint_order([quarter], [third])
         12
     """
+    # h_i acts on points of its own, after those of g_i.
     joined = [Element(g.images + tuple(g.degree + i for i in h.images)) for g, h in zip(first, second, strict=True)]
     return order(joined)
 
@@ -74,13 +75,16 @@ def word(generators: Sequence[Element], g: Element) -> Word | None:
     target = Permutation(list(g.images))
     if g.degree != generators[0].degree or not group.contains(target):
         return None
+    # Reversed, so that of equal generators the first one is named.
     index = {s: i for i, s in reversed(list(enumerate(generators)))}
     letters: list[int] = []
     for factor in group.generator_product(target, original=True):
+        # sympy factors from left to right as we do here: its first factor becomes the first letter.
         element = Element(tuple(factor.array_form))
         if element in index:
             letters.append(index[element])
         else:
+            # Positive powers only: g^-1 is written as g^(order - 1).
             inverse = ~element
             letters.extend([index[inverse]] * (inverse.order - 1))
     return tuple(letters)

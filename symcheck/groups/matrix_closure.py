@@ -37,13 +37,15 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
         [[1, 0]]
     """
     matrices = arrays.entries(matrices, where="from_matrices", error=GroupError)
+    # The dtype as given decides the tolerance; the checks below convert to float64.
     read = [arrays.to_numpy(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
-    checked = _checked(read)
+    checked = _check_matrices(read)
     tolerance = max(_merge_tolerance(m) for m in read)
     try:
         return _orbit(checked, tolerance, limit)
     except GroupError:
-        balanced = _balanced(checked)
+        balanced = _balance_matrices(checked)
+        # Nothing was gained by another basis, and the first error stands.
         if balanced is checked:
             raise
         return _orbit(balanced, tolerance, limit)
@@ -54,6 +56,7 @@ def _orbit(matrices: list[Vectors], tolerance: float, limit: int) -> list[list[i
     images: list[list[int]] = [[] for _ in matrices]
     done = 0
     while done < len(vectors):
+        # Only vectors of the last round are mapped: all others have their images already.
         frontier, done = vectors[done:], len(vectors)
         for k, matrix in enumerate(matrices):
             places, vectors = _place(frontier @ matrix.T, vectors, tolerance)
@@ -65,6 +68,7 @@ def _orbit(matrices: list[Vectors], tolerance: float, limit: int) -> list[list[i
                     where="from_matrices",
                     remedy="Check the entries (a rotation must be by 2 pi / n), or raise limit=.",
                 )
+    # Two vectors with one image: the tolerance merged what the matrix keeps apart.
     if any(len(set(row)) < len(row) for row in images):
         raise GroupError(
             "the matrices are too ill-conditioned to tell which vectors of the orbit are the same.",
@@ -84,7 +88,7 @@ def _merge_tolerance(matrix: npt.NDArray[np.generic]) -> float:
     return 1e-5 if matrix.dtype in (np.float32, np.float16) else 1e-6
 
 
-def _checked(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
+def _check_matrices(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
     if not len(matrices):
         raise GroupError("expected at least one matrix, got none.", where="from_matrices")
     checked = [arrays.square_matrix(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
@@ -96,7 +100,7 @@ def _checked(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
     return checked
 
 
-def _balanced(matrices: list[Vectors]) -> list[Vectors]:
+def _balance_matrices(matrices: list[Vectors]) -> list[Vectors]:
     """The matrices in a basis in which they are nearly orthogonal, where the group is finite.
 
     The averages of g^T M g over many powers of one generator after the other, round and round, tend to an inner product
@@ -104,6 +108,7 @@ def _balanced(matrices: list[Vectors]) -> list[Vectors]:
     matrices round away what tells the vectors of the orbit apart. The orbit is larger in a basis of no meaning.
     """
     identity = np.eye(len(matrices[0]))
+    # 1e-6: matrices this close to orthogonal round no more in another basis.
     if all(np.abs(m.T @ m - identity).max() < 1e-6 for m in matrices):
         return matrices
     inner = identity
@@ -114,9 +119,11 @@ def _balanced(matrices: list[Vectors]) -> list[Vectors]:
                 for _ in range(6):  # sixty-four consecutive powers
                     inner = (inner + power.T @ inner @ power) / 2
                     power = power @ power
+            # Powers of a matrix of infinite order grow: rescaling keeps the sum finite until the check below.
             inner = inner / np.abs(inner).max()
     if not np.isfinite(inner).all() or np.linalg.eigvalsh(inner)[0] <= 0:
         return matrices
+    # inner = C^T C with C = root.
     root = np.linalg.cholesky(inner).T
     inverse = np.linalg.inv(root)
     changed = [np.asarray(root @ m @ inverse, dtype=np.float64) for m in matrices]
@@ -141,9 +148,11 @@ def _place(new: Vectors, vectors: Vectors, tolerance: float) -> tuple[list[int],
     """The positions of `new` among `vectors`, which grow by those not yet there."""
     places: list[int] = []
     for vector in new:
+        # The maximum norm, as the tolerance is per entry.
         distance = np.abs(vectors - vector).max(axis=1)
         nearest = int(distance.argmin())
         scale = max(1.0, float(np.abs(vector).max()))
+        # Relative for long vectors, absolute for those inside the unit cube.
         if distance[nearest] <= tolerance * scale:
             places.append(nearest)
         else:

@@ -44,9 +44,12 @@ def derive(generators: Sequence[Element], words: Mapping[Element, Word]) -> tupl
     known = _tree_edges(paths, table)
     relators: list[Word] = []
     for word in [(i,) * n for i, n in enumerate(orders)]:
+        # The powers of generators come first: Cannon's procedure then needs fewer and shorter relators.
         relators.append(word)
         _close(known, relators, table)
+    # One candidate for each edge that is not known yet.
     loops = (_relator(int(v), int(i), paths, table, orders) for v, i in np.argwhere(~known))
+    # Short candidates first: they are easier to read, and close as many edges.
     candidates = sorted(loops, key=lambda candidate: len(candidate[1]))
     for (v, i), word in candidates:
         if not known[v, i]:
@@ -66,6 +69,7 @@ def _tree_edges(words: Sequence[Word], table: npt.NDArray[np.int64]) -> npt.NDAr
     """(order, generators): whether the edge (v, i) is the one through which breadth-first search found its end."""
     known = np.zeros(table.shape, dtype=bool)
     position = {word: v for v, word in enumerate(words)}
+    # Breadth first: every word but the last letter is the word of its parent in the tree.
     for word in words[1:]:
         known[position[word[:-1]], word[-1]] = True
     return known
@@ -79,6 +83,7 @@ def _relator(
     outward = (*words[v], i)
     while end and outward and end[0] == outward[0]:  # a shared first stretch cancels up to conjugation
         end, outward = end[1:], outward[1:]
+    # Positive powers only: g^-1 is g^(order - 1).
     back = [letter for letter in reversed(end) for _ in range(orders[letter] - 1)]
     return (v, i), _without_full_powers((*outward, *back), orders)
 
@@ -91,6 +96,7 @@ def _without_full_powers(word: Sequence[int], orders: Sequence[int]) -> Word:
             stack[-1][1] += 1
         else:
             stack.append([letter, 1])
+        # A full power of a letter is trivial and vanishes.
         stack[-1][1] %= orders[letter]
         if stack[-1][1] == 0:
             stack.pop()
@@ -104,6 +110,7 @@ def _close(known: npt.NDArray[np.bool_], relators: Sequence[Word], table: npt.ND
         changed = False
         for word in relators:
             vertices, letters = _loop(word, table)
+            # unknown[step, v]: whether the step-th edge of the loop from v is still unknown.
             unknown = ~known[vertices, letters[:, None]]
             single = np.flatnonzero(unknown.sum(axis=0) == 1)
             if single.size:
@@ -115,9 +122,10 @@ def _close(known: npt.NDArray[np.bool_], relators: Sequence[Word], table: npt.ND
 def _loop(word: Word, table: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The edges of a relator's loop from every vertex: (length, order) start vertices and (length,) letters."""
     vertices = np.empty((len(word), len(table)), dtype=np.int64)
-    here = np.arange(len(table))
+    vertex = np.arange(len(table))
     letters = np.array(word, dtype=np.int64)
+    # All start vertices are followed at once.
     for step, letter in enumerate(letters):
-        vertices[step] = here
-        here = table[here, letter]
+        vertices[step] = vertex
+        vertex = table[vertex, letter]
     return vertices, letters

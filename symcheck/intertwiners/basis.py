@@ -121,6 +121,7 @@ class IntertwinerBasis(abc.ABC):
         Raises:
             SymcheckError: another shape.
         """
+        # A tensor gets a tensor back, of its own dtype and on its device.
         projected = self._project(weight)
         return weight.new_tensor(projected) if hasattr(weight, "new_tensor") else projected
 
@@ -132,6 +133,7 @@ class IntertwinerBasis(abc.ABC):
     def fingerprint(self) -> bytes:
         """Sixteen bytes that tell bases apart by content: the same coefficients then mean the same weight."""
         return arrays.content_hash(
+            # The version in the key: a change of how bases are ordered must change it.
             f"symcheck basis 1 {self.kind} {self.shape} {self.rank}",
             np.frombuffer(self.rho_in.portable_content, dtype=np.uint8),
             np.frombuffer(self.rho_out.portable_content, dtype=np.uint8),
@@ -145,6 +147,7 @@ class IntertwinerBasis(abc.ABC):
     def _flat(self, weight: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
         """A weight as (..., size) in float64, with its leading axes."""
         array = arrays.to_numpy(weight, where="weight").astype(np.float64)
+        # Leading axes are free: a batch of weights is projected at once.
         if array.ndim < len(self.shape) or array.shape[array.ndim - len(self.shape) :] != self.shape:
             raise SymcheckError(
                 f"expected a weight of shape (..., {', '.join(map(str, self.shape))}), got {array.shape}.",

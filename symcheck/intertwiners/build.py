@@ -139,6 +139,7 @@ def read_kernel_size(kernel_size: int | tuple[int, int]) -> tuple[int, int]:
     Raises:
         OptionError: not one or two positive integers.
     """
+    # One number stands for a square.
     both: tuple[object, ...] = tuple(kernel_size) if isinstance(kernel_size, tuple | list) else (kernel_size,) * 2
     sizes = [int(n) for n in both if isinstance(n, int | np.integer) and n >= 1]
     if len(both) != 2 or len(sizes) != 2:
@@ -157,15 +158,20 @@ def _basis(
     """The basis between rho_in, with a filter's pixels, and rho_out, from the cache where it is there."""
     if kind not in KINDS:
         raise OptionError(f"no kind of basis is called {kind!r}.", where="kind", remedy=suggestion(str(kind), KINDS))
+    # The seed distinguishes `random` bases only.
     key = (rho_in.content, rho_out.content, shape, spatial, kind, seed if kind == "random" else 0)
     if key not in _cache:
+        # Filters are matrices on components times pixels: the input representation is enlarged by the pixels.
         patch = rho_in if spatial is None else grids.with_grid(rho_in, shape[2], shape[3], spatial)
         built = _build(rho_in, rho_out, patch, shape, kind, seed)
         if built.size > CACHED_ENTRIES:
+            # Not kept: one such basis would push all others out.
             return built
         _cache[key] = built
+        # The one used longest ago goes first.
         while len(_cache) > CACHED:
             _cache.popitem(last=False)
+    # Marks it as used last.
     _cache.move_to_end(key)
     return _cache[key]
 
@@ -184,6 +190,7 @@ def _build(
     seed: int,
 ) -> IntertwinerBasis:
     equivariant: OrbitBasis | DenseBasis
+    # Both sides in integers: orbits, without rounding.
     if isinstance(patch, SignedPermutationRepresentation) and isinstance(rho_out, SignedPermutationRepresentation):
         equivariant = _orbit_basis(rho_in, rho_out, patch, shape)
         if kind == "nullspace":
@@ -202,20 +209,22 @@ def _orbit_basis(
     shape: tuple[int, ...],
 ) -> OrbitBasis:
     maps = orbits.entry_maps(rho_out.images, patch.images)
-    found = orbits.find(maps)
+    # The orbits of matrix entries under (i, j) -> (K i, L j).
+    entry_orbits = orbits.find(maps)
     for m in maps:  # K B = B L, entry by entry, in integers
-        moved = found.sign[m.index] == found.sign * m.sign
-        if not (moved.all() and (found.index[m.index] == found.index).all()):
+        moved = entry_orbits.sign[m.index] == entry_orbits.sign * m.sign
+        if not (moved.all() and (entry_orbits.index[m.index] == entry_orbits.index).all()):
             raise RepresentationError("an orbit is not closed under the generators.", where="intertwiner_basis")
-    predicted, by = _predicted_rank(patch, rho_out, found.count)
-    _require_rank(found.count, predicted, by)
-    certificate = Certificate("exact", 0.0, 0.0, found.count, predicted, by)
-    return OrbitBasis(rho_in, rho_out, shape, certificate, found)
+    predicted, by = _predicted_rank(patch, rho_out, entry_orbits.count)
+    _require_rank(entry_orbits.count, predicted, by)
+    certificate = Certificate("exact", 0.0, 0.0, entry_orbits.count, predicted, by)
+    return OrbitBasis(rho_in, rho_out, shape, certificate, entry_orbits)
 
 
 def _predicted_rank(
     patch: Representation, rho_out: Representation, counted: int
 ) -> tuple[int, Literal["characters", "orbits"]]:
+    # Up to 5,000 elements the sum over characters takes less time than the orbits.
     if characters.can_enumerate(patch, rho_out) and patch.group.order <= 5_000:
         return characters.intertwiner_dimension(patch, rho_out), "characters"
     return counted, "orbits"
@@ -292,6 +301,7 @@ def _dense_rank(patch: Representation, rho_out: Representation, average: Reynold
     if characters.can_enumerate(patch, rho_out):
         return characters.intertwiner_dimension(patch, rho_out)
     size = patch.dim * rho_out.dim
+    # The trace of a projector is its rank; applied to all units it is the sum of the diagonal.
     trace = float(np.trace(average(np.eye(size))))
     if abs(trace - round(trace)) > 1e-3:
         raise RepresentationError(
@@ -303,13 +313,16 @@ def _dense_rank(patch: Representation, rho_out: Representation, average: Reynold
 def _averaged_rows(average: Reynolds, rank: int) -> Array:
     """Orthonormal rows (rank, size) that span the intertwiners of the orthogonal forms."""
     size = average.shape[0] * average.shape[1]
+    # Nothing to span: a Gaussian sample would leave rounding only.
     if rank == 0:
         return np.zeros((0, size))
+    # Fixed seeds: the same basis on every machine; a sample that is nearly dependent is replaced.
     for seed in range(8):
         averaged = average.straight(gaussian(rank, size, seed))
         spread = np.linalg.svd(averaged, compute_uv=False)
         if spread[-1] > 1e-8 * spread[0]:  # rank Gaussian samples in rank dimensions: rarely below 1e-4
             break
+    # Averaged twice: the second average removes what orthonormalisation rounded out of the space.
     return orthonormal_rows(average.straight(orthonormal_rows(averaged)))
 
 
@@ -317,6 +330,7 @@ def _residual(rows: Array, patch: Representation, rho_out: Representation) -> fl
     """The largest entry of |K B - B L| over generators, relative to the largest entry of K and L."""
     if not len(rows):
         return 0.0
+    # (rank, dim_out, dim_in): all basis matrices are compared at once.
     B = rows.reshape(len(rows), rho_out.dim, patch.dim)
     pairs = zip(rho_out.generator_matrices, patch.generator_matrices, strict=True)
     worst = max(float(np.abs(K @ B - B @ L).max()) for K, L in pairs)
@@ -328,6 +342,7 @@ def _missing(rows: Array, average: Reynolds) -> float:
 
     Between the orthogonal forms, where nothing is amplified.
     """
+    # A seed of its own: the samples that the rows were built from would lie in their span.
     samples = gaussian(2, rows.shape[1], 1_000)
     averaged = average.straight(samples)
     outside = averaged - (averaged @ rows.T) @ rows
@@ -355,6 +370,7 @@ def _like(
     projector: Projector,
     note: str = "",
 ) -> DenseBasis:
+    # The fingerprint of the equivariant basis ties the derived one to it.
     arrangement = arrays.content_hash(note, np.frombuffer(basis.fingerprint, dtype=np.uint8))
     return DenseBasis(
         basis.rho_in, basis.rho_out, kind, basis.shape, rank, basis.certificate, build, projector, arrangement

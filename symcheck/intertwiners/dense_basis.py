@@ -35,6 +35,7 @@ class RandomRows:
 
     def __call__(self) -> Array:
         """The rows, (size, size)."""
+        # Gaussian rows have no preferred direction: their orthonormal rows are Haar distributed.
         return orthonormal_rows(gaussian(self.size, self.size, 3_000 + self.seed))
 
 
@@ -51,6 +52,7 @@ class Complement:
     def __call__(self) -> Array:
         """Orthonormal rows (size - rank, size) of the complement."""
         rank, size = self.rows.shape
+        # Projected twice: Gaussian samples lose digits in the first projection where the rank is high.
         once = orthonormal_rows(self.project(gaussian(size - rank, size, 2_000))) if rank < size else self.rows[:0]
         return orthonormal_rows(self.project(once)) if len(once) else once
 
@@ -106,6 +108,7 @@ class DenseBasis(IntertwinerBasis):
     def _project(self, weight: npt.ArrayLike) -> Array:
         """The projection onto the span: the Reynolds operator for `equivariant` bases."""
         flat, lead = self._flat(weight)
+        # Leading axes are folded into rows, which is what projectors take.
         return self.projector(flat.reshape(-1, self.size)).reshape(*lead, *self.shape)
 
     def _arrangement(self) -> bytes:
@@ -123,10 +126,12 @@ def orthonormal_rows(samples: Array) -> Array:
     Returns:
         (n, size) orthonormal rows with the same span.
     """
+    # The sign of R's diagonal is free in LAPACK; fixed to positive, the basis is the same everywhere.
     q, r = np.linalg.qr(samples.T)
     return np.ascontiguousarray((q * np.where(np.diag(r) < 0, -1.0, 1.0)).T)
 
 
 def gaussian(count: int, size: int, seed: int) -> Array:
     """(count, size) standard normal numbers, the same on every machine."""
+    # PCG64 by name: NumPy may change its default generator.
     return np.random.Generator(np.random.PCG64(seed)).standard_normal((count, size))

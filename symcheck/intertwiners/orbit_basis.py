@@ -31,6 +31,7 @@ class OrbitBasis(IntertwinerBasis):
     def matrices(self) -> npt.NDArray[np.int64]:
         """The basis, dense integers (rank, *shape)."""
         dense = np.zeros((self.rank, self.size), dtype=np.int64)
+        # Entries with sign 0 vanish in every intertwiner and belong to no basis matrix.
         kept = np.flatnonzero(self.orbits.sign)
         dense[self.orbits.index[kept], kept] = self.orbits.sign[kept]
         return dense.reshape(self.rank, *self.shape)
@@ -44,15 +45,19 @@ class OrbitBasis(IntertwinerBasis):
     def combine(self, coefficients: npt.ArrayLike) -> Array:
         """The matrices that coefficients stand for, by a gather: (..., rank) -> (..., *shape)."""
         rows, lead = self._rows(coefficients)
+        # A gather from an empty vector would fail.
         if not self.rank:
             return np.zeros((*lead, *self.shape))
+        # Each entry reads the coefficient of its orbit, with its sign.
         return (rows[:, self.orbits.index] * self.orbits.sign).reshape(*lead, *self.shape)
 
     def coefficients(self, weight: npt.ArrayLike) -> Array:
         """The signed mean of a weight over each orbit: (..., *shape) -> (..., rank)."""
         flat, lead = self._flat(weight)
         rows = flat.reshape(-1, self.size) * self.orbits.sign
+        # bincount adds the entries of each orbit; minlength keeps orbits that vanish.
         sums = [np.bincount(self.orbits.index, row, minlength=max(self.rank, 1)) for row in rows]
+        # The squared norm of an orbit's matrix is its number of entries.
         means = np.array(sums).reshape(len(rows), -1)[:, : self.rank] / np.maximum(self.squared_norms, 1)
         return means.reshape(*lead, self.rank)
 
@@ -78,6 +83,7 @@ class OrbitComplementBasis(IntertwinerBasis):
     def __post_init__(self) -> None:
         self.rho_in, self.rho_out = self.equivariant.rho_in, self.equivariant.rho_out
         self.shape, self.certificate = self.equivariant.shape, self.equivariant.certificate
+        # The two bases together span all matrices.
         self.rank = self.size - self.equivariant.rank
 
     @cached_property
@@ -87,11 +93,14 @@ class OrbitComplementBasis(IntertwinerBasis):
         The entry in place k >= 1 owns vector k of its orbit; vanishing entries own one each; first entries own none.
         """
         orbits = self.equivariant.orbits
+        # Vanishing entries get -1, so that sorting puts them first.
         group = np.where(orbits.sign == 0, -1, orbits.index)
         order = np.argsort(group, kind="stable")
         ordered = group[order]
         fresh = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+        # The position at which the orbit of each entry begins.
         start = np.maximum.accumulate(np.where(fresh, np.arange(self.size), 0))
+        # Place 0 of an orbit owns no vector: an orbit of n entries has n - 1 of them in the complement.
         place = np.where(ordered == -1, -1, np.arange(self.size) - start)
         number = np.cumsum(place != 0) - 1
         return order, place, number
@@ -103,9 +112,11 @@ class OrbitComplementBasis(IntertwinerBasis):
         dense = np.zeros((self.rank, self.size), dtype=np.int64)
         for position in np.flatnonzero(place != 0):
             row, k = number[position], place[position]
+            # A vanishing entry is a basis matrix by itself.
             if k < 0:
                 dense[row, order[position]] = 1
             else:
+                # Helmert's row: k ones, then -k, with the entries' signs; orthogonal to the orbit's matrix.
                 before = slice(position - k, position)
                 dense[row, order[before]] = sign[before]
                 dense[row, order[position]] = -k * sign[position]
@@ -115,6 +126,7 @@ class OrbitComplementBasis(IntertwinerBasis):
     def squared_norms(self) -> Array:
         """(rank,): k + k^2 for place k, 1 for a vanishing entry."""
         place = self._places[1]
+        # k ones and one -k: k + k^2.
         owned = place[place != 0].astype(np.float64)
         return np.where(owned < 0, 1.0, owned + owned**2)
 

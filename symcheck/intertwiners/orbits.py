@@ -46,6 +46,7 @@ def entry_maps(outs: Sequence[SignedImages], ins: Sequence[SignedImages]) -> lis
     """
     maps = []
     for K, L in zip(outs, ins, strict=True):
+        # Entry (i, j) has number i * dim_in + j; K acts on rows, L on columns.
         index = (K.index[:, None] * L.dim + L.index).ravel()
         maps.append(SignedImages(index, (K.sign[:, None] * L.sign).ravel()))
     return maps
@@ -69,13 +70,17 @@ def find(maps: Sequence[SignedImages]) -> Orbits:
     Cost: the number of entries times the number of generators, times a few rounds (logarithmic in the orbits' size).
     """
     size = maps[0].dim
+    # Without signs no entry can be its own negative: one sheet suffices.
     if all(bool((m.sign > 0).all()) for m in maps):
-        return _number(components([m.index for m in maps]), np.ones(size, dtype=np.int8))
+        return _number_orbits(components([m.index for m in maps]), np.ones(size, dtype=np.int8))
+    # Entry e on sheet + and on sheet -: a map that changes its sign changes its sheet.
     both = components([_on_sheets(m) for m in maps])
     plus, minus = both[:size], both[size:]
+    # The smaller of the two sheets' labels names the orbit.
     root = np.minimum(plus, minus)
+    # One component holds both sheets where e = -e is forced: such entries vanish.
     sign = np.where(plus == minus, 0, np.where(plus == root, 1, -1)).astype(np.int8)
-    return _number(root, sign)
+    return _number_orbits(root, sign)
 
 
 def _on_sheets(m: SignedImages) -> Integers:
@@ -85,10 +90,12 @@ def _on_sheets(m: SignedImages) -> Integers:
     return np.concatenate([m.index + size * flip, m.index + size * ~flip])
 
 
-def _number(root: Integers, sign: npt.NDArray[np.int8]) -> Orbits:
+def _number_orbits(root: Integers, sign: npt.NDArray[np.int8]) -> Orbits:
     kept = sign != 0
+    # The first entry of an orbit is its own root.
     first = (root == np.arange(len(root))) & kept
     number = np.cumsum(first) - 1
+    # Vanishing entries point at orbit 0 and have sign 0.
     index = number[root] * kept
     return Orbits(count=int(number[-1]) + 1, index=index, sign=sign)
 
@@ -111,6 +118,7 @@ def components(maps: Sequence[Integers]) -> Integers:
 
     Source: Y. Shiloach and U. Vishkin, "An O(log n) parallel connectivity algorithm", J. Algorithms 3 (1982).
     """
+    # Labels sink to the smallest point that is connected, one map after the other.
     label = np.arange(len(maps[0]))
     changed = True
     while changed:
@@ -120,14 +128,16 @@ def components(maps: Sequence[Integers]) -> Integers:
             differ = label != image
             if differ.any():
                 changed = True
-                here, there = label[differ], image[differ]
-                np.minimum.at(label, np.maximum(here, there), np.minimum(here, there))
+                labels, image_labels = label[differ], image[differ]
+                # Both labels belong to one orbit: the larger one is replaced by the smaller, for all pairs at once.
+                np.minimum.at(label, np.maximum(labels, image_labels), np.minimum(labels, image_labels))
                 label = _flatten(label)
     return label
 
 
 def _flatten(label: Integers) -> Integers:
     while True:
+        # Labels of labels, until every label is a root: chains are halved each time.
         further = label[label]
         if (further == label).all():
             return label

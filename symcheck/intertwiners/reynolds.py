@@ -55,7 +55,9 @@ class Reynolds:
         straight_in, root_in = orthogonal_form(rho_in)
         straight_out, root_out = orthogonal_form(rho_out)
         steps = []
+        # One factor of the product of transversals after the other: each is averaged over by itself.
         for elements in transversals(rho_in.group):
+            # rho_out(g)^-1 on the left, rho_in(g) on the right, both (elements, dim, dim).
             left = np.array([straight_out.matrix(~g) for g in elements], dtype=np.float64)
             right = np.array([straight_in.matrix(g) for g in elements], dtype=np.float64)
             steps.append((left, right))
@@ -75,6 +77,7 @@ class Reynolds:
     def straight(self, flat: Array) -> Array:
         """The average between the orthogonal forms of flattened matrices, (n, size) to the same."""
         weights = flat.reshape(-1, *self.shape)
+        # 1/|G| sum over g factors into the averages over the transversals.
         for left, right in self.steps:
             total = np.zeros_like(weights)
             for K_inverse, L in zip(left, right, strict=True):
@@ -95,6 +98,7 @@ class Reynolds:
         """The average of flattened matrices, (n, size) to the same."""
         weights: Array = flat.reshape(-1, *self.shape)
         if self.root_out is not None:
+            # Into orthogonal coordinates, average there, and back.
             weights = self.root_out @ weights
         if self.root_in is not None:
             weights = weights @ np.linalg.inv(self.root_in)
@@ -110,6 +114,7 @@ def transversals(group: Group) -> Sequence[Sequence[Element]]:
     Returns:
         One set with all elements for small groups, a stabilizer chain's coset representatives for large ones.
     """
+    # A small group is its own transversal.
     if group.order <= SUMMED_LIMIT:
         return [group.elements()]
     from symcheck.groups import large
@@ -132,8 +137,10 @@ def invariant_root(rho: Representation) -> Array:
     """
     inner = np.eye(rho.dim)
     for elements in transversals(rho.group):
+        # inner = average of rho(g)^T rho(g), factor by factor: an inner product that all of G preserves.
         matrices = [np.asarray(rho.matrix(g), dtype=np.float64) for g in elements]
         inner = np.mean([m.T @ inner @ m for m in matrices], axis=0)
+    # inner = C^T C; the Cholesky factor C makes every C rho(g) C^-1 orthogonal.
     return np.asarray(np.linalg.cholesky(inner).T, dtype=np.float64)
 
 
@@ -149,6 +156,7 @@ def orthogonal_form(rho: Representation) -> tuple[Representation, Array | None]:
     if rho.is_orthogonal:
         return rho, None
     root = invariant_root(rho)
+    # Not checked again: a change of basis keeps every relation.
     inverse = np.linalg.inv(root)
     matrices = [root @ np.asarray(m, dtype=np.float64) @ inverse for m in rho.generator_matrices]
     return MatrixRepresentation(rho.group, matrices, name=rho.name, check=False), root

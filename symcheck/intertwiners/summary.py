@@ -84,20 +84,22 @@ def layer_table(
         >>> [(row.name, row.rank, row.dense) for row in layer_table(mirror, constructors.permutation(C2, [[1, 0]]))][:2]
         [('observation -> hidden', 4, 8), ('hidden -> hidden', 2, 4)]
     """
+    # The group of the observation: the other representations are compared with it when bases are built.
     group = observation.group
     value = constructors.trivial(group)
+    # The regular representation holds every irreducible one: hidden layers on it lose nothing.
     if hidden is None and group.order <= HIDDEN_LIMIT:
         hidden = constructors.regular(group)
     rows = []
     if hidden is not None:
         rows = [
-            _row("observation -> hidden", observation, hidden),
-            _row("hidden -> hidden", hidden, hidden),
-            _row("hidden -> action", hidden, action),
-            _row("hidden -> value", hidden, value),
+            _layer_row("observation -> hidden", observation, hidden),
+            _layer_row("hidden -> hidden", hidden, hidden),
+            _layer_row("hidden -> action", hidden, action),
+            _layer_row("hidden -> value", hidden, value),
         ]
-    rows.append(_row("observation -> action", observation, action))
-    rows.append(_row("observation -> value", observation, value))
+    rows.append(_layer_row("observation -> action", observation, action))
+    rows.append(_layer_row("observation -> value", observation, value))
     return rows
 
 
@@ -137,11 +139,12 @@ def filter_table(
     return rows
 
 
-def _row(name: str, rho_in: Representation, rho_out: Representation) -> LayerRow:
+def _layer_row(name: str, rho_in: Representation, rho_out: Representation) -> LayerRow:
     return _describe(name, intertwiner_basis(rho_in, rho_out))
 
 
 def _describe(name: str, basis: IntertwinerBasis) -> LayerRow:
+    # A bias is an intertwiner from the trivial representation.
     bias = intertwiner_basis(constructors.trivial(basis.rho_out.group), basis.rho_out)
     return LayerRow(
         name=name,
@@ -180,10 +183,13 @@ def pictures(basis: IntertwinerBasis, *, count: int = 12) -> list[npt.NDArray[np
     """
     shown = []
     for k in range(min(count, basis.rank)):
+        # One row of the identity as coefficients picks basis matrix k.
         matrix = basis.combine(np.eye(1, basis.rank, k)[0])
+        # Filters: rows are (out, height), columns (in, width), so that each filter is one tile.
         if matrix.ndim == 4:
             out, inputs, height, width = matrix.shape
             matrix = matrix.transpose(0, 2, 1, 3).reshape(out * height, inputs * width)
+        # The sign keeps its meaning: scaled by the largest size, not shifted.
         largest = float(np.abs(matrix).max())
         shown.append(np.asarray(matrix / largest if largest else matrix, dtype=np.float64))
     return shown

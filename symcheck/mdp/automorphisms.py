@@ -18,12 +18,12 @@ from symcheck.errors import SpecError, SymcheckError
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 from symcheck.mdp import search_builtin, search_igraph
-from symcheck.mdp.ends import extended
+from symcheck.mdp.ends import extend_symmetry
 from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.group_names import named_group
 from symcheck.mdp.homomorphism import EXACT_LAW, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
-from symcheck.mdp.sparse_rows import Bools, Floats, Ints, orbit_labels, renumbered
-from symcheck.mdp.structure import Structure, reduced
+from symcheck.mdp.sparse_rows import Bools, Floats, Ints, orbit_labels, renumber
+from symcheck.mdp.structure import Structure, reduce_mdp
 
 if TYPE_CHECKING:
     from symcheck.symmetry.symmetry import Symmetry
@@ -79,8 +79,9 @@ class AutomorphismGroup:
 
         The group of all (L, K), these exchanges included, has `order * interchanges` elements.
         """
-        distinct = reduced(self.mdp).distinct
+        distinct = reduce_mdp(self.mdp).distinct
         copies = np.bincount(distinct[distinct >= 0])
+        # Each class of n interchangeable actions can be rearranged in n! ways.
         return math.prod(math.factorial(number) for number in copies.tolist())
 
     @property
@@ -103,6 +104,7 @@ class AutomorphismGroup:
     def pair_orbit_map(self) -> Ints:
         """The orbit of each pair, (S, A), numbered by its lowest pair. Interchangeable actions of a state are apart."""
         states, actions = self.mdp.n_states, self.mdp.n_actions
+        # Pair (s, a) has number s * actions + a; a generator sends it to (L s, K_s a).
         images = self.state_maps[:, :, None] * actions + self.action_maps
         return orbit_labels(images.reshape(len(images), -1)).reshape(states, actions)
 
@@ -113,6 +115,7 @@ class AutomorphismGroup:
         if start is None:
             return True
         # Start probabilities are given, not computed: 64 rounding units of 1, as for the laws.
+        # The start distribution on images of states.
         return all(np.abs(start[images] - start).max() <= 64 * np.finfo(np.float64).eps for images in self.state_maps)
 
     def homomorphism(self) -> Homomorphism:
@@ -122,8 +125,9 @@ class AutomorphismGroup:
             An exact homomorphism; its abstract MDP has one state an orbit of states that count. Coarser ones exist
             where states are equivalent without a symmetry (`minimal_homomorphism`).
         """
-        found = self._onto(self.orbit_map, self.pair_orbit_map)
-        return found if found.is_exact else self._onto(*self._apart())
+        onto_orbits = self._onto(self.orbit_map, self.pair_orbit_map)
+        # Ends that a symmetry cannot move may spoil the orbits; then states that do not count are set apart.
+        return onto_orbits if onto_orbits.is_exact else self._onto(*self._apart())
 
     def _onto(self, block: Ints, classes: Ints) -> Homomorphism:
         actions = ranked_in_blocks(block, np.where(self.mdp.available, classes, -1))
@@ -135,10 +139,12 @@ class AutomorphismGroup:
         States in which episodes end move along by how they are led to, whatever the table says of steps from them.
         """
         states, actions = self.mdp.n_states, self.mdp.n_actions
+        # Numbers above all states: such labels coincide with no orbit's.
         idle = np.where(self.mdp.absorbing, states, states + 1 + np.arange(states))
         pairs = states * actions + 1 + np.arange(states * actions).reshape(states, actions)
         idle_pairs = np.where(self.mdp.absorbing[:, None], states * actions, pairs)
-        block = renumbered(np.where(self.counted, self.orbit_map, idle))
+        # One block for all absorbing states: their values are 0 alike.
+        block = renumber(np.where(self.counted, self.orbit_map, idle))
         return block, np.where(self.counted[:, None], self.pair_orbit_map, idle_pairs)
 
     def symmetry(self, name: str | None = None) -> Symmetry:
@@ -164,6 +170,7 @@ class AutomorphismGroup:
         """
         from symcheck.symmetry.symmetry import Symmetry  # loads gymnasium
 
+        # Wrappers move the ends as well: generators that keep them may be a smaller group.
         if not self.moves_ends:
             return self._moving_ends().symmetry(name)
         actions = [self._action_entry(index) for index in range(len(self.state_maps))]
@@ -176,26 +183,27 @@ class AutomorphismGroup:
         )
 
     def _moving_ends(self) -> AutomorphismGroup:
-        found = find_automorphisms(self.mdp, ends="kept")
-        if found.order == 1:
+        keeping_ends = find_automorphisms(self.mdp, ends="kept")
+        if keeping_ends.order == 1:
             raise SpecError(
                 f"{self.name} holds for values, but the states in which episodes end cannot be moved along with it.",
                 where="AutomorphismGroup.symmetry",
                 remedy="Use homomorphism(), which needs no images of final states.",
             )
-        return found
+        return keeping_ends
 
     def _action_entry(self, index: int) -> object:
         """One permutation where all counted states agree on one, else a function of the state."""
         maps = self.action_maps[index]
-        seen = maps[self.counted]
-        if len(seen) and (seen == seen[0]).all():
-            return seen[0].tolist()
+        # States in which no action is taken may have any action map.
+        counted_maps = maps[self.counted]
+        if len(counted_maps) and (counted_maps == counted_maps[0]).all():
+            return counted_maps[0].tolist()
 
-        def moved(action: object, state: object) -> np.int64:
+        def image_of(action: object, state: object) -> np.int64:
             return np.int64(maps[int(state), int(action)])  # type: ignore[call-overload]
 
-        return moved
+        return image_of
 
     def summary(self) -> str:
         """Order, orbits and what was enumerated, in a sentence."""
@@ -217,24 +225,29 @@ def find_automorphisms(
         raise SpecError(f"expected 'auto', 'igraph' or 'builtin', got {method!r}.", where="method")
     if ends not in ("merged", "kept"):
         raise SpecError(f"expected 'merged' or 'kept', got {ends!r}.", where="ends")
-    structure = reduced(mdp, preserve_initial=preserve_initial, keep_ends=ends == "kept")
+    structure = reduce_mdp(mdp, preserve_initial=preserve_initial, keep_ends=ends == "kept")
+    # No pair counts: nothing can be exchanged.
     if not len(structure.owner):
-        return _verified(mdp, structure, named_group([Element.identity(1)], 1), [np.zeros(0, dtype=np.int64)])
+        return _verify_maps(mdp, structure, named_group([Element.identity(1)], 1), [np.zeros(0, dtype=np.int64)])
+    # igraph searches larger MDPs; the built-in search needs nothing installed.
     use_igraph = method == "igraph" or (method == "auto" and search_igraph.is_installed())
     generators, order = (search_igraph if use_igraph else search_builtin).search(structure)
     count = len(structure.states)
+    # An empty generating set becomes the identity, which every group has.
     elements = [Element(tuple(images.tolist())) for images in generators] or [Element.identity(max(count, 1))]
     known = named_group(elements, order)
-    return _verified(mdp, structure, known, [np.array(g.images[:count], dtype=np.int64) for g in known.generators])
+    # The search numbers counted states first; what comes after them are vertices of the graph.
+    return _verify_maps(mdp, structure, known, [np.array(g.images[:count], dtype=np.int64) for g in known.generators])
 
 
-def _verified(mdp: FiniteMDP, structure: Structure, known: Group, generators: list[Ints]) -> AutomorphismGroup:
+def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators: list[Ints]) -> AutomorphismGroup:
     """Extend local permutations to all states, derive action maps, enumerate."""
-    everywhere = [extended(mdp, structure, images) for images in generators]
-    state_maps = np.stack([one.states for one in everywhere])
-    action_maps = np.stack([one.actions for one in everywhere])
+    everywhere = [extend_symmetry(mdp, structure, images) for images in generators]
+    state_maps = np.stack([extension.states for extension in everywhere])
+    action_maps = np.stack([extension.actions for extension in everywhere])
     counted = mdp.acted_in
-    residuals = [_residuals(mdp, counted, one.states, one.actions) for one in everywhere]
+    # Both equations on every counted pair: nothing rests on hashes or on the search.
+    residuals = [_residuals(mdp, counted, extension.states, extension.actions) for extension in everywhere]
     reward, law = (max(part) for part in zip(*residuals, strict=True))
     if not (reward <= exact_reward_error(mdp) and law <= EXACT_LAW):
         raise SymcheckError(
@@ -247,32 +260,36 @@ def _verified(mdp: FiniteMDP, structure: Structure, known: Group, generators: li
         name=known.name,
         generator_names=known.generator_names,
         order=known.order,
+        # As a function: relators of a large group are derived only when they are asked for.
         relators=(lambda: known.relators),
     )
     return AutomorphismGroup(
-        mdp, group, state_maps, action_maps, counted, reward, law, all(one.moves_ends for one in everywhere)
+        mdp, group, state_maps, action_maps, counted, reward, law, all(extension.moves_ends for extension in everywhere)
     )
 
 
 def _residuals(mdp: FiniteMDP, counted: Bools, states: Ints, actions: Ints) -> tuple[float, float]:
     """The largest differences of rewards and of laws over all counted pairs, by enumeration."""
     _require_permutations(counted, states, actions)
+    # Pairs of states that count, as row numbers s * actions + a.
     pairs = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))
     s, a = np.divmod(pairs, mdp.n_actions)
     images = states[s] * mdp.n_actions + actions[s, a]
     rewards = mdp.rewards.reshape(-1)
+    # Laws are compared on states that count; outcomes elsewhere are compared in total only.
     living = np.flatnonzero(counted)
     position = np.full(mdp.n_states, -1, dtype=np.int64)
     position[states[living]] = np.arange(len(living))
-    here = mdp.transitions[pairs][:, living]
-    there = mdp.transitions[images][:, states[living]]  # column j is the image of living[j]
-    law: Floats = np.asarray(abs(sparse.csr_array(here - there)).sum(axis=1)).reshape(-1)
+    laws = mdp.transitions[pairs][:, living]
+    image_laws = mdp.transitions[images][:, states[living]]  # column j is the image of living[j]
+    law: Floats = np.asarray(abs(sparse.csr_array(laws - image_laws)).sum(axis=1)).reshape(-1)
     # What ends, or goes on into an absorbing state, ends: the missing mass must agree as well.
-    gone = np.abs(np.asarray(here.sum(axis=1)).reshape(-1) - np.asarray(there.sum(axis=1)).reshape(-1))
+    gone = np.abs(np.asarray(laws.sum(axis=1)).reshape(-1) - np.asarray(image_laws.sum(axis=1)).reshape(-1))
     return float(np.abs(rewards[pairs] - rewards[images]).max(initial=0.0)), float((law + gone).max(initial=0.0))
 
 
 def _require_permutations(counted: Bools, states: Ints, actions: Ints) -> None:
+    # L is a permutation of the states, each K_s one of the actions, and counted states go to counted ones.
     onto = np.sort(states) == np.arange(len(states))
     rows = np.sort(actions[counted], axis=1) == np.arange(actions.shape[1])
     if not onto.all() or not rows.all() or not counted[states[counted]].all():

@@ -64,7 +64,8 @@ def value_gap_bound(
     _check(epsilon_reward, "epsilon_reward")
     _check(epsilon_transition, "epsilon_transition")
     _check_discount(discount)
-    scale = _scale(epsilon_transition, discount, reward_range, value_span, lipschitz)
+    scale = _value_scale(epsilon_transition, discount, reward_range, value_span, lipschitz)
+    # The fixed point of gap = epsilon_R + discount (epsilon_T scale + gap).
     return (epsilon_reward + discount * epsilon_transition * scale) / (1.0 - discount)
 
 
@@ -102,10 +103,11 @@ def lifted_policy_loss_bound(
     _check(transition_error, "transition_error")
     _check(abstract_value_span, "abstract_value_span")
     _check_discount(discount)
+    # Twice: the abstract optimum and the lifted policy each miss by one such gap; half an L1 distance is a variation.
     return 2.0 * (reward_error + discount * abstract_value_span * transition_error / 2.0) / (1.0 - discount)
 
 
-def _scale(
+def _value_scale(
     epsilon_transition: float,
     discount: float,
     reward_range: float | None,
@@ -116,6 +118,7 @@ def _scale(
     for name, given in (("reward_range", reward_range), ("value_span", value_span), ("lipschitz", lipschitz)):
         if given is not None:
             _check(given, name)
+    # Total variation is at most 1; a Wasserstein distance has no such limit.
     if lipschitz is None and not epsilon_transition <= 1.0:
         raise OptionError(
             f"expected a total variation, half the L1 distance, in [0, 1]; got {epsilon_transition!r}.",
@@ -127,7 +130,9 @@ def _scale(
     if value_span is not None:
         return value_span
     if reward_range is not None:
+        # Values lie within reward_range / (1 - discount) of each other.
         return reward_range / (1.0 - discount)
+    # Laws that agree cost nothing, whatever the scale.
     if epsilon_transition == 0.0:
         return 0.0
     raise OptionError(
@@ -138,12 +143,12 @@ def _scale(
 
 
 def _check(value: Any, name: str) -> None:
-    if not 0.0 <= _number(value) < math.inf:
+    if not 0.0 <= _as_number(value) < math.inf:
         raise OptionError(f"expected a finite number of at least 0, got {value!r}.", where=name)
 
 
 def _check_discount(discount: Any) -> None:
-    if not 0.0 <= _number(discount) < 1.0:
+    if not 0.0 <= _as_number(discount) < 1.0:
         raise OptionError(
             f"expected a discount in [0, 1), got {discount!r}.",
             where="discount",
@@ -151,6 +156,7 @@ def _check_discount(discount: Any) -> None:
         )
 
 
-def _number(value: Any) -> float:
+def _as_number(value: Any) -> float:
     """NaN where it is none."""
+    # Anything that is no number fails every comparison in the checks above.
     return float(value) if hasattr(value, "__float__") else math.nan

@@ -13,7 +13,7 @@ import numpy as np
 
 from symcheck.errors import SymcheckError
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Csr, Hashes, Ints, paired, row_of_entry
+from symcheck.mdp.sparse_rows import Csr, Hashes, Ints, hash_pairs, row_of_entry
 from symcheck.mdp.structure import Structure
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
@@ -42,7 +42,7 @@ class _Ends:
     weight: Ints
 
 
-def extended(mdp: FiniteMDP, structure: Structure, images: Ints) -> Extended:
+def extend_symmetry(mdp: FiniteMDP, structure: Structure, images: Ints) -> Extended:
     """Extend a permutation of the counted states.
 
     Args:
@@ -62,10 +62,12 @@ def extended(mdp: FiniteMDP, structure: Structure, images: Ints) -> Extended:
     if distinct_images is None:
         raise SymcheckError("the search proposed a permutation that is no symmetry.", where="automorphism_group")
     states = np.arange(mdp.n_states)
+    # From local numbers of the reduced structure to the MDP's own; other states stay where they are for now.
     states[structure.states] = structure.states[images]
     final = _final_outcomes(mdp, structure)
     moves = _move_ends(structure, final, distinct_images, states)
     actions = _action_map(mdp, structure, distinct_images, final, states)
+    # Moving the ends is tried first; it is given up where actions cannot follow.
     consistent = moves and _consistent(mdp, final, states, actions)
     uniform = _uniform(mdp, structure, distinct_images, final if consistent else None, states)
     return Extended(states, actions if uniform is None else np.tile(uniform, (mdp.n_states, 1)), consistent)
@@ -80,33 +82,43 @@ def _final_outcomes(mdp: FiniteMDP, structure: Structure) -> _Ends:
         sources.append((mdp.terminations, 1))
     for law, kind in sources:
         row = row_of_entry(law.indptr.astype(np.int64))
+        # Transitions count as ends where the next state does not count; terminations always do.
         keep = (structure.distinct[row] >= 0) & ((kind == 1) | ~counted[law.indices])
         pairs.append(row[keep])
         targets.append(law.indices[keep].astype(np.int64))
         values.append(law.data[keep])
         kinds.append(np.full(int(keep.sum()), kind, dtype=np.int64))
+    # Odd and even classes: ends proper and steps into absorbing states never match.
     weight = ValueClasses(ROUNDING).of(np.concatenate(values)) * 2 + np.concatenate(kinds)
     return _Ends(np.concatenate(pairs), np.concatenate(targets), weight)
 
 
 def _led_to(final: _Ends, action: Ints, states: int) -> Hashes:
     """For each state, how it is reached as an end, hashed; 0 for states that are none."""
-    found = np.zeros(states, dtype=np.uint64)
-    np.add.at(found, final.target, paired(action[final.pair], final.weight))
-    return found
+    hashes = np.zeros(states, dtype=np.uint64)
+    # A sum of hashes: which pairs lead to a state, and with what weight, without order.
+    np.add.at(hashes, final.target, hash_pairs(action[final.pair], final.weight))
+    return hashes
 
 
 def _move_ends(structure: Structure, final: _Ends, distinct_images: Ints, states: Ints) -> bool:
     """Send final states to those that are led to as their images must be; whether that is possible."""
-    here = _led_to(final, structure.distinct, len(states))
+    # How each state is reached now, and how its image must be reached.
+    reached_by = _led_to(final, structure.distinct, len(states))
+    # Pairs as their images call them; pairs that do not count keep the label -1.
     moved = np.where(structure.distinct >= 0, distinct_images[structure.distinct], -1)
-    there = _led_to(final, moved, len(states))
+    asked_for = _led_to(final, moved, len(states))
     counted = structure.states
-    if (there[counted] != here[states[counted]]).any():
+    # A counted state that is also an end has its image already: it must fit.
+    if (asked_for[counted] != reached_by[states[counted]]).any():
         return False
     loose = np.setdiff1d(np.unique(final.target), counted)
-    asked, offered = loose[np.argsort(there[loose], kind="stable")], loose[np.argsort(here[loose], kind="stable")]
-    if (there[asked] != here[offered]).any():
+    # Both sorted by how they are reached: equal descriptions stand at equal places.
+    asked, offered = (
+        loose[np.argsort(asked_for[loose], kind="stable")],
+        loose[np.argsort(reached_by[loose], kind="stable")],
+    )
+    if (asked_for[asked] != reached_by[offered]).any():
         return False
     states[asked] = offered
     return True
@@ -119,13 +131,16 @@ def _action_map(mdp: FiniteMDP, structure: Structure, distinct_images: Ints, fin
     """
     actions = np.tile(np.arange(mdp.n_actions), (mdp.n_states, 1))
     rows = np.flatnonzero(structure.distinct >= 0)
+    # The distinct action that each pair must be sent to.
     to = distinct_images[structure.distinct[rows]]
-    here, there = (
+    own_ends, image_ends = (
         _endings(final, target, len(structure.distinct))[rows] for target in (final.target, states[final.target])
     )
-    offered = np.lexsort((rows, here, structure.distinct[rows]))
-    asked = np.lexsort((rows, there, to))
+    # Among interchangeable actions those that end alike are matched, the rest in their order.
+    offered = np.lexsort((rows, own_ends, structure.distinct[rows]))
+    asked = np.lexsort((rows, image_ends, to))
     actions.reshape(-1)[rows[asked]] = rows[offered] % mdp.n_actions
+    # Actions that are not available are matched in their order: K_s must be a permutation.
     gone = np.flatnonzero(mdp.acted_in[:, None] & ~mdp.available)
     asked = np.lexsort((gone, states[gone // mdp.n_actions]))
     actions.reshape(-1)[gone[asked]] = gone % mdp.n_actions
@@ -145,17 +160,22 @@ def _uniform(
     shape = (mdp.n_states, mdp.n_actions)
     counted = np.flatnonzero(mdp.acted_in)
     distinct = structure.distinct.reshape(shape)
+    # asked[s, a]: the distinct action that pair (s, a) must go to; offered[s, b]: what action b of the image is.
     asked = np.where(distinct >= 0, distinct_images[distinct], -1)[counted]
     offered = distinct[states[counted]]
+    # fits[a, b]: whether sending a to b serves in every counted state.
     fits = (asked[:, :, None] == offered[:, None, :]).all(axis=0)
+    # alike[a, b]: whether a and b are interchangeable everywhere.
     alike = (distinct[counted][:, :, None] == distinct[counted][:, None, :]).all(axis=0)
     if final is not None:
         pairs = len(structure.distinct)
-        here = _endings(final, final.target, pairs).reshape(shape)
-        there = _endings(final, states[final.target], pairs).reshape(shape)
-        fits &= (there[counted][:, :, None] == here[states[counted]][:, None, :]).all(axis=0)
-        alike &= (here[counted][:, :, None] == here[counted][:, None, :]).all(axis=0)
+        own_ends = _endings(final, final.target, pairs).reshape(shape)
+        image_ends = _endings(final, states[final.target], pairs).reshape(shape)
+        # Final states must follow as well.
+        fits &= (image_ends[counted][:, :, None] == own_ends[states[counted]][:, None, :]).all(axis=0)
+        alike &= (own_ends[counted][:, :, None] == own_ends[counted][:, None, :]).all(axis=0)
     chosen = np.full(mdp.n_actions, -1, dtype=np.int64)
+    # The k-th of several interchangeable actions takes the k-th action that fits.
     for action in range(mdp.n_actions):
         rank = int(alike[action, :action].sum())
         images = np.flatnonzero(fits[action])
@@ -170,16 +190,17 @@ _MOST_COMPARED = 64
 
 
 def _endings(final: _Ends, target: Ints, pairs: int) -> Hashes:
-    found = np.zeros(pairs, dtype=np.uint64)
-    np.add.at(found, final.pair, paired(target, final.weight))
-    return found
+    hashes = np.zeros(pairs, dtype=np.uint64)
+    np.add.at(hashes, final.pair, hash_pairs(target, final.weight))
+    return hashes
 
 
 def _consistent(mdp: FiniteMDP, final: _Ends, states: Ints, actions: Ints) -> bool:
     """Whether every pair ends in the images of where its original ends."""
     rows = np.arange(mdp.n_states * mdp.n_actions)
     images = states[rows // mdp.n_actions] * mdp.n_actions + actions.reshape(-1)
-    here = _endings(final, final.target, len(rows))
-    there = _endings(final, states[final.target], len(rows))
+    own_ends = _endings(final, final.target, len(rows))
+    image_ends = _endings(final, states[final.target], len(rows))
+    # Only pairs that end anywhere have something to compare.
     led = np.unique(final.pair)
-    return bool((here[images[led]] == there[led]).all())
+    return bool((own_ends[images[led]] == image_ends[led]).all())

@@ -25,7 +25,8 @@ class _Numbering:
 
     def __call__(self, state: Hashable) -> int:
         try:
-            found = self.number.setdefault(state, len(self.number))
+            # A new state gets the next number; a known one keeps its own.
+            number = self.number.setdefault(state, len(self.number))
         except TypeError as error:
             raise SpecError(
                 f"expected states that can be hashed, got {type(state).__name__}.",
@@ -38,7 +39,7 @@ class _Numbering:
                 where="from_model",
                 remedy="Raise limit=, model a smaller instance, or verify a symmetry on samples (symcheck verify-env).",
             )
-        return found
+        return number
 
 
 def enumerate_model(
@@ -60,6 +61,7 @@ def enumerate_model(
     ending: list[tuple[int, int, float]] = []
     rewards: list[float] = []
     closed: set[int] = set()  # met only as ends: nothing follows them
+    # The list grows while it is walked over: breadth first.
     waiting = list(number.number)
     for state in waiting:
         for action in range(actions):
@@ -67,18 +69,21 @@ def enumerate_model(
             for probability, following, reward, terminated in outcomes(state, action):
                 known = len(number.number)
                 target = number(following)
+                # Met for the first time, or so far as an end only.
                 if target == known or target in closed:
+                    # Ends need no outcomes of their own unless an episode goes on in them elsewhere.
                     (closed.add if terminated else closed.discard)(target)
                     if not terminated:
                         waiting.append(following)
                 row = number.number[state] * actions + action
                 (ending if terminated else going).append((row, target, float(probability)))
+                # Expected rewards: outcomes weighted by their probability.
                 expected += float(probability) * float(reward)
             rewards.append(expected)
-    return _assembled(cls, number, waiting, going, ending, rewards, actions, discount, seeds if initial else None)
+    return _assemble_model(cls, number, waiting, going, ending, rewards, actions, discount, seeds if initial else None)
 
 
-def _assembled(
+def _assemble_model(
     cls: type[ModelT],
     number: _Numbering,
     waiting: list[Hashable],
@@ -90,12 +95,14 @@ def _assembled(
     seeds: list[int] | None,
 ) -> ModelT:
     states = len(number.number)
+    # In the order in which rewards were appended.
     acted = np.array([number.number[state] for state in waiting], dtype=np.int64)
     gained = np.zeros((states, actions))
     gained[acted] = np.array(rewards).reshape(-1, actions)
     idle = np.setdiff1d(np.arange(states), acted)
     stay = [(int(s) * actions + a, int(s), 1.0) for s in idle for a in range(actions)]  # absorbing: nothing follows
     shape = (states * actions, states)
+    # Start states given several times weigh more.
     initial = None if seeds is None else np.bincount(seeds, minlength=states) / len(seeds)
     return cls(
         _matrix(going + stay, shape),

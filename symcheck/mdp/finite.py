@@ -68,13 +68,16 @@ class FiniteMDP:
         law, self.n_states, self.n_actions, unit = reading.read_law(transitions, "transitions")
         shape = (self.n_states, self.n_actions)
         ends, ending = self._read_ends(terminations, shape)
+        # Rows of the law may sum to less than 1: the rest ends the episode.
         going_on: Floats = np.asarray(law.sum(axis=1)).reshape(shape)
         self.available = _read_available(available, shape)
+        # The longest row bounds what rounding adds up to.
         longest = int(np.diff(law.indptr).max(initial=0))
         reading.check_sums(going_on + ending, self.available, longest, unit)
         if not self.available.any(axis=1).all():
             state = int(np.flatnonzero(~self.available.any(axis=1))[0])
             raise SpecError(f"expected an action in every state, state {state} has none.", where="available")
+        # Rewards per next state are averaged over outcomes that end as well.
         everything = law if ends is None else law + ends
         expected = reading.read_rewards(rewards, everything, *shape)
         self.rewards: Floats = np.where(self.available, expected, 0.0)
@@ -90,6 +93,7 @@ class FiniteMDP:
     def _read_ends(value: Any, shape: tuple[int, int]) -> tuple[Csr | None, Floats]:
         if value is None:
             return None, np.zeros(shape)
+        # A (S, A) array of probabilities: it is not known in which state episodes end.
         if not sparse.issparse(value) and np.shape(value) == shape:
             ending = arrays.to_numpy(value, where="terminations", error=SpecError).astype(np.float64)
             if not ((ending >= 0) & np.isfinite(ending)).all():
@@ -113,10 +117,12 @@ class FiniteMDP:
     def absorbing(self) -> Bools:
         """States that every action leaves as they are, for nothing: ends in another notation. Shape (S,)."""
         rows = np.arange(self.n_states * self.n_actions)
+        # Rows with a single outcome, which is all that a self-loop has.
         alone = np.diff(self.transitions.indptr) == 1
         target = np.full(len(rows), -1, dtype=np.int64)
         target[alone] = self.transitions.indices[self.transitions.indptr[:-1][alone]]
         stays = (target == rows // self.n_actions).reshape(self.n_states, self.n_actions)
+        # Nothing moves, nothing is paid: values are 0 in every notation.
         idle: Bools = ((stays & (self.rewards == 0.0)) | ~self.available).all(axis=1)
         idle &= (self.termination == 0.0).all(axis=1)
         return idle
@@ -132,11 +138,13 @@ class FiniteMDP:
         hub = self.n_states  # one more node that leads to every start state
         rows = np.concatenate([source, np.full(len(seeds), hub)])
         columns = np.concatenate([edges.col, seeds])
+        # From all start states at once.
         graph = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(hub + 1, hub + 1))
         order = csgraph.breadth_first_order(graph, hub, return_predecessors=False)
-        found = np.zeros(hub + 1, dtype=np.bool_)
-        found[order] = True
-        return found[:-1]
+        reached = np.zeros(hub + 1, dtype=np.bool_)
+        reached[order] = True
+        # Without the hub.
+        return reached[:-1]
 
     @cached_property
     def acted_in(self) -> Bools:

@@ -21,28 +21,31 @@ def homomorphism_from_symmetry(
     mdp: FiniteMDP, symmetry: Symmetry, *, observations: npt.ArrayLike | None = None, approximate: bool = False
 ) -> Homomorphism:
     """See `TabularMDP.homomorphism_from`."""
-    state_maps, action_maps = tabulated(mdp, symmetry, observations)
+    state_maps, action_maps = tabulate_maps(mdp, symmetry, observations)
+    # The image of pair (s, a) as a row number, one table per generator.
     pairs = state_maps[:, :, None] * mdp.n_actions + action_maps
     block = orbit_labels(state_maps)
+    # Orbits of pairs under the same generators.
     classes = orbit_labels(pairs.reshape(len(pairs), -1)).reshape(mdp.available.shape)
-    found = from_maps(
+    homomorphism = from_maps(
         mdp,
         block,
         ranked_in_blocks(block, np.where(mdp.available, classes, -1)),
         origin=f"orbits of {symmetry.name}",
         group=symmetry.group,
     )
-    if not (found.is_exact or approximate):
+    if not (homomorphism.is_exact or approximate):
         raise SpecError(
             f"{symmetry.name} is no symmetry of this MDP: over an orbit rewards are off by up to "
-            f"{found.reward_error:.3g} and laws by up to {found.transition_error:.3g} (L1) from their average.",
+            f"{homomorphism.reward_error:.3g} and laws by up to {homomorphism.transition_error:.3g} (L1) from their "
+            "average.",
             where="homomorphism_from",
             remedy="Pass approximate=True for the averaged MDP, with a bound on what that costs.",
         )
-    return found
+    return homomorphism
 
 
-def tabulated(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLike | None) -> tuple[Ints, Ints]:
+def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLike | None) -> tuple[Ints, Ints]:
     """L and K of every generator as tables.
 
     Args:
@@ -56,45 +59,50 @@ def tabulated(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLike | 
     Raises:
         SpecError: the symmetry does not fit, or an image is no observation of a state.
     """
-    seen = np.arange(mdp.n_states) if observations is None else np.asarray(observations)
-    if len(seen) != mdp.n_states or len(np.unique(seen, axis=0)) != mdp.n_states:
+    # Without observations states show their own numbers.
+    shown = np.arange(mdp.n_states) if observations is None else np.asarray(observations)
+    # Observations must tell states apart, or images could not be looked up.
+    if len(shown) != mdp.n_states or len(np.unique(shown, axis=0)) != mdp.n_states:
         raise SpecError(
-            f"expected {mdp.n_states} distinct observations, one per state; got {len(seen)} of which "
-            f"{len(np.unique(seen, axis=0))} are distinct.",
+            f"expected {mdp.n_states} distinct observations, one per state; got {len(shown)} of which "
+            f"{len(np.unique(shown, axis=0))} are distinct.",
             where="observations",
         )
-    bound = _bound(mdp, symmetry, None if observations is None else seen)
+    bound = _bind_symmetry(mdp, symmetry, None if observations is None else shown)
     words = [(index,) for index in range(len(symmetry.group.generators))]
-    states = np.stack([_matched(seen, bound.observation_batch(word, seen), symmetry.name) for word in words])
+    states = np.stack([_match_states(shown, bound.observation_batch(word, shown), symmetry.name) for word in words])
     actions = np.empty((len(words), mdp.n_states, mdp.n_actions), dtype=np.int64)
     for index, word in enumerate(words):
+        # K may depend on the state: one action in all states at a time.
         for action in range(mdp.n_actions):
             chosen = np.full(mdp.n_states, action, dtype=np.int64)
-            actions[index, :, action] = np.asarray(bound.action_batch(word, chosen, seen), dtype=np.int64)
+            actions[index, :, action] = np.asarray(bound.action_batch(word, chosen, shown), dtype=np.int64)
     return states, actions
 
 
-def _bound(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.NDArray[Any] | None) -> BoundSymmetry:
+def _bind_symmetry(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.NDArray[Any] | None) -> BoundSymmetry:
     from gymnasium import spaces
 
     choices = spaces.Discrete(mdp.n_actions)
     if observations is None:
         return symmetry.bind(spaces.Discrete(mdp.n_states), choices)
+    # Any numbers: the space is there for the shape only.
     space = spaces.Box(-np.inf, np.inf, observations.shape[1:], np.float64)
     return symmetry.bind(space, choices)
 
 
-def _matched(seen: npt.NDArray[Any], images: Any, name: str) -> Ints:
+def _match_states(shown: npt.NDArray[Any], images: Any, name: str) -> Ints:
     """The state that each image shows."""
-    table = {_key(one): state for state, one in enumerate(seen)}
-    found = np.array([table.get(_key(one), -1) for one in np.asarray(images)], dtype=np.int64)
-    if (found < 0).any():
-        state = int(np.flatnonzero(found < 0)[0])
+    # By content: images are computed, and are no objects that were seen before.
+    table = {_key(observation): state for state, observation in enumerate(shown)}
+    numbers = np.array([table.get(_key(observation), -1) for observation in np.asarray(images)], dtype=np.int64)
+    if (numbers < 0).any():
+        state = int(np.flatnonzero(numbers < 0)[0])
         raise SpecError(
-            f"{name} sends state {state} to something that no state shows ({int((found < 0).sum())} such states).",
+            f"{name} sends state {state} to something that no state shows ({int((numbers < 0).sum())} such states).",
             where="homomorphism_from",
         )
-    return found
+    return numbers
 
 
 def _key(observation: Any) -> bytes:

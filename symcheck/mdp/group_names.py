@@ -36,20 +36,23 @@ def named_group(generators: Sequence[Element], order: int) -> Group:
         return plain
     elements = plain.elements()
     orders = {g: g.order for g in elements}
+    # An element of the largest order: a generator of a cyclic group, the rotation of a dihedral one.
     turn = max(elements, key=lambda g: orders[g])
     if orders[turn] == order:
-        return _like(catalog.cyclic(order), [turn]) if order > 1 else _like(catalog.trivial(), [turn])
+        return _copy_presentation(catalog.cyclic(order) if order > 1 else catalog.trivial(), [turn])
+    # All elements of order 2: elementary abelian.
     if max(orders.values()) == 2:
         return Group(list(_independent(elements)), name="C2 x C2" if order == 4 else _power(order), order=order)
+    # A cyclic subgroup of index 2 with involutions outside: s r s = r^-1, a dihedral group.
     if 2 * orders[turn] == order:
         powers = {turn**k for k in range(orders[turn])}
         outside = [g for g in elements if g not in powers]
         if all(orders[g] == 2 for g in outside):
-            return _like(catalog.dihedral(order // 2), [turn, outside[0]])
+            return _copy_presentation(catalog.dihedral(order // 2), [turn, outside[0]])
     return plain
 
 
-def _like(model: Group, generators: list[Element]) -> Group:
+def _copy_presentation(model: Group, generators: list[Element]) -> Group:
     """The same presentation on other points."""
     return Group(
         generators,
@@ -67,9 +70,11 @@ def _independent(elements: Sequence[Element]) -> list[Element]:
     for g in elements[1:]:
         if g not in spanned:
             basis.append(g)
+            # The span doubles with every independent element.
             spanned |= {g * h for h in spanned}
     return basis
 
 
 def _power(order: int) -> str:
+    # The order is 2^k.
     return f"C2^{order.bit_length() - 1}"

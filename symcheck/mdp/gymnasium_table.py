@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 def read_environment(cls: type[ModelT], env: Any, discount: float, kwargs: Mapping[str, Any]) -> ModelT:
     """The MDP of an environment with a table; see `TabularMDP.from_gymnasium`."""
-    made = _made(env, kwargs)
-    table = _table(made)
+    made = _make_target(env, kwargs)
+    table = _require_table(made)
     states, actions = _sizes(made, table)
-    rows, columns, probabilities, ended, rewards = _outcomes(table, states, actions)
+    rows, columns, probabilities, ended, rewards = _read_outcomes(table, states, actions)
     shape = (states * actions, states)
+    # Outcomes that end are kept apart from those that go on.
     going = ~ended
     transitions = sparse.csr_array((probabilities[going], (rows[going], columns[going])), shape=shape)
     terminations = sparse.csr_array((probabilities[ended], (rows[ended], columns[ended])), shape=shape)
+    # Duplicate outcomes of a pair add up.
     expected = np.bincount(rows, weights=probabilities * rewards, minlength=states * actions)
     start = getattr(made.unwrapped, "initial_state_distrib", None)
     return cls(
@@ -40,7 +42,7 @@ def read_environment(cls: type[ModelT], env: Any, discount: float, kwargs: Mappi
     )
 
 
-def _made(env: Any, kwargs: Mapping[str, Any]) -> Any:
+def _make_target(env: Any, kwargs: Mapping[str, Any]) -> Any:
     import gymnasium as gym
 
     if isinstance(env, str):
@@ -52,6 +54,7 @@ def _made(env: Any, kwargs: Mapping[str, Any]) -> Any:
             ) from error
         except gym.error.Error as error:
             raise TargetError(f"{env!r} cannot be made: {error}", where="env") from error
+    # A factory; environments may be callable too.
     made = env() if callable(env) and not isinstance(env, gym.Env) else env
     if not isinstance(made, gym.Env):
         raise TargetError(
@@ -60,12 +63,13 @@ def _made(env: Any, kwargs: Mapping[str, Any]) -> Any:
     return made
 
 
-def _table(env: Any) -> Mapping[int, Mapping[int, Any]]:
+def _require_table(env: Any) -> Mapping[int, Mapping[int, Any]]:
     from symcheck.envs.tables import opaque_wrapper, table_of
 
     table = table_of(env)
     if table is not None:
         return table
+    # Wrappers that may change the dynamics make the inner table unusable.
     opaque = opaque_wrapper(env)
     if opaque is not None and hasattr(env.unwrapped, "P"):
         raise TargetError(
@@ -86,14 +90,15 @@ def _table(env: Any) -> Mapping[int, Mapping[int, Any]]:
 def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
     """States and actions, with every one of them present."""
     states = int(getattr(env.observation_space, "n", len(table)))
+    # Without a Discrete space the widest row of the table.
     actions = int(getattr(env.action_space, "n", max(len(row) for row in table.values())))
     missing = sorted(set(range(states)) - set(table))
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        raise SpecError(f"expected all {states} states in P, {_listed(missing)} {verb} missing.", where="P")
+        raise SpecError(f"expected all {states} states in P, {_list_numbers(missing)} {verb} missing.", where="P")
     strangers = sorted(set(table) - set(range(states)))
     if strangers:
-        raise SpecError(f"expected states 0..{states - 1}, P has {_listed(strangers)} too.", where="P")
+        raise SpecError(f"expected states 0..{states - 1}, P has {_list_numbers(strangers)} too.", where="P")
     gaps = [(state, action) for state in range(states) for action in range(actions) if action not in table[state]]
     if gaps:
         raise SpecError(
@@ -105,17 +110,19 @@ def _sizes(env: Any, table: Mapping[int, Mapping[int, Any]]) -> tuple[int, int]:
     return states, actions
 
 
-def _listed(numbers: list[int]) -> str:
+def _list_numbers(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
 
 
-def _outcomes(table: Mapping[int, Mapping[int, Any]], states: int, actions: int) -> tuple[Ints, Ints, Any, Any, Any]:
+def _read_outcomes(
+    table: Mapping[int, Mapping[int, Any]], states: int, actions: int
+) -> tuple[Ints, Ints, Any, Any, Any]:
     """All outcomes as parallel arrays: row, next state, probability, whether it ended, reward."""
     rows, columns, probabilities, ended, rewards = [], [], [], [], []
     for state in range(states):
         for action in range(actions):
             for outcome in table[state][action]:
-                probability, following, reward, terminated = _read(outcome, state, action, states)
+                probability, following, reward, terminated = _read_outcome(outcome, state, action, states)
                 rows.append(state * actions + action)
                 columns.append(following)
                 probabilities.append(probability)
@@ -125,10 +132,11 @@ def _outcomes(table: Mapping[int, Mapping[int, Any]], states: int, actions: int)
     return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64), *numbers
 
 
-def _read(outcome: Any, state: int, action: int, states: int) -> tuple[float, int, float, bool]:
+def _read_outcome(outcome: Any, state: int, action: int, states: int) -> tuple[float, int, float, bool]:
     """One outcome as numbers."""
     try:
         probability, following, reward, terminated = outcome
+        # Converted here, so that an error names the place in the table.
         read = float(probability), int(following), float(reward), bool(terminated)
     except (TypeError, ValueError) as error:
         raise SpecError(
@@ -143,6 +151,7 @@ def _read(outcome: Any, state: int, action: int, states: int) -> tuple[float, in
 
 def _layout(env: Any, states: int) -> Ints | None:
     """Row and column of each state where the environment is a map of one cell per state."""
+    # FrozenLake has nrow and ncol, CliffWalking and Taxi a shape.
     shape = getattr(env, "shape", None) or (getattr(env, "nrow", 0), getattr(env, "ncol", 0))
     if (
         len(shape) != 2
@@ -150,4 +159,5 @@ def _layout(env: Any, states: int) -> Ints | None:
         or shape[0] * shape[1] != states
     ):
         return None
+    # States are numbered row by row.
     return np.stack(np.divmod(np.arange(states), shape[1]), axis=1).astype(np.int64)

@@ -21,7 +21,7 @@ from symcheck.errors import SpecError
 from symcheck.mdp import pictures, solving
 from symcheck.mdp.bounds import lifted_policy_loss_bound
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumbered
+from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumber
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +70,7 @@ class Homomorphism:
     @cached_property
     def blocks(self) -> tuple[Ints, ...]:
         """The states of each abstract state."""
+        # Stable: the states of a block stay in ascending order.
         order = np.argsort(self.state_map, kind="stable")
         sizes = np.bincount(self.state_map, minlength=self.abstract_mdp.n_states)
         return tuple(np.split(order, np.cumsum(sizes)[:-1]))
@@ -93,13 +94,16 @@ class Homomorphism:
         Source: van der Pol et al. 2020, equation for the lifted policy, after Ravindran and Barto 2001.
         """
         abstract = solving.read_policy(self.abstract_mdp, policy, where="abstract policy")
+        # -1 marks actions that are not available; any index serves, as their mass is masked.
         mapped = np.where(self.action_map < 0, 0, self.action_map)
         mass = np.where(self.mdp.available, abstract[self.state_map[:, None], mapped], 0.0)
+        # The abstract probability is shared among the actions with the same image.
         return mass / self._preimages()
 
     def _preimages(self) -> Ints:
         """|alpha_s^-1(alpha_s(a))|, (S, A)."""
         wide = self.mdp.n_actions + 1
+        # One key per (state, abstract action); 0 for actions that are not available.
         key = np.arange(self.mdp.n_states)[:, None] * wide + self.action_map + 1
         counts: Ints = np.bincount(key.reshape(-1))[key]
         return counts
@@ -139,6 +143,7 @@ class Homomorphism:
         if self.is_exact:
             return 0.0
         optimal = solving.value_iteration(self.abstract_mdp).values
+        # Ending has value 0, which belongs to the span wherever an episode can end.
         ends = bool((self.mdp.termination > 0).any())
         low, high = float(optimal.min()), float(optimal.max())
         span = max(high, 0.0) - min(low, 0.0) if ends else high - low
@@ -179,7 +184,7 @@ class Homomorphism:
         return pictures.save(self, path, target=target)
 
     def _repr_html_(self) -> str:
-        return pictures.framed(self)
+        return pictures.render_frame(self)
 
 
 EXACT_LAW = 1e-9
@@ -223,17 +228,22 @@ def from_maps(
             f"{action_map.shape}.",
             where="homomorphism",
         )
+    # Abstract actions are numbered inside each block: `wide` is the largest number of them.
     blocks, wide = int(state_map.max()) + 1, int(action_map.max()) + 1
     pairs = np.flatnonzero(mdp.available.reshape(-1))
+    # The abstract pair of every pair, as a row number.
     image = state_map[pairs // actions] * wide + action_map.reshape(-1)[pairs]
-    available = _matched(state_map, image, pairs // actions, blocks, wide)
+    available = _match_actions(state_map, image, pairs // actions, blocks, wide)
+    # The average over all pairs with one image.
     weights = 1.0 / np.bincount(image, minlength=blocks * wide)[image]
+    # average is (abstract pairs, pairs), onto is (states, blocks).
     average = sparse.csr_array((weights, (image, np.arange(len(pairs)))), shape=(blocks * wide, len(pairs)))
     onto = sparse.csr_array((np.ones(states), (np.arange(states), state_map)), shape=(states, blocks))
     laws = sparse.csr_array(mdp.transitions[pairs] @ onto)
     ends, rewards = mdp.termination.reshape(-1)[pairs], mdp.rewards.reshape(-1)[pairs]
     abstract_laws = sparse.csr_array(average @ laws)
     abstract_ends, abstract_rewards = average @ ends, average @ rewards
+    # Each pair against the average of its class.
     gaps = _distances(laws - abstract_laws[image], ends - abstract_ends[image], _worthless(mdp, state_map, blocks))
     abstract = _abstract(mdp, abstract_laws, abstract_rewards, abstract_ends, available, state_map)
     reward_gap = float(np.abs(rewards - abstract_rewards[image]).max(initial=0.0))
@@ -242,6 +252,7 @@ def from_maps(
 
 def _worthless(mdp: FiniteMDP, state_map: Ints, blocks: int) -> Bools:
     """Blocks of absorbing states alone: what they say is that the episode has ended."""
+    # One state that counts makes the block's value matter.
     only = np.ones(blocks, dtype=np.bool_)
     only[state_map[~mdp.absorbing]] = False
     return only
@@ -250,16 +261,19 @@ def _worthless(mdp: FiniteMDP, state_map: Ints, blocks: int) -> Bools:
 def _distances(laws: sparse.csr_array[np.float64], ends: Floats, worthless: Bools) -> Floats:
     """L1 norms of differences of laws over blocks, those in which nothing follows counted with the end."""
     going: Floats = np.asarray(abs(laws[:, np.flatnonzero(~worthless)]).sum(axis=1)).reshape(-1)
+    # Absorbing blocks and ends proper are two notations of one thing.
     ended = np.asarray(laws[:, np.flatnonzero(worthless)].sum(axis=1)).reshape(-1) + ends
     distances: Floats = going + np.abs(ended)
     return distances
 
 
-def _matched(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide: int) -> Bools:
+def _match_actions(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide: int) -> Bools:
     """Which abstract actions each block has; refuses blocks whose states do not all have them."""
+    # Each (state, abstract pair) once, however many actions map there.
     have = np.unique(np.stack([owner, image]), axis=1)
     per_image = np.bincount(have[1], minlength=blocks * wide).reshape(blocks, wide)
     size = np.bincount(state_map, minlength=blocks)
+    # Some states of the block have the abstract action, others do not.
     torn = (per_image > 0) & (per_image < size[:, None])
     if torn.any() or not size.all():
         block = int(np.argwhere(torn)[0][0]) if torn.any() else int(np.flatnonzero(size == 0)[0])
@@ -280,6 +294,7 @@ def _abstract(
 ) -> FiniteMDP:
     """The abstract MDP; averages of laws are laws up to rounding, which is divided out."""
     shape = available.shape
+    # Laws and ends together sum to 1 for a true pair, to 0 for one that is not available.
     total = np.asarray(laws.sum(axis=1)).reshape(-1) + ends
     scale = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
     initial = None if mdp.initial is None else np.bincount(state_map, weights=mdp.initial, minlength=shape[0])
@@ -304,13 +319,16 @@ def ranked_in_blocks(block: Ints, classes: Ints) -> Ints:
         Shape (S, A).
     """
     flat = classes.reshape(-1)
+    # -1 stands for pairs that are not available.
     pairs = np.flatnonzero(flat >= 0)
-    numbered = renumbered(flat[pairs])
+    numbered = renumber(flat[pairs])
     owner = np.zeros(int(numbered.max()) + 1, dtype=np.int64)
+    # The block that each class belongs to.
     owner[numbered] = block[pairs // classes.shape[1]]
     order = np.argsort(owner, kind="stable")
     sizes = np.bincount(owner)
     rank = np.empty_like(owner)
+    # The place of a class among the classes of its block.
     rank[order] = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     result = np.full(len(flat), -1, dtype=np.int64)
     result[pairs] = rank[numbered]

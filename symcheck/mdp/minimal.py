@@ -8,7 +8,7 @@ from symcheck.errors import SpecError, SymcheckError
 from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
 from symcheck.mdp.refinement import Partition, coarsest_partition
-from symcheck.mdp.sparse_rows import Ints, renumbered
+from symcheck.mdp.sparse_rows import Ints, renumber
 
 _ATTEMPTS = 3  # each with other hash functions; one fails with a probability below 1e-6 for a million pairs
 
@@ -19,13 +19,15 @@ def minimal_homomorphism(mdp: FiniteMDP, *, tolerance: float = 0.0) -> Homomorph
         raise SpecError(f"expected a finite number of at least 0, got {tolerance!r}.", where="tolerance")
     origin = "coarsest partition" if tolerance == 0 else f"partition refinement with tolerance {tolerance:g}"
     for salt in range(_ATTEMPTS):
+        # Seven salts are used inside one attempt: the next one shares none.
         partition = coarsest_partition(mdp, tolerance=tolerance, salt=7 * salt)
-        found = from_maps(mdp, partition.state, action_classes(mdp, partition), origin=origin)
-        if tolerance > 0 or found.is_exact:
-            return found
+        homomorphism = from_maps(mdp, partition.state, action_classes(mdp, partition), origin=origin)
+        # Only exact partitions can be refuted by the numbers; a tolerance is an approximation by intent.
+        if tolerance > 0 or homomorphism.is_exact:
+            return homomorphism
     raise SymcheckError(
-        f"the partition found is no homomorphism: rewards differ by {found.reward_error:.3g}, laws by "
-        f"{found.transition_error:.3g} within a block.",
+        f"the partition found is no homomorphism: rewards differ by {homomorphism.reward_error:.3g}, laws by "
+        f"{homomorphism.transition_error:.3g} within a block.",
         where="minimal_homomorphism",
         remedy="Numbers of the model differ by amounts between rounding and 1e-9; give a tolerance, or round them.",
     )
@@ -41,6 +43,7 @@ def action_classes(mdp: FiniteMDP, partition: Partition) -> Ints:
     Returns:
         Shape (S, A); -1 where an action is not available.
     """
-    described = renumbered(partition.pair).reshape(mdp.available.shape)
+    described = renumber(partition.pair).reshape(mdp.available.shape)
+    # Descriptions are shared between blocks: one label per (block, description).
     classes = partition.state[:, None] * (int(described.max()) + 1) + described
     return ranked_in_blocks(partition.state, np.where(mdp.available, classes, -1))

@@ -84,6 +84,7 @@ def model(h: Drawn, *, target: str = "MDP", command: str = "") -> HomomorphismMo
     """
     from symcheck_reports.homomorphism_model import HomomorphismModel
 
+    # Optimal values need a discount below 1, and must not keep a notebook waiting.
     solvable = h.mdp.discount < 1.0 and h.abstract_mdp.n_states <= _MOST_SOLVED
     return HomomorphismModel(
         target=target,
@@ -92,8 +93,9 @@ def model(h: Drawn, *, target: str = "MDP", command: str = "") -> HomomorphismMo
         pairs=int(h.mdp.available.sum()),
         abstract_pairs=int(h.abstract_mdp.available.sum()),
         idle=(~h.mdp.acted_in).tolist(),
-        edges=_edges(h.abstract_mdp),
-        state_edges=_edges(h.mdp) if h.mdp.layout is None and h.mdp.n_states <= _MOST_AS_GRAPH else [],
+        edges=_transition_edges(h.abstract_mdp),
+        # Laid out states are drawn on their map instead.
+        state_edges=_transition_edges(h.mdp) if h.mdp.layout is None and h.mdp.n_states <= _MOST_AS_GRAPH else [],
         matchings=_matchings(h),
         place=None if h.mdp.layout is None else [(int(r), int(c)) for r, c in h.mdp.layout],
         labels=None if h.mdp.labels is None else [str(label) for label in h.mdp.labels],
@@ -119,7 +121,7 @@ def render(h: Drawn, *, target: str = "MDP", command: str = "") -> str:
     return render_homomorphism(model(h, target=target, command=command))
 
 
-def framed(h: Drawn) -> str:
+def render_frame(h: Drawn) -> str:
     """The page in a frame, for notebooks."""
     from symcheck_reports import html
 
@@ -135,12 +137,13 @@ def save(h: Drawn, path: str | Path, *, target: str = "MDP") -> Path:
     return write_text(path, render(h, target=target))
 
 
-def _edges(mdp: FiniteMDP) -> list[tuple[int, int, float]]:
+def _transition_edges(mdp: FiniteMDP) -> list[tuple[int, int, float]]:
     """Transitions between different states, the largest probability over actions."""
     entries = mdp.transitions.tocoo()
     source, target = entries.row // mdp.n_actions, entries.col
     largest: dict[tuple[int, int], float] = {}
     for s, t, p in zip(source.tolist(), target.tolist(), entries.data.tolist(), strict=True):
+        # Self-loops would hide the picture and say nothing about symmetry.
         if s != t:
             largest[(s, t)] = max(largest.get((s, t), 0.0), p)
     return [(s, t, p) for (s, t), p in sorted(largest.items())]
@@ -150,12 +153,13 @@ def _matchings(h: Drawn) -> list[Matching]:
     """The first blocks of several states that are acted in, each with a few of its states."""
     from symcheck_reports.homomorphism_model import Matching
 
-    found: list[Matching] = []
+    matchings: list[Matching] = []
     for block, states in enumerate(h.blocks):
         acted = states[h.mdp.acted_in[states]]
-        if len(acted) > 1 and len(found) < _MOST_BLOCKS:
+        # A block of a single state has nothing to match.
+        if len(acted) > 1 and len(matchings) < _MOST_BLOCKS:
             shown = acted[:_MOST_STATES].tolist()
             width = int(h.abstract_mdp.available[block].sum())
             actions = [[np.flatnonzero(h.action_map[s] == a).tolist() for a in range(width)] for s in shown]
-            found.append(Matching(block, shown, actions))
-    return found
+            matchings.append(Matching(block, shown, actions))
+    return matchings

@@ -35,12 +35,14 @@ def read_law(value: Any, where: str) -> tuple[Csr, int, int, float]:
     """
     if sparse.issparse(value):
         rows = _stacked_sparse(value, where)
-    elif isinstance(value, list | tuple) and value and all(sparse.issparse(one) for one in value):
+    elif isinstance(value, list | tuple) and value and all(sparse.issparse(item) for item in value):
+        # One matrix per action, as many toolboxes have it.
         rows = _one_per_action(value, where)
     else:
         rows = _dense(value, where)
     matrix, states, actions, unit = rows
     matrix = sparse.csr_array(matrix, dtype=np.float64)
+    # Duplicates add up first: two entries of one place are one probability.
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     _check_entries(matrix, actions, where)
@@ -59,17 +61,19 @@ def _stacked_sparse(value: Any, where: str) -> tuple[Any, int, int, float]:
 
 
 def _one_per_action(value: Sequence[Any], where: str) -> tuple[Any, int, int, float]:
-    shapes = sorted({one.shape for one in value})
+    shapes = sorted({law.shape for law in value})
     if len(shapes) > 1 or shapes[0][0] != shapes[0][1]:
         raise SpecError(f"expected one square matrix per action, got shapes {shapes}.", where=where)
     states, actions = shapes[0][0], len(value)
-    stacked = sparse.vstack([sparse.csr_array(one) for one in value]).tocsr()
+    stacked = sparse.vstack([sparse.csr_array(law) for law in value]).tocsr()
+    # From action by action to state by state: row s * actions + a.
     by_state = np.arange(states * actions).reshape(actions, states).T.reshape(-1)
-    return stacked[by_state], states, actions, max(_unit(one.dtype) for one in value)
+    return stacked[by_state], states, actions, max(_unit(law.dtype) for law in value)
 
 
 def _dense(value: Any, where: str) -> tuple[Any, int, int, float]:
     array = arrays.to_numpy(value, where=where, error=SpecError)
+    # (actions, states, states) is recognised unless both readings fit.
     if array.ndim == 3 and array.shape[1] == array.shape[2] != array.shape[0]:  # one square matrix per action
         array = array.transpose(1, 0, 2)
     if array.ndim != 3 or array.shape[0] != array.shape[2] or array.size == 0:
@@ -84,6 +88,7 @@ def _dense(value: Any, where: str) -> tuple[Any, int, int, float]:
 
 
 def _unit(dtype: Any) -> float:
+    # bfloat16 and float64 fall back on float64's unit.
     return _EPS.get(np.dtype(dtype).str[1:], float(np.finfo(np.float64).eps))
 
 
@@ -97,12 +102,12 @@ def _check_entries(matrix: Csr, actions: int, where: str) -> None:
     kind = "negative probability" if value < 0 else "probability that is not finite"
     raise SpecError(
         f"expected probabilities of at least 0, got a {kind}, {value:.6g}, from state {state} under action {action} to "
-        f"state {int(matrix.indices[bad[0]])}{_others(len(bad))}.",
+        f"state {int(matrix.indices[bad[0]])}{_count_others(len(bad))}.",
         where=where,
     )
 
 
-def _others(count: int) -> str:
+def _count_others(count: int) -> str:
     return "" if count == 1 else f" ({count:,} such entries)"
 
 
@@ -122,17 +127,19 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
     if missing.any():
         state, action = np.argwhere(missing)[0]
         raise SpecError(
-            f"action {action} has no outcome in state {state}{_others(int(missing.sum()))}: its law sums to 0.",
+            f"action {action} has no outcome in state {state}{_count_others(int(missing.sum()))}: its law sums to 0.",
             where="transitions",
             remedy="Give the pair a law, or say which actions exist where: available=array of booleans "
             "(states, actions).",
         )
     # Each probability is rounded once and the sum once for each term: at least 64 units so that decimals pass, and
     # 1e-12 for probabilities that were themselves added up, as from thousands of samples.
+    # Unavailable pairs must sum to 0.
     off = np.abs(total - available)
     wrong = ~(off <= max(unit * max(64, longest), 1e-12))
     if not wrong.any():
         return
+    # The worst row is named.
     state, action = np.unravel_index(int(np.argmax(np.where(wrong, off, -1.0))), off.shape)
     excess = float(total[state, action] - available[state, action])
     expected = 1 if available[state, action] else 0
@@ -174,11 +181,12 @@ def read_rewards(value: Any, law: Csr, states: int, actions: int) -> Floats:
         count = int((~np.isfinite(array)).sum())
         raise SpecError(
             f"expected finite rewards, got {array[tuple(place)]} in state {place[0]} under action {place[1]}"
-            f"{_others(count)}.",
+            f"{_count_others(count)}.",
             where="rewards",
         )
     if array.ndim == 2:
         return array
+    # R(s, a) = sum over s' of T(s' | s, a) R(s, a, s').
     flat = array.reshape(states * actions, states)
     expected = np.asarray(sparse.csr_array(law.multiply(flat)).sum(axis=1)).reshape(states, actions)
     return expected.astype(np.float64)
@@ -199,6 +207,7 @@ def read_initial(value: Any, states: int) -> Floats | None:
     """
     if value is None:
         return None
+    # A single state to start in.
     if np.ndim(value) == 0:
         state = int(value)
         if not 0 <= state < states:

@@ -20,7 +20,18 @@ import numpy as np
 from scipy import sparse
 
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Bools, Csr, Floats, Hashes, Ints, gathered, mixed, paired, row_of_entry, row_sums
+from symcheck.mdp.sparse_rows import (
+    Bools,
+    Csr,
+    Floats,
+    Hashes,
+    Ints,
+    gather_rows,
+    hash_pairs,
+    mix_bits,
+    row_of_entry,
+    row_sums,
+)
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 
@@ -66,12 +77,14 @@ class _Refinement:
         self._indptr = law.indptr.astype(np.int64)
         self._columns = law.indices.astype(np.int64)
         self._values: Floats = law.data
+        # Which pairs lead to a state: only their descriptions change when its block does.
         self._into = _predecessors(law)
         self._classes = ValueClasses(max(tolerance, ROUNDING), chained=tolerance == 0.0)
         self._reward = _reward_hashes(mdp, tolerance, salt)
         self._available = mdp.available.reshape(-1)
         self.pair: Hashes = np.zeros(len(self._reward), dtype=np.uint64)
         self.block: Ints = np.zeros(mdp.n_states, dtype=np.int64)
+        # Space for as many blocks as there are states; grown where names run out.
         self._size = np.zeros(mdp.n_states, dtype=np.int64)
         self._size[0] = mdp.n_states
         self._shared: Hashes = np.zeros(mdp.n_states, dtype=np.uint64)  # the description that a block's states share
@@ -82,27 +95,32 @@ class _Refinement:
         pairs = np.flatnonzero(self._available)
         rounds = 0
         while len(states):
-            self.pair[pairs] = self._described(pairs)
+            # Only pairs that lead to a moved state are described anew.
+            self.pair[pairs] = self._describe_pairs(pairs)
             moved = self._split(states, self._state_hashes(states))
             pairs = self._leading_to(moved)
             states = _unique(pairs // self._mdp.n_actions, self._mdp.n_states)
             rounds += 1
         return Partition(_numbered_by_lowest(self.block), self.pair, rounds)
 
-    def _described(self, pairs: Ints) -> Hashes:
+    def _describe_pairs(self, pairs: Ints) -> Hashes:
         """Reward and law over blocks of some pairs, hashed."""
-        entries, pointers = gathered(self._indptr, pairs)
+        entries, pointers = gather_rows(self._indptr, pairs)
+        # Probabilities of equal blocks are added up first, then classed: 1/3 + 1/3 is 2/3.
         where, key_of, total = self._block_law(entries, pointers)
-        terms = paired(key_of, self._classes.of(total), self._salt)
+        terms = hash_pairs(key_of, self._classes.of(total), self._salt)
         starts = np.searchsorted(where, np.arange(len(pairs) + 1))
-        return mixed(row_sums(terms, starts) + self._reward[pairs], self._salt)
+        # Sums of hashes ignore the order of the blocks.
+        return mix_bits(row_sums(terms, starts) + self._reward[pairs], self._salt)
 
     def _block_law(self, entries: Ints, pointers: Ints) -> tuple[Ints, Ints, Floats]:
         """Row, block and probability of each (row, block) with an entry, sorted."""
         rows = row_of_entry(pointers)
+        # One sort key per (pair, block).
         key = rows * self._count + self.block[self._columns[entries]]
         order = np.argsort(key, kind="stable")
         key, values = key[order], self._values[entries][order]
+        # The first entry of every run of equal keys.
         first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.zeros(0, np.int64)
         total = np.add.reduceat(values, first) if len(first) else np.zeros(0)
         return key[first] // self._count, key[first] % self._count, total
@@ -111,17 +129,20 @@ class _Refinement:
         """The set of the descriptions of each state's actions, hashed."""
         actions = self._mdp.n_actions
         pairs = (states[:, None] * actions + np.arange(actions)).reshape(-1)
+        # Actions that are not available count as no description: 0.
         kept = np.where(self._available[pairs], self.pair[pairs], np.uint64(0)).reshape(len(states), actions)
         kept.sort(axis=1)
+        # A set, not a multiset: equal actions of one state count once.
         fresh = np.ones(kept.shape, dtype=np.bool_)
         fresh[:, 1:] = kept[:, 1:] != kept[:, :-1]
         fresh &= kept != 0
-        total: Hashes = np.where(fresh, mixed(kept, self._salt + 2), np.uint64(0)).sum(axis=1, dtype=np.uint64)
+        total: Hashes = np.where(fresh, mix_bits(kept, self._salt + 2), np.uint64(0)).sum(axis=1, dtype=np.uint64)
         return total
 
     def _split(self, states: Ints, described: Hashes) -> Ints:
         """Give every group of touched states that differs from the rest of its block a name of its own."""
         block = self.block[states]
+        # Sorted by block, then by description: groups are runs.
         order = np.lexsort((described, block))
         states, block, described = states[order], block[order], described[order]
         new = np.concatenate([[True], (block[1:] != block[:-1]) | (described[1:] != described[:-1])])
@@ -129,12 +150,14 @@ class _Refinement:
         start = np.flatnonzero(new)
         size = np.diff(np.concatenate([start, [len(states)]]))
         owner, shared = block[start], described[start]
+        # One group per block keeps the name, so that old descriptions stay valid.
         stays = self._staying(owner, shared, size)
         self._shared[owner[stays]] = shared[stays]
         leaving = np.flatnonzero(~stays)
         names = np.full(len(start), -1, dtype=np.int64)
         names[leaving] = self._count + np.arange(len(leaving))
         self._grow(self._count + len(leaving))
+        # Sizes move with the states.
         np.subtract.at(self._size, owner[leaving], size[leaving])
         self._size[names[leaving]] = size[leaving]
         self._shared[names[leaving]] = shared[leaving]
@@ -147,8 +170,10 @@ class _Refinement:
     def _staying(self, owner: Ints, shared: Hashes, size: Ints) -> Bools:
         """Which groups keep their block's name: those like its untouched part, or the largest where all are touched."""
         begins = np.concatenate([[True], owner[1:] != owner[:-1]])  # groups come sorted by their block
+        # How many states of the block were touched in all.
         touched = np.add.reduceat(size, np.flatnonzero(begins))[np.cumsum(begins) - 1]
         whole = touched == self._size[owner]
+        # States that were not touched share one description; a group like them stays with them.
         like_the_rest = ~whole & (shared == self._shared[owner])
         by_size = np.lexsort((-size, owner))
         largest = np.zeros(len(owner), dtype=np.bool_)
@@ -158,13 +183,14 @@ class _Refinement:
 
     def _grow(self, needed: int) -> None:
         if needed > len(self._size):
+            # At least doubled: growing costs constant time per name.
             more = max(needed, 2 * len(self._size)) - len(self._size)
             self._size = np.concatenate([self._size, np.zeros(more, dtype=np.int64)])
             self._shared = np.concatenate([self._shared, np.zeros(more, dtype=np.uint64)])
 
     def _leading_to(self, moved: Ints) -> Ints:
         indptr, pairs = self._into
-        entries, _ = gathered(indptr, moved)
+        entries, _ = gather_rows(indptr, moved)
         return _unique(pairs[entries], len(self.pair))
 
 
@@ -177,12 +203,14 @@ def _predecessors(law: Csr) -> tuple[Ints, Ints]:
 def _reward_hashes(mdp: FiniteMDP, tolerance: float, salt: int) -> Hashes:
     flat = mdp.rewards.reshape(-1)
     scale = float(np.abs(flat).max(initial=0.0))
+    # Relative to the largest reward; `tiny` keeps the width above 0 where all rewards are 0.
     width = max(tolerance, ROUNDING * max(scale, np.finfo(np.float64).tiny))
-    return mixed(ValueClasses(width, chained=tolerance == 0.0).of(flat), salt + 3)
+    return mix_bits(ValueClasses(width, chained=tolerance == 0.0).of(flat), salt + 3)
 
 
 def _unique(numbers: Ints, limit: int) -> Ints:
     """Sorted distinct numbers below `limit`: by sorting few, by marking many."""
+    # Sixteen: sorting n numbers costs about that many times a pass over the marks.
     if len(numbers) * 16 < limit:
         return np.unique(numbers)
     marked = np.zeros(limit, dtype=np.bool_)

@@ -30,46 +30,49 @@ def count_model(
     unseen: Literal["refuse", "unavailable"],
 ) -> ModelT:
     """See `TabularMDP.from_samples`."""
-    s, a, following = (_numbers(given, name) for given, name in _named(states, actions, next_states))
+    s, a, following = (_read_indices(given, name) for given, name in _name_arrays(states, actions, next_states))
     gained = np.asarray(rewards, dtype=np.float64)
     ended = np.zeros(len(s), dtype=np.bool_) if terminated is None else np.asarray(terminated, dtype=np.bool_)
     lengths = [len(part) for part in (s, a, gained, following, ended)]
     if len(set(lengths)) > 1 or not lengths[0]:
         raise SpecError(f"expected arrays of one length of at least 1, got lengths {lengths}.", where="from_samples")
-    n_states = _size(sizes[0], max(s.max(), following.max()), "n_states")
-    n_actions = _size(sizes[1], a.max(), "n_actions")
+    n_states = _read_size(sizes[0], max(s.max(), following.max()), "n_states")
+    n_actions = _read_size(sizes[1], a.max(), "n_actions")
+    # Pair (s, a) as a row number.
     pair = s * n_actions + a
-    seen = np.bincount(pair, minlength=n_states * n_actions)
-    available, idle = _available(seen.reshape(n_states, n_actions), following, ended, unseen)
+    visits = np.bincount(pair, minlength=n_states * n_actions)
+    available, idle = _available(visits.reshape(n_states, n_actions), following, ended, unseen)
     shape = (n_states * n_actions, n_states)
+    # States that are never acted in get one action that stays: rows need a law.
     alone = np.flatnonzero(idle)
     going = _frequencies(
-        np.concatenate([pair[~ended], alone * n_actions]), np.concatenate([following[~ended], alone]), seen, shape
+        np.concatenate([pair[~ended], alone * n_actions]), np.concatenate([following[~ended], alone]), visits, shape
     )
+    # Mean rewards; pairs never seen have a sum of 0.
     total = np.bincount(pair, weights=gained, minlength=n_states * n_actions)
     model = cls(
         going,
-        (total / np.maximum(seen, 1)).reshape(n_states, n_actions),
+        (total / np.maximum(visits, 1)).reshape(n_states, n_actions),
         discount,
         initial,
-        terminations=_frequencies(pair[ended], following[ended], seen, shape),
+        terminations=_frequencies(pair[ended], following[ended], visits, shape),
         available=available,
     )
-    model.counts = seen.reshape(n_states, n_actions)
+    model.counts = visits.reshape(n_states, n_actions)
     return model
 
 
-def _frequencies(rows: Ints, columns: Ints, seen: Ints, shape: tuple[int, int]) -> Any:
+def _frequencies(rows: Ints, columns: Ints, visits: Ints, shape: tuple[int, int]) -> Any:
     """How often each entry occurs, divided by how often its row was seen."""
     counts = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
-    return sparse.csr_array(sparse.diags_array(1.0 / np.maximum(seen, 1)) @ counts)
+    return sparse.csr_array(sparse.diags_array(1.0 / np.maximum(visits, 1)) @ counts)
 
 
-def _named(states: Any, actions: Any, next_states: Any) -> list[tuple[Any, str]]:
+def _name_arrays(states: Any, actions: Any, next_states: Any) -> list[tuple[Any, str]]:
     return [(states, "states"), (actions, "actions"), (next_states, "next_states")]
 
 
-def _numbers(given: Any, name: str) -> Ints:
+def _read_indices(given: Any, name: str) -> Ints:
     array = np.asarray(given)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array.size and array.min() < 0):
         raise SpecError(
@@ -80,18 +83,19 @@ def _numbers(given: Any, name: str) -> Ints:
     return array.astype(np.int64)
 
 
-def _size(given: int | None, largest: int, name: str) -> int:
+def _read_size(given: int | None, largest: int, name: str) -> int:
     if given is not None and given <= largest:
         raise SpecError(f"expected more than the largest number seen, {int(largest)}; got {given}.", where=name)
     return int(largest) + 1 if given is None else given
 
 
-def _available(seen: Ints, following: Ints, ended: Any, unseen: str) -> tuple[Any, Any]:
+def _available(visits: Ints, following: Ints, ended: Any, unseen: str) -> tuple[Any, Any]:
     """Pairs that can be chosen; and states that were never acted in, which get one action that stays for nothing."""
     if unseen not in ("refuse", "unavailable"):
         raise SpecError(f"expected 'refuse' or 'unavailable', got {unseen!r}.", where="unseen")
-    idle = seen.sum(axis=1) == 0
-    live = np.zeros(len(seen), dtype=np.bool_)
+    idle = visits.sum(axis=1) == 0
+    live = np.zeros(len(visits), dtype=np.bool_)
+    # Ended samples do not require that their last state is acted in.
     live[following[~ended]] = True
     dangling = np.flatnonzero(idle & live)
     if len(dangling):
@@ -100,15 +104,16 @@ def _available(seen: Ints, following: Ints, ended: Any, unseen: str) -> tuple[An
             where="from_samples",
             remedy="Sample actions there too, or mark what leads there as terminated.",
         )
-    gaps = np.argwhere((seen == 0) & ~idle[:, None])
+    # Pairs of states that are acted in, never sampled.
+    gaps = np.argwhere((visits == 0) & ~idle[:, None])
     if len(gaps) and unseen == "refuse":
         state, action = gaps[0]
         raise SpecError(
-            f"no sample shows {len(gaps)} of the {seen.size} pairs, the first action {action} in state {state}.",
+            f"no sample shows {len(gaps)} of the {visits.size} pairs, the first action {action} in state {state}.",
             where="from_samples",
             remedy="Sample them, or leave them out: unseen='unavailable'.",
         )
-    available = seen > 0
+    available = visits > 0
     available[idle, 0] = True
     return available, idle
 
@@ -123,8 +128,12 @@ def largest_deviation(mdp: FiniteMDP, alpha: float) -> float:
         )
     if not 0.0 < alpha < 1.0:
         raise SpecError(f"expected a number in (0, 1), got {alpha!r}.", where="alpha")
-    seen = mdp.counts[mdp.counts > 0]
+    # The rarest pair deviates most.
+    visits = mdp.counts[mdp.counts > 0]
+    # Next states and the end.
     outcomes = mdp.n_states + 1
+    # Weissman et al.: a union bound over all subsets of outcomes; log1p keeps the logarithm accurate for many.
     sets = outcomes * math.log(2.0) + math.log1p(-(2.0 ** (1 - outcomes)))  # ln(2^k - 2)
-    deviation = math.sqrt((sets + math.log(len(seen) / alpha)) / (2.0 * int(seen.min())))
+    deviation = math.sqrt((sets + math.log(len(visits) / alpha)) / (2.0 * int(visits.min())))
+    # Both laws deviate from the truth, hence twice; probabilities differ by at most 1.
     return min(1.0, 2.0 * deviation)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.errors import SymcheckError
-from symcheck.mdp.sparse_rows import Hashes, Ints, mixed, paired, row_of_entry, row_sums
+from symcheck.mdp.sparse_rows import Hashes, Ints, hash_pairs, mix_bits, row_of_entry, row_sums
 from symcheck.mdp.structure import Structure
 
 BUDGET = 20_000
@@ -42,12 +42,13 @@ class _Colouring:
         self._s = structure
         count = len(structure.states)
         self._action_of_entry = row_of_entry(structure.indptr)
+        # Entries sorted by the state that they lead to, with pointers per state.
         self._incoming = np.argsort(structure.columns, kind="stable")
         self._in_pointers = np.searchsorted(structure.columns[self._incoming], np.arange(count + 1)).astype(np.int64)
         self._owned = np.searchsorted(structure.owner, np.arange(count + 1)).astype(np.int64)
         self.spent = 0
 
-    def refined(self, colours: Hashes) -> Hashes:
+    def refine(self, colours: Hashes) -> Hashes:
         """Colours that no further look at neighbours splits."""
         self.spent += 1
         if self.spent > BUDGET:
@@ -56,21 +57,24 @@ class _Colouring:
                 where="automorphism_group",
                 remedy="Install igraph, which searches far larger MDPs: pip install 'symcheck[discover]'",
             )
+        # The number of colours grows until nothing more can be told apart.
         count = len(np.unique(colours))
         while True:
-            colours = self._looked(colours)
+            colours = self._recolour(colours)
             following = len(np.unique(colours))
             if following == count:
                 return colours
             count = following
 
-    def _looked(self, colours: Hashes) -> Hashes:
+    def _recolour(self, colours: Hashes) -> Hashes:
         s = self._s
-        outgoing = row_sums(paired(colours[s.columns], s.weights), s.indptr)
-        action = mixed(s.colour + outgoing + mixed(colours[s.owner], 8), 9)
-        chosen = row_sums(mixed(action, 10), self._owned)
-        arriving = paired(action[self._action_of_entry], s.weights, 11)[self._incoming]
-        return mixed(colours + chosen + mixed(row_sums(arriving, self._in_pointers), 12), 13)
+        outgoing = row_sums(hash_pairs(colours[s.columns], s.weights), s.indptr)
+        # An action's colour: its own, where it leads, and its state's.
+        action = mix_bits(s.colour + outgoing + mix_bits(colours[s.owner], 8), 9)
+        chosen = row_sums(mix_bits(action, 10), self._owned)
+        # States are told apart by what leads to them as well.
+        arriving = hash_pairs(action[self._action_of_entry], s.weights, 11)[self._incoming]
+        return mix_bits(colours + chosen + mix_bits(row_sums(arriving, self._in_pointers), 12), 13)
 
 
 def search(structure: Structure) -> tuple[list[Ints], int]:
@@ -86,10 +90,12 @@ def search(structure: Structure) -> tuple[list[Ints], int]:
         SymcheckError: the budget ran out.
     """
     colouring = _Colouring(structure)
-    first = colouring.refined(structure.state_colour)
+    # Before anything is singled out: colours every automorphism keeps.
+    first = colouring.refine(structure.state_colour)
     levels = _base(colouring, first)
     generators: list[Ints] = []
     order = 1
+    # From the bottom of the base upwards, as in Schreier-Sims: stabilisers first.
     for depth in reversed(range(len(levels))):
         before = levels[depth - 1].colours if depth else first
         order *= _widen(structure, colouring, levels, depth, before, generators)
@@ -98,9 +104,10 @@ def search(structure: Structure) -> tuple[list[Ints], int]:
 
 def _base(colouring: _Colouring, colours: Hashes) -> list[_Level]:
     levels = []
+    # Discrete colours end the base: every state is told apart.
     while (cell := _smallest_cell(colours)) is not None:
         state = int(cell[0])
-        colours = colouring.refined(_singled_out(colours, state))
+        colours = colouring.refine(_single_out(colours, state))
         levels.append(_Level(state, cell, colours))
     return levels
 
@@ -115,9 +122,10 @@ def _smallest_cell(colours: Hashes) -> Ints | None:
     return np.flatnonzero(colours == values[smallest])
 
 
-def _singled_out(colours: Hashes, state: int) -> Hashes:
+def _single_out(colours: Hashes, state: int) -> Hashes:
     marked = colours.copy()
-    marked[state] = mixed(colours[state : state + 1], 14)[0]
+    # A colour that no other state has.
+    marked[state] = mix_bits(colours[state : state + 1], 14)[0]
     return marked
 
 
@@ -134,13 +142,14 @@ def _widen(
     hopeless: set[int] = set()
     for candidate in level.cell.tolist():
         orbit = orbit_of(level.state, generators)
+        # Images that known generators reach need no search; neither do orbits of failures.
         if candidate in orbit or candidate in hopeless:
             continue
-        found = _descend(structure, colouring, levels, depth, before, candidate)
-        if found is None:
+        automorphism = _descend(structure, colouring, levels, depth, before, candidate)
+        if automorphism is None:
             hopeless |= orbit_of(candidate, generators)
         else:
-            generators.append(found)
+            generators.append(automorphism)
     return len(orbit_of(level.state, generators))
 
 
@@ -148,20 +157,24 @@ def _descend(
     structure: Structure, colouring: _Colouring, levels: list[_Level], depth: int, before: Hashes, candidate: int
 ) -> Ints | None:
     """An automorphism that sends the base state of this level to `candidate`, given the choices above; or None."""
-    colours = colouring.refined(_singled_out(before, candidate))
+    colours = colouring.refine(_single_out(before, candidate))
     target = levels[depth].colours
-    here, there = np.argsort(target), np.argsort(colours)
-    if (target[here] != colours[there]).any():
+    base_order, image_order = np.argsort(target), np.argsort(colours)
+    # Different multisets of colours: no automorphism of this kind.
+    if (target[base_order] != colours[image_order]).any():
         return None
+    # All states are told apart: equal colours name images.
     if depth + 1 == len(levels):
         images = np.empty(len(colours), dtype=np.int64)
-        images[here] = there
+        images[base_order] = image_order
+        # Colours are hashes: the map is verified on the structure itself.
         return images if structure.action_images(images) is not None else None
+    # States that the next base state can be sent to.
     chosen = colours == target[levels[depth + 1].state]
     for following in np.flatnonzero(chosen).tolist():
-        found = _descend(structure, colouring, levels, depth + 1, colours, following)
-        if found is not None:
-            return found
+        automorphism = _descend(structure, colouring, levels, depth + 1, colours, following)
+        if automorphism is not None:
+            return automorphism
     return None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from symcheck.errors import MissingExtraError
-from symcheck.mdp.sparse_rows import Ints, renumbered, row_of_entry
+from symcheck.mdp.sparse_rows import Ints, renumber, row_of_entry
 from symcheck.mdp.structure import Structure
 
 
@@ -41,16 +41,18 @@ def search(structure: Structure) -> tuple[list[Ints], int]:
         raise MissingExtraError("discover", needed_for="automorphism_group(method='igraph')") from error
     states, actions = len(structure.states), len(structure.owner)
     edges, outcome_weight = _edges(structure)
+    # States, actions and outcomes never share a colour.
     colours = np.concatenate(
         [
-            renumbered(structure.state_colour),
-            states + renumbered(structure.colour),
+            renumber(structure.state_colour),
+            states + renumber(structure.colour),
             states + actions + outcome_weight,
         ]
     )
     graph = igraph.Graph(n=len(colours), edges=edges)
     listed = colours.tolist()
     generators = [np.array(images[:states], dtype=np.int64) for images in graph.automorphism_group(color=listed)]
+    # BLISS may return identities.
     moving = [images for images in generators if (images != np.arange(states)).any()]
     return moving, _order(graph.count_automorphisms(color=listed), moving)
 
@@ -59,11 +61,13 @@ def _edges(structure: Structure) -> tuple[Ints, Ints]:
     """The edges, (edges, 2), and the probability class of each outcome vertex."""
     states, actions = len(structure.states), len(structure.owner)
     action = row_of_entry(structure.indptr)
+    # One outcome vertex per (action, weight): equal probabilities share it.
     wide = int(structure.weights.max(initial=0)) + 1
     key = action * wide + structure.weights
     distinct, outcome = np.unique(key, return_inverse=True)
     outcome = outcome.reshape(-1) + states + actions
     outcomes = np.arange(len(distinct)) + states + actions
+    # States to their actions, actions to their outcome vertices, those to next states.
     acting = np.stack([structure.owner, np.arange(actions) + states], axis=1)
     having = np.stack([distinct // wide + states, outcomes], axis=1)
     leading = np.stack([outcome, structure.columns], axis=1)

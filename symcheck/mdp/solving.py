@@ -68,6 +68,7 @@ def q_values(mdp: FiniteMDP, values: npt.ArrayLike) -> Floats:
     if v.shape != (mdp.n_states,):
         raise SpecError(f"expected one value per state, shape ({mdp.n_states},), got {v.shape}.", where="values")
     backed = mdp.rewards + mdp.discount * (mdp.transitions @ v).reshape(mdp.rewards.shape)
+    # Actions that are not available never win a maximum.
     return np.where(mdp.available, backed, -np.inf)
 
 
@@ -97,6 +98,7 @@ def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations:
         Cost: the entries of T times log(1 / tolerance) / (1 - discount).
     """
     scale = max(1.0, float(np.abs(mdp.rewards).max()))
+    # The bound on the distance: |V - V*| <= discount / (1 - discount) times the last change.
     target = _attainable(tolerance, scale, mdp.discount)
     values = np.zeros(mdp.n_states)
     factor = mdp.discount / (1.0 - mdp.discount) if mdp.discount < 1.0 else 1.0
@@ -106,6 +108,7 @@ def value_iteration(mdp: FiniteMDP, *, tolerance: float = 1e-10, max_iterations:
         change = float(np.abs(improved - values).max())
         values = improved
         if change * factor <= target:
+            # Without discounting a small change bounds nothing.
             bound = change * factor if mdp.discount < 1.0 else math.inf
             final = q_values(mdp, values)
             return Solution(values, final, final.argmax(axis=1), sweep, bound)
@@ -121,6 +124,7 @@ def _attainable(tolerance: float, scale: float, discount: float) -> float:
     if not tolerance > 0:
         raise OptionError(f"expected a number above 0, got {tolerance!r}.", where="tolerance")
     horizon = 1.0 / (1.0 - discount) if discount < 1.0 else 1.0
+    # Rounding of a backup, carried on over the horizon, and once more for the residual.
     return max(tolerance * scale, 4 * float(np.finfo(np.float64).eps) * scale * horizon * horizon)
 
 
@@ -149,10 +153,10 @@ def evaluate_policy(
     probabilities = read_policy(mdp, policy)
     law, rewards = _chain(mdp, probabilities)
     if mdp.discount == 1.0:
-        return _undiscounted(law, rewards)
+        return _evaluate_undiscounted(law, rewards)
     if method == "iterate" or (method == "auto" and mdp.n_states > _SOLVED_DIRECTLY):
-        return _iterated(law, rewards, mdp.discount)
-    return _solved(law, rewards, mdp.discount)
+        return _iterate_values(law, rewards, mdp.discount)
+    return _solve_linear(law, rewards, mdp.discount)
 
 
 def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution:
@@ -178,6 +182,7 @@ def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution
     """
     if mdp.discount == 1.0:
         raise OptionError("policy iteration needs a discount below 1.", where="discount", remedy="Use value_iteration.")
+    # Greedy for the rewards alone: a start better than an arbitrary policy.
     policy = q_values(mdp, np.zeros(mdp.n_states)).argmax(axis=1)
     states = np.arange(mdp.n_states)
     for rounds in range(1, max_iterations + 1):
@@ -187,6 +192,7 @@ def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution
         margin = 1e-12 * max(1.0, float(np.abs(values).max()))
         better = backed.max(axis=1) > backed[states, policy] + margin
         if not better.any():
+            # The residual of Bellman's equation bounds the distance over the horizon.
             gap = float((backed.max(axis=1) - values).max())
             return Solution(values, backed, policy, rounds, max(gap, 0.0) / (1.0 - mdp.discount))
         policy = np.where(better, backed.argmax(axis=1), policy)
@@ -210,6 +216,7 @@ def read_policy(mdp: FiniteMDP, policy: npt.ArrayLike, *, where: str = "policy")
     array = arrays.to_numpy(policy, where=where, error=SpecError)
     states, actions = mdp.n_states, mdp.n_actions
     if array.shape == (states,) and array.dtype.kind in "iu":
+        # A deterministic policy as probabilities.
         chosen = array.astype(np.int64)
         wrong = np.flatnonzero((chosen < 0) | (chosen >= actions))
         if len(wrong):
@@ -242,21 +249,24 @@ def _chain(mdp: FiniteMDP, probabilities: Floats) -> tuple[Any, Floats]:
     """The Markov chain under a policy, (S, S), and its expected rewards, (S,)."""
     flat = probabilities.reshape(-1)
     rows = np.repeat(np.arange(mdp.n_states), mdp.n_actions)
+    # choose[s, (s, a)] = pi(a | s): rows of the law are averaged over actions.
     choose = sparse.csr_array((flat, (rows, np.arange(len(flat)))), shape=(mdp.n_states, len(flat)))
     return sparse.csr_array(choose @ mdp.transitions), (probabilities * mdp.rewards).sum(axis=1)
 
 
-def _solved(law: Any, rewards: Floats, discount: float) -> Floats:
+def _solve_linear(law: Any, rewards: Floats, discount: float) -> Floats:
     states = len(rewards)
+    # (I - discount T) V = R.
     system = sparse.eye_array(states, format="csc") - discount * law.tocsc()
     if states <= _SOLVED_DENSE:
         return np.asarray(np.linalg.solve(system.toarray(), rewards), dtype=np.float64)
     return np.asarray(sparse_linalg.spsolve(sparse.csc_array(system), rewards), dtype=np.float64)
 
 
-def _iterated(law: Any, rewards: Floats, discount: float) -> Floats:
+def _iterate_values(law: Any, rewards: Floats, discount: float) -> Floats:
     values = np.zeros_like(rewards)
     scale = max(1.0, float(np.abs(rewards).max()))
+    # A residual of this size leaves the distance asked for after discounting.
     target = _attainable(1e-12, scale, discount) * (1.0 - discount)
     while True:
         following: Floats = rewards + discount * (law @ values)
@@ -265,8 +275,9 @@ def _iterated(law: Any, rewards: Floats, discount: float) -> Floats:
         values = following
 
 
-def _undiscounted(law: Any, rewards: Floats) -> Floats:
+def _evaluate_undiscounted(law: Any, rewards: Floats) -> Floats:
     """Total rewards: classes of states that are never left must pay nothing; the others are solved for."""
+    # Classes of states that reach each other: a class is left by an edge out of it, or by an end.
     count, label = csgraph.connected_components(law, directed=True, connection="strong")
     edges = law.tocoo()
     leaves = np.zeros(count, dtype=np.bool_)
@@ -275,6 +286,7 @@ def _undiscounted(law: Any, rewards: Floats) -> Floats:
     # A row that sums to less than one ends the episode with what is missing; 64 units as for the laws themselves.
     ends = np.asarray(law.sum(axis=1)).reshape(-1) < 1.0 - 64 * np.finfo(np.float64).eps
     leaves[label[ends]] = True
+    # States from which the episode never ends: finite total only where nothing is paid.
     held = ~leaves[label]
     if (rewards[held] != 0.0).any():
         state = int(np.flatnonzero(held & (rewards != 0.0))[0])
@@ -286,5 +298,6 @@ def _undiscounted(law: Any, rewards: Floats) -> Floats:
     values = np.zeros_like(rewards)
     free = np.flatnonzero(~held)
     if len(free):
-        values[free] = _solved(sparse.csr_array(law[free][:, free]), rewards[free], 1.0)
+        # Where the chain ends surely the system with discount 1 is regular.
+        values[free] = _solve_linear(sparse.csr_array(law[free][:, free]), rewards[free], 1.0)
     return values

@@ -20,12 +20,13 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Csr: TypeAlias = "sparse.csr_array[np.float64]"
 
+# Sebastiano Vigna's constants of splitmix64; the first one is 2^64 over the golden ratio.
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
-def mixed(values: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
+def mix_bits(values: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
     """A bijection of 64-bit integers that spreads every bit over all (the finalizer of the splitmix64 generator).
 
     Args:
@@ -36,18 +37,20 @@ def mixed(values: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
         Hashes of the same shape.
 
     Example:
-        >>> len(set(mixed(np.arange(1000)).tolist()))
+        >>> len(set(mix_bits(np.arange(1000)).tolist()))
         1000
     """
+    # Odd multiples of the constant: streams of different salts do not meet.
     x: Hashes = values.astype(np.uint64) + np.uint64(_GOLDEN * (2 * salt + 1) % 2**64)
     x = (x ^ (x >> np.uint64(30))) * _FIRST
     x = (x ^ (x >> np.uint64(27))) * _SECOND
     return x ^ (x >> np.uint64(31))
 
 
-def paired(first: npt.NDArray[np.generic], second: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
+def hash_pairs(first: npt.NDArray[np.generic], second: npt.NDArray[np.generic], salt: int = 0) -> Hashes:
     """One hash for each ordered pair of integers."""
-    return mixed(mixed(first, salt) + second.astype(np.uint64), salt + 1)
+    # Not symmetric: (1, 2) and (2, 1) have different hashes.
+    return mix_bits(mix_bits(first, salt) + second.astype(np.uint64), salt + 1)
 
 
 def row_sums(hashes: Hashes, indptr: Ints) -> Hashes:
@@ -66,10 +69,11 @@ def row_sums(hashes: Hashes, indptr: Ints) -> Hashes:
     """
     running = np.zeros(len(hashes) + 1, dtype=np.uint64)
     np.cumsum(hashes, out=running[1:])
+    # Differences of running sums are exact modulo 2^64.
     return running[indptr[1:]] - running[indptr[:-1]]
 
 
-def gathered(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+def gather_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Where the entries of some rows stand.
 
     Args:
@@ -80,12 +84,13 @@ def gathered(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
         The positions of their entries, row after row, and the pointers of the gathered rows, shape (len(rows) + 1,).
 
     Example:
-        >>> [part.tolist() for part in gathered(np.array([0, 2, 2, 3]), np.array([2, 0]))]
+        >>> [part.tolist() for part in gather_rows(np.array([0, 2, 2, 3]), np.array([2, 0]))]
         [[2, 0, 1], [0, 1, 3]]
     """
     lengths = indptr[rows + 1] - indptr[rows]
     pointers = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(lengths, out=pointers[1:])
+    # How far the entries of each row move when rows are put one behind the other.
     shift = np.repeat(indptr[rows] - pointers[:-1], lengths)
     return np.arange(pointers[-1], dtype=np.int64) + shift, pointers
 
@@ -95,15 +100,16 @@ def row_of_entry(indptr: npt.NDArray[np.signedinteger]) -> Ints:
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
 
 
-def renumbered(labels: npt.NDArray[np.generic]) -> Ints:
+def renumber(labels: npt.NDArray[np.generic]) -> Ints:
     """Equal labels, numbered 0, 1, ... in the order of their first appearance.
 
     Example:
-        >>> renumbered(np.array([7, 3, 7, 9])).tolist()
+        >>> renumber(np.array([7, 3, 7, 9])).tolist()
         [0, 1, 0, 2]
     """
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
+    # Labels ranked by first appearance, not by size.
     rank[np.argsort(first)] = np.arange(len(first))
     result: Ints = rank[inverse.reshape(-1)]
     return result
@@ -124,5 +130,6 @@ def orbit_labels(images: npt.NDArray[np.int64]) -> Ints:
     """
     count = images.shape[1]
     points = np.tile(np.arange(count), len(images))
+    # Edges x - g x for all generators: components are orbits.
     graph = sparse.csr_array((np.ones(len(points), dtype=np.int8), (points, images.reshape(-1))), shape=(count, count))
-    return renumbered(csgraph.connected_components(graph, directed=False)[1])
+    return renumber(csgraph.connected_components(graph, directed=False)[1])

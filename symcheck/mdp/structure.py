@@ -13,7 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Bools, Floats, Hashes, Ints, gathered, mixed, paired, row_of_entry, row_sums
+from symcheck.mdp.sparse_rows import (
+    Bools,
+    Floats,
+    Hashes,
+    Ints,
+    gather_rows,
+    hash_pairs,
+    mix_bits,
+    row_of_entry,
+    row_sums,
+)
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 
@@ -52,24 +62,27 @@ class Structure:
 
         Cost: sorting the distinct actions.
         """
-        here = np.lexsort((self._signatures(np.arange(len(self.states))), self.owner))
+        # Sorted by owner and signature on both sides: matching actions stand at equal places.
+        own_order = np.lexsort((self._signatures(np.arange(len(self.states))), self.owner))
         moved = images[self.owner]
-        there = np.lexsort((self._signatures(images), moved))
-        same = (self.owner[here] == moved[there]) & (
-            self._signatures(np.arange(len(self.states)))[here] == self._signatures(images)[there]
+        image_order = np.lexsort((self._signatures(images), moved))
+        # Every distinct action must find one of equal reward, multiplicity and law.
+        same = (self.owner[own_order] == moved[image_order]) & (
+            self._signatures(np.arange(len(self.states)))[own_order] == self._signatures(images)[image_order]
         )
         if not same.all() or (self.state_colour[images] != self.state_colour).any():
             return None
-        found = np.empty(len(self.owner), dtype=np.int64)
-        found[there] = here
-        return found
+        result = np.empty(len(self.owner), dtype=np.int64)
+        result[image_order] = own_order
+        return result
 
     def _signatures(self, images: Ints) -> Hashes:
         """Reward, multiplicity and law of each distinct action, with states renamed."""
-        return self.colour + row_sums(paired(images[self.columns], self.weights), self.indptr)
+        # The law as a sum of hashes over (next state, weight).
+        return self.colour + row_sums(hash_pairs(images[self.columns], self.weights), self.indptr)
 
 
-def reduced(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: bool = False) -> Structure:
+def reduce_mdp(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: bool = False) -> Structure:
     """The structure of an MDP.
 
     Args:
@@ -81,25 +94,30 @@ def reduced(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: bool =
         The structure.
     """
     counted: Bools = mdp.acted_in
+    # Rows of pairs that are available in states that count.
     rows = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))
-    row, target, weights = _outcomes(mdp, rows, counted, keep_ends)
+    row, target, weights = _relevant_outcomes(mdp, rows, counted, keep_ends)
+    # States that only outcomes lead to are vertices too, without actions.
     kept = counted.copy()
     kept[target] = True
     states, local = np.flatnonzero(kept), np.cumsum(kept) - 1
     columns = local[target]
     rewards = _reward_classes(mdp.rewards.reshape(-1)[rows])
     pointers = np.searchsorted(row, np.arange(len(rows) + 1)).astype(np.int64)
-    signature = mixed(row_sums(paired(columns, weights), pointers) + mixed(rewards, 1))
-    keep, distinct, multiplicity = _merged(rows // mdp.n_actions, signature)
-    kept_entries, indptr = gathered(pointers, keep)
+    # Equal signatures: interchangeable actions, up to a collision of 64-bit hashes, which verification would refuse.
+    signature = mix_bits(row_sums(hash_pairs(columns, weights), pointers) + mix_bits(rewards, 1))
+    keep, distinct, multiplicity = _merge_actions(rows // mdp.n_actions, signature)
+    kept_entries, indptr = gather_rows(pointers, keep)
+    # -1 for pairs that do not count.
     every = np.full(mdp.n_states * mdp.n_actions, -1, dtype=np.int64)
     every[rows] = distinct
     start = np.zeros(mdp.n_states) if mdp.initial is None or not preserve_initial else mdp.initial
     return Structure(
         states=states,
         owner=local[rows[keep] // mdp.n_actions],
-        colour=paired(rewards[keep], multiplicity, 4),
-        state_colour=paired(ValueClasses(ROUNDING).of(start[states]), counted[states], 6),
+        # How many actions were merged must be kept, or states with two and with one would look alike.
+        colour=hash_pairs(rewards[keep], multiplicity, 4),
+        state_colour=hash_pairs(ValueClasses(ROUNDING).of(start[states]), counted[states], 6),
         indptr=indptr,
         columns=columns[kept_entries],
         weights=weights[kept_entries],
@@ -107,19 +125,21 @@ def reduced(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: bool =
     )
 
 
-def _outcomes(mdp: FiniteMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tuple[Ints, Ints, Ints]:
+def _relevant_outcomes(mdp: FiniteMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tuple[Ints, Ints, Ints]:
     """Row (its place in `rows`), next state and weight class of every outcome that is part of the structure."""
     parts = []
     laws = [(mdp.transitions, 0)]
     if keep_ends and mdp.terminations is not None:
         laws.append((mdp.terminations, 1))
     for law, kind in laws:
-        entries, pointers = gathered(law.indptr.astype(np.int64), rows)
+        entries, pointers = gather_rows(law.indptr.astype(np.int64), rows)
         columns = law.indices[entries].astype(np.int64)
+        # Outcomes in states that do not count carry no value, unless ends are asked for.
         stays = np.ones(len(columns), dtype=np.bool_) if keep_ends else counted[columns]
         kinds = np.full(int(stays.sum()), kind, dtype=np.int64)
         parts.append((row_of_entry(pointers)[stays], columns[stays], law.data[entries][stays], kinds))
     row, columns, values, kinds = (np.concatenate(part) for part in zip(*parts, strict=True))
+    # Transitions and terminations of equal probability stay apart.
     weights = ValueClasses(ROUNDING).of(values) * 2 + kinds
     order = np.argsort(row, kind="stable")
     return row[order], columns[order], weights[order]
@@ -127,13 +147,16 @@ def _outcomes(mdp: FiniteMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tu
 
 def _reward_classes(rewards: Floats) -> Ints:
     scale = float(np.abs(rewards).max(initial=0.0))
+    # Relative to the largest reward.
     return ValueClasses(ROUNDING * max(scale, float(np.finfo(np.float64).tiny))).of(rewards)
 
 
-def _merged(state: Ints, signature: Hashes) -> tuple[Ints, Ints, Ints]:
+def _merge_actions(state: Ints, signature: Hashes) -> tuple[Ints, Ints, Ints]:
     """First pair of each (state, signature), the class of every pair, and how many pairs each class has."""
+    # The position is the last key: the first pair of each class leads it.
     order = np.lexsort((np.arange(len(state)), signature, state))
     first = np.ones(len(state), dtype=np.bool_)
+    # A new class begins where state or signature changes.
     first[1:] = (state[order][1:] != state[order][:-1]) | (signature[order][1:] != signature[order][:-1])
     group = np.cumsum(first) - 1
     leaders = order[first]

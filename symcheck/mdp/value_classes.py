@@ -45,21 +45,22 @@ class ValueClasses:
 
         Cost: n log n in the numbers, plus the classes so far where new ones appear.
         """
-        found = self._found(values)
-        if (found < 0).any():
-            self._add(np.unique(values[found < 0]))
-            found = self._found(values)
-        return found
+        classes = self._lookup(values)
+        if (classes < 0).any():
+            self._add(np.unique(values[classes < 0]))
+            classes = self._lookup(values)
+        return classes
 
-    def _found(self, values: Floats) -> Ints:
+    def _lookup(self, values: Floats) -> Ints:
         if not len(self._representatives):
             return np.full(len(values), -1, dtype=np.int64)
+        # The representatives on either side of each number: no other can be nearer.
         after = np.searchsorted(self._representatives, values, side="right")
         sides = np.maximum(after - 1, 0), np.minimum(after, len(self._representatives) - 1)
-        first: Ints = np.minimum(*(self._joined(side, values) for side in sides))  # the older of two: it stays so
+        first: Ints = np.minimum(*(self._class_at(side, values) for side in sides))  # the older of two: it stays so
         return np.where(first < self._count, first, -1)
 
-    def _joined(self, place: Ints, values: Floats) -> Ints:
+    def _class_at(self, place: Ints, values: Floats) -> Ints:
         """The class of the representative at each place where the number is near it, else a class that is none."""
         near = np.abs(self._representatives[place] - values) <= self.width
         return np.where(near, self._ids[place], self._count)
@@ -68,18 +69,20 @@ class ValueClasses:
         """New classes for sorted distinct numbers that are far from all representatives."""
         if self.chained:
             kept = fresh
+            # Chained: neighbours within the width share a class however long the chain.
             ids = np.concatenate([[0], np.cumsum(np.diff(fresh) > self.width)])
         else:
-            kept = _starts(fresh, self.width)
+            kept = _class_starts(fresh, self.width)
             ids = np.arange(len(kept))
         merged = np.concatenate([self._representatives, kept])
         order = np.argsort(merged, kind="stable")
         self._representatives = merged[order]
+        # Ids follow the representatives into sorted order.
         self._ids = np.concatenate([self._ids, ids.astype(np.int64) + self._count])[order]
         self._count += int(ids[-1]) + 1
 
 
-def _starts(fresh: Floats, width: float) -> Floats:
+def _class_starts(fresh: Floats, width: float) -> Floats:
     """The left ends of classes no wider than `width` that cover sorted numbers."""
     starts = []
     at = 0

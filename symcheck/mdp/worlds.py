@@ -11,6 +11,7 @@ from symcheck.mdp.tabular import TabularMDP
 
 CATCH_REWARD = 1.0
 STEP_REWARD = -0.1
+# Stay, then the four directions: both agent and prey move by one of them.
 MOVES: Ints = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1]])
 
 
@@ -44,6 +45,7 @@ def torus_chase(size: int = 7, *, prey_moves: float = 0.15, discount: float = 0.
         raise OptionError(f"expected a probability, got {prey_moves}.", where="prey_moves")
     layout = np.stack(np.divmod(np.arange(size * size), size), axis=1).astype(np.int64)
     rows, following, probability = _outcomes(layout, size, prey_moves)
+    # Displacement (0, 0) is the middle cell, as the layout is centred on the agent.
     caught = following == (size * size) // 2
     shape = (5 * size * size, size * size)
     ends = np.bincount(rows, weights=probability * caught, minlength=shape[0]).reshape(-1, 5)
@@ -56,9 +58,11 @@ def torus_chase(size: int = 7, *, prey_moves: float = 0.15, discount: float = 0.
 
 def _outcomes(layout: Ints, size: int, prey_moves: float) -> tuple[Ints, Ints, Floats]:
     """Row s * 5 + a, next state and probability of every outcome."""
+    # (cells, agent moves, 1, 2).
     agent = layout[:, None, None] + MOVES[None, :, None]
     moved = (agent - MOVES[None, None, :]) % size  # the prey stays (entry 0) or moves
     following = moved[..., 0] * size + moved[..., 1]
+    # The prey stays, or goes in one of four directions with equal probability.
     chances = np.array([1.0 - prey_moves, *[prey_moves / 4] * 4])
     rows = np.arange(5 * size * size).reshape(-1, 5, 1) + np.zeros((1, 1, 5), dtype=np.int64)
     probability = np.broadcast_to(chances, rows.shape)

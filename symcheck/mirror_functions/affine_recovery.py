@@ -36,50 +36,61 @@ def recover(images: Images, group: Group, blocks: Sequence[int], samples: Table)
         One entry per generator, or None where the function is not affine on the samples.
     """
     width = samples.shape[1]
+    # The image of 0 is the offset: images is (blocks, samples, columns).
     offsets = images(np.zeros((1, width)))[:, 0]
-    entries = _signed(images, offsets, blocks) if width <= _LARGEST_RAMP else None
+    entries = _recover_signed(images, offsets, blocks) if width <= _LARGEST_RAMP else None
+    # Column by column costs `width` samples: only where the ramp showed no signed permutation.
     if entries is None and width <= _WIDEST_BASIS:
-        entries = _dense(images, offsets, group, blocks)
+        entries = _recover_dense(images, offsets, group, blocks)
     if entries is None:
         return None
-    seen = images(samples)
-    agrees = all(close(entry.apply(samples), seen[block]).all() for entry, block in zip(entries, blocks, strict=True))
+    # Affine on the probes does not make it affine: random samples decide.
+    answers = images(samples)
+    agrees = all(
+        close(entry.apply(samples), answers[block]).all() for entry, block in zip(entries, blocks, strict=True)
+    )
     return entries if agrees else None
 
 
-def _signed(images: Images, offsets: Table, blocks: Sequence[int]) -> list[AffineEntry] | None:
+def _recover_signed(images: Images, offsets: Table, blocks: Sequence[int]) -> list[AffineEntry] | None:
     width = offsets.shape[1]
+    # Distinct whole numbers 1, 2, ...: the image shows which component went where, and its sign.
     ramp = np.arange(1, width + 1, dtype=np.float64)
-    seen = images(ramp[None])[:, 0] - offsets
+    answers = images(ramp[None])[:, 0] - offsets
     entries = []
     for block in blocks:
         # Offsets are rounded to float32 beside numbers of up to `width`: 1e-7 of it, far below the step of 1.
-        if np.abs(seen[block] - np.rint(seen[block])).max() > 1e-6 * width + 1e-6:
+        if np.abs(answers[block] - np.rint(answers[block])).max() > 1e-6 * width + 1e-6:
             return None
-        whole = np.rint(seen[block]).astype(np.int64)
+        whole = np.rint(answers[block]).astype(np.int64)
+        # Every number once, up to sign, or it is no signed permutation.
         if not np.array_equal(np.sort(np.abs(whole)), np.arange(1, width + 1)):
             return None
+        # The component that carries number k is where component k went.
         index = np.argsort(np.abs(whole))
         offset = offsets[block] if offsets[block].any() else None
         entries.append(AffineEntry(index=index, sign=np.sign(whole[index]), offset=offset))
     return entries
 
 
-def _dense(images: Images, offsets: Table, group: Group, blocks: Sequence[int]) -> list[AffineEntry] | None:
+def _recover_dense(images: Images, offsets: Table, group: Group, blocks: Sequence[int]) -> list[AffineEntry] | None:
     width = offsets.shape[1]
-    seen = images(np.eye(width)) - offsets[:, None, :]
+    # Row j of each block is the image of e_j without the offset: column j of M.
+    columns = images(np.eye(width)) - offsets[:, None, :]
     homogeneous = []
     for block in blocks:
         matrix = np.eye(width + 1)
-        matrix[:width, :width] = seen[block].T
+        matrix[:width, :width] = columns[block].T
         matrix[:width, width] = offsets[block]
         homogeneous.append(matrix)
-    found = _representation(group, homogeneous)
-    if found is None:
+    # All generators together: their relations tell rounding from entries that are meant.
+    representation = _representation(group, homogeneous)
+    if representation is None:
         return None
-    exact = [np.asarray(found.matrix(g), dtype=np.float64) for g in group.generators]
+    exact = [np.asarray(representation.matrix(g), dtype=np.float64) for g in group.generators]
     shifts = [matrix[:width, width] for matrix in exact]
     return [
+        # float32 offsets of zero are a few 1e-8; smaller than 1e-7 is none.
         AffineEntry(matrix=matrix[:width, :width], offset=shift if np.abs(shift).max() > 1e-7 else None)
         for matrix, shift in zip(exact, shifts, strict=True)
     ]
@@ -87,6 +98,7 @@ def _dense(images: Images, offsets: Table, group: Group, blocks: Sequence[int]) 
 
 def _representation(group: Group, matrices: Sequence[Table]) -> Representation | None:
     """The representation that the matrices are, else the nearest one that float32 rounds to them."""
+    # As given first; entries stored in float32 miss the relations by more than float64 rounding.
     for dtype in (np.float64, np.float32):
         try:
             return constructors.from_matrices(group, [matrix.astype(dtype) for matrix in matrices])
@@ -103,12 +115,14 @@ def permuted_values(images: Images, leaf: Leaf, blocks: Sequence[int]) -> list[A
         leaf: the only leaf, of a Discrete space.
         blocks: which block each generator is.
     """
+    # Every value of the space once.
     values = np.arange(leaf.low[0], leaf.high[0] + 1)[:, None]
-    seen = images(values)[:, :, 0] - leaf.low[0]
+    answers = images(values)[:, :, 0] - leaf.low[0]
     entries = []
     for block in blocks:
-        index = np.rint(seen[block]).astype(np.int64)
-        if not np.array_equal(np.sort(seen[block]), np.arange(len(values))):
+        index = np.rint(answers[block]).astype(np.int64)
+        # Two values with one image are no permutation.
+        if not np.array_equal(np.sort(answers[block]), np.arange(len(values))):
             return None
         entries.append(AffineEntry(index=index, sign=np.ones(len(index), dtype=np.int64)))
     return entries
@@ -126,22 +140,25 @@ def by_leaf(entry: AffineEntry, leaves: Sequence[Leaf]) -> Entry | None:
     """
     parts: dict[tuple[object, ...], Entry] = {}
     for leaf in leaves:
-        own = _restricted(entry, leaf.columns)
+        # A map that mixes two entries of a dictionary has no entry per sub-space.
+        own = _restrict_entry(entry, leaf.columns)
         if own is None:
             return None
-        parts[leaf.path] = _named(own, leaf)
+        parts[leaf.path] = _spatial_form(own, leaf)
+    # A single array, not a dictionary: no tree around it.
     if list(parts) == [()]:
         return parts[()]
     tree = TreeEntry()
     for path, part in parts.items():
-        tree = _planted(tree, path, part)
+        tree = _plant_entry(tree, path, part)
     return tree
 
 
-def _restricted(entry: AffineEntry, columns: slice) -> AffineEntry | None:
+def _restrict_entry(entry: AffineEntry, columns: slice) -> AffineEntry | None:
     offset = None if entry.offset is None or not entry.offset[columns].any() else entry.offset[columns]
     if entry.index is not None and entry.sign is not None:
         index = entry.index[columns] - columns.start
+        # A component that leaves its own array.
         if (index < 0).any() or (index >= columns.stop - columns.start).any():
             return None
         return AffineEntry(index=index, sign=entry.sign[columns], offset=offset)
@@ -153,14 +170,17 @@ def _restricted(entry: AffineEntry, columns: slice) -> AffineEntry | None:
     return AffineEntry(matrix=matrix[columns, columns], offset=offset)
 
 
-def _named(entry: AffineEntry, leaf: Leaf) -> Entry:
+def _spatial_form(entry: AffineEntry, leaf: Leaf) -> Entry:
     """The spatial operator that an image's map is, where it is one; the same entry else."""
+    # Vectors and maps with offset or sign are no spatial operators.
     if len(leaf.shape) < 2 or not entry.is_signed_permutation or entry.sign is None or (entry.sign < 0).any():
         return entry
+    # Numbered pixels show where each one goes.
     places = np.arange(leaf.size)
     if np.array_equal(entry.apply(places), places):
         return IdentityEntry()
     square = leaf.shape[-1] == leaf.shape[-2]
+    # rot90 and transpose on other shapes would exchange height and width.
     for name, operator in SPATIAL_OPERATORS.items():
         fits = square or name not in ("rot90", "transpose")
         if fits and np.array_equal(operator(places.reshape(leaf.shape)).reshape(-1), entry.apply(places)):
@@ -168,10 +188,11 @@ def _named(entry: AffineEntry, leaf: Leaf) -> Entry:
     return entry
 
 
-def _planted(tree: TreeEntry, path: tuple[object, ...], part: Entry) -> TreeEntry:
+def _plant_entry(tree: TreeEntry, path: tuple[object, ...], part: Entry) -> TreeEntry:
     key, *rest = path
     if not rest:
         return TreeEntry({**tree.children, key: part})
+    # Dictionaries inside dictionaries: one level of the tree per key of the path.
     below = tree.children.get(key, TreeEntry())
     inner = below if isinstance(below, TreeEntry) else TreeEntry()
-    return TreeEntry({**tree.children, key: _planted(inner, tuple(rest), part)})
+    return TreeEntry({**tree.children, key: _plant_entry(inner, tuple(rest), part)})

@@ -23,10 +23,10 @@ from symcheck.mirror_functions.batched_function import (
     WHERE,
     BatchedFunction,
     accepts,
+    choose_library,
     close,
     columns_where,
     precise,
-    understood,
 )
 from symcheck.mirror_functions.batched_values import Layout, Table, layout_of_space, layout_of_value, to_array
 from symcheck.mirror_functions.block_checks import Samples
@@ -65,8 +65,8 @@ def read_augmentation(
         raise SpecError(f"expected 'rsl_rl', got {convention!r}.", where=f"{WHERE}, convention")
     if not callable(fn):
         raise SpecError(f"expected a function fn(env, obs, actions), got {type(fn).__name__}.", where=f"{WHERE}, fn")
-    env = _environment(env)
-    listed = _listed(group, elements)
+    env = _make_environment(env)
+    listed = _list_elements(group, elements)
     observation, action = _layouts(env, observation_group)
     extra: dict[str, Any] = {}
     if observation_group is not None and accepts(fn, "obs_type"):
@@ -75,7 +75,7 @@ def read_augmentation(
     rng = np.random.default_rng(_SEED)
     samples = Samples(observation.sample(rng, _SAMPLES), action.sample(rng, _SAMPLES))
     candidate = BatchedFunction(fn, env, observation, action, group.order, device=_device(env), extra=extra)
-    function = understood(candidate, samples.observations, samples.actions)
+    function = choose_library(candidate, samples.observations, samples.actions)
     _check_repeatable(function, samples)
     block_checks.check_identity_first(function, samples)
     block_checks.check_something_moves(function, samples)
@@ -91,19 +91,21 @@ def read_augmentation(
     )
 
 
-def _environment(env: Any) -> Any:
+def _make_environment(env: Any) -> Any:
     if isinstance(env, str):
         import gymnasium
 
         return gymnasium.make(env)
+    # A factory is called; an environment that is callable by accident has spaces and is not.
     described = ("observation_space", "single_observation_space", "get_observations")
     if callable(env) and not any(hasattr(env, name) for name in described):
         return env()
     return env
 
 
-def _listed(group: Group, elements: Sequence[Element] | None) -> tuple[Element, ...]:
+def _list_elements(group: Group, elements: Sequence[Element] | None) -> tuple[Element, ...]:
     listed = group.elements() if elements is None else tuple(elements)
+    # As sets, so that an element listed twice is noticed.
     if len(listed) != group.order or set(listed) != set(group.elements()):
         raise SpecError(
             f"expected each of the {group.order} elements of {group.name} once, got {len(listed)}: {listed!r}.",
@@ -118,17 +120,19 @@ def _listed(group: Group, elements: Sequence[Element] | None) -> tuple[Element, 
 def _layouts(env: Any, group: str | None) -> tuple[Layout, Layout]:
     """Sizes, from the declared spaces of one environment or of one slot of a batch, else from what it shows."""
     bare = getattr(env, "unwrapped", env)
+    # Vector environments first, where "observation_space" means the whole batch.
     for owner, prefix in ((env, "single_"), (bare, "single_"), (env, ""), (bare, "")):
         observed = getattr(owner, f"{prefix}observation_space", None)
         acted = getattr(owner, f"{prefix}action_space", None)
         if observed is not None and acted is not None:
-            return _chosen(layout_of_space("observation", observed), group), layout_of_space("action", acted)
+            return _choose_group(layout_of_space("observation", observed), group), layout_of_space("action", acted)
+    # Environments of rsl_rl have no spaces: sizes come from a batch that they show.
     if hasattr(env, "get_observations") and hasattr(env, "num_actions"):
         shown = env.get_observations()
         shown = shown[0] if isinstance(shown, tuple) else shown
         width = int(env.num_actions)
         acting = layout_of_value("action", np.zeros((1, width)))
-        return _chosen(layout_of_value("observation", shown), group), acting
+        return _choose_group(layout_of_value("observation", shown), group), acting
     raise SpecError(
         f"expected an environment with observation_space and action_space (or single_..., or get_observations() and "
         f"num_actions), got {type(env).__name__}.",
@@ -137,13 +141,14 @@ def _layouts(env: Any, group: str | None) -> tuple[Layout, Layout]:
     )
 
 
-def _chosen(layout: Layout, group: str | None) -> Layout:
+def _choose_group(layout: Layout, group: str | None) -> Layout:
     if group is None:
         return layout
     leaves = [leaf for leaf in layout.leaves if leaf.path[:1] == (group,)]
     if not leaves:
         known = sorted({str(leaf.path[0]) for leaf in layout.leaves if leaf.path})
         raise SpecError(f"no observation group {group!r}; there are {known}.", where=f"{WHERE}, observation_group")
+    # Columns are counted from the group's own beginning.
     first = leaves[0].start
     return Layout(layout.name, tuple(replace(leaf, start=leaf.start - first) for leaf in leaves))
 
@@ -168,6 +173,7 @@ def _slots(declared: Any, function: BatchedFunction, rng: np.random.Generator) -
 def _check_repeatable(function: BatchedFunction, samples: Samples) -> None:
     first = block_checks.joint_images(function, samples)
     again = block_checks.joint_images(function, samples)
+    # Bit by bit: a deterministic function has no rounding to differ by.
     if not np.array_equal(first, again):
         differs = block_checks.words(function, columns_where(first != again))
         raise SpecError(
@@ -180,8 +186,10 @@ def _check_repeatable(function: BatchedFunction, samples: Samples) -> None:
 def _check_halves(function: BatchedFunction, samples: Samples) -> bool:
     """Each half alone, None for the other, moves as both together; returns whether actions need observations."""
     observed, acted = function.blocks(samples.observations, samples.actions)
+    # Observations alone first: if the actions' presence changes them, the halves are not independent maps.
     alone, _ = function.blocks(samples.observations, None)
     _refuse_difference(function.observation, observed, alone, "actions are")
+    # The same actions beside other observations: a difference means K depends on the state.
     _, elsewhere = function.blocks(samples.observations[::-1], samples.actions)
     if acted is not None and elsewhere is not None and not close(acted, elsewhere).all():
         return True
@@ -193,6 +201,7 @@ def _check_halves(function: BatchedFunction, samples: Samples) -> bool:
 def _refuse_difference(layout: Layout, both: Table | None, alone: Table | None, missing: str) -> None:
     if both is None or alone is None or close(both, alone).all():
         return
+    # The first block that differs names the place.
     k = int(np.argmax(~close(both, alone).all(axis=(1, 2))))
     differs = layout.words(columns_where(~close(both[k], alone[k])))
     raise SpecError(
@@ -207,9 +216,10 @@ def _observation_entries(
 ) -> list[Entry]:
     moved = _moving(function, samples, "observation")
     layout = function.observation
-    entries = _recovered(moved, layout, group, blocks, samples.observations)
+    entries = _recover_entries(moved, layout, group, blocks, samples.observations)
     if entries is not None:
         return entries
+    # Not affine: kept as a callable, on float64 where the function takes it.
     exact = precise(function, samples.observations, None)
 
     def entry(block: int) -> FunctionEntry:
@@ -228,12 +238,13 @@ def _action_entries(
 ) -> list[Entry]:
     layout = function.action
     if not depends:
-        entries = _recovered(_moving(function, samples, "action"), layout, group, blocks, samples.actions)
+        entries = _recover_entries(_moving(function, samples, "action"), layout, group, blocks, samples.actions)
         if entries is not None:
             return entries
 
     def entry(block: int) -> FunctionEntry:
         def move(action: Any, obs: Any) -> Any:
+            # Observations are passed only where the actions' images depend on them.
             observed = function.observation.table(_batch_of_one(obs)) if depends else None
             _, images = function.blocks(observed, layout.table(_batch_of_one(action)))
             return _one_of(layout, images, block, action)
@@ -246,6 +257,7 @@ def _action_entries(
 
 def _moving(function: BatchedFunction, samples: Samples, half: str) -> affine_recovery.Images:
     """One half of the function alone, on floats as precise as it accepts."""
+    # Whole-number columns as floats too, or probes between them would be rounded.
     floats = replace(function, all_floating=all(leaf.is_vector for leaf in function.observation.leaves))
     if half == "observation":
         exact = precise(floats, samples.observations, None)
@@ -253,6 +265,7 @@ def _moving(function: BatchedFunction, samples: Samples, half: str) -> affine_re
     exact = replace(function, floating="float32")
     wide = replace(exact, floating="float64")
     try:
+        # float64 only where the function says the same in both.
         same = close(_present(wide.blocks(None, samples.actions)[1]), _present(exact.blocks(None, samples.actions)[1]))
         exact = wide if same.all() else exact
     except SpecError:
@@ -266,11 +279,12 @@ def _present(table: Table | None) -> Table:
     return table
 
 
-def _recovered(
+def _recover_entries(
     images: affine_recovery.Images, layout: Layout, group: Group, blocks: Sequence[int], samples: Table
 ) -> list[Entry] | None:
     """The entries as data, where the function allows it on values outside the space too."""
     try:
+        # Names of values (a Discrete space) can be permuted, not added up.
         if not layout.leaves[0].is_vector and layout.is_one_array:
             return list(affine_recovery.permuted_values(images, layout.leaves[0], blocks) or []) or None
         if not all(leaf.is_vector for leaf in layout.leaves):
@@ -282,10 +296,12 @@ def _recovered(
         return None
     entries = [affine_recovery.by_leaf(entry, layout.leaves) for entry in affine]
     whole = [entry for entry in entries if entry is not None]
+    # All generators as data, or none: a mixture has no representation.
     return whole if len(whole) == len(entries) else None
 
 
 def _batch_of_one(value: Any) -> Any:
+    # One sample, with a batch axis in front.
     if hasattr(value, "keys"):
         return {key: _batch_of_one(item) for key, item in value.items()}
     return to_array(value)[None]
@@ -293,10 +309,11 @@ def _batch_of_one(value: Any) -> Any:
 
 def _one_of(layout: Layout, images: Table | None, block: int, given: Any) -> Any:
     arrays = layout.arrays(_present(images)[block], np.float64)
-    return _like(arrays, given)
+    return _cast_like(arrays, given)
 
 
-def _like(arrays: Any, given: Any) -> Any:
+def _cast_like(arrays: Any, given: Any) -> Any:
     if isinstance(arrays, dict):
-        return {key: _like(item, given[key]) for key, item in arrays.items()}
+        return {key: _cast_like(item, given[key]) for key, item in arrays.items()}
+    # The dtype of what was given, which the environment expects.
     return arrays[0].astype(to_array(given).dtype)

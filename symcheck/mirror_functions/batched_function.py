@@ -62,11 +62,13 @@ class BatchedFunction:
         Raises:
             SpecError: the function raised, changed its input, or returned something of another form.
         """
-        given = self._given(self.observation, observations), self._given(self.action, actions)
+        # Built anew for each call: a function that writes into its input must not change the tables.
+        given = self._convert_values(self.observation, observations), self._convert_values(self.action, actions)
         try:
             answer = self._call(*given)
         except Exception as error:
-            raise self._raised(error, observations, actions) from error
+            raise self._describe_failure(error, observations, actions) from error
+        # Before the answer is read: changed inputs may be part of it.
         self._check_untouched(given, (observations, actions))
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             raise SpecError(
@@ -83,16 +85,18 @@ class BatchedFunction:
 
     def _call(self, observations: Any, actions: Any) -> Any:
         names = _parameter_names(self.function)
+        # By name where the parameters stand in another order than the convention's.
         if {"env", "obs", "actions"} <= set(names) and names[:3] != ["env", "obs", "actions"]:
             return self.function(env=self.env, obs=observations, actions=actions, **self.extra)
         return self.function(self.env, observations, actions, **self.extra)
 
-    def _given(self, layout: Layout, table: Table | None) -> Any:
+    def _convert_values(self, layout: Layout, table: Table | None) -> Any:
         if table is None:
             return None
         arrays = layout.arrays(table, self.floating, all_floating=self.all_floating)
         if self.library == "numpy":
             return arrays
+        # Loaded here: NumPy functions are checked without torch.
         import torch
 
         tensors = _map(arrays, lambda array: torch.as_tensor(np.ascontiguousarray(array), device=self.device))
@@ -102,7 +106,8 @@ class BatchedFunction:
             return TensorDict(tensors, batch_size=[len(table)])
         return tensors
 
-    def _raised(self, error: Exception, observations: Table | None, actions: Table | None) -> SpecError:
+    def _describe_failure(self, error: Exception, observations: Table | None, actions: Table | None) -> SpecError:
+        # The half that was left out is the likely cause.
         missing = "obs" if observations is None else "actions" if actions is None else None
         lead = f"{self._name} raised {type(error).__name__}: {error}"
         if missing is not None:
@@ -120,7 +125,9 @@ class BatchedFunction:
     def _check_untouched(self, given: tuple[Any, Any], tables: tuple[Table | None, Table | None]) -> None:
         for value, table, layout in zip(given, tables, (self.observation, self.action), strict=True):
             if table is None:
+                # A missing half has nothing to compare.
                 continue
+            # Through the same dtypes, or rounding would count as a change.
             before = layout.table(layout.arrays(table, self.floating, all_floating=self.all_floating))
             changed = columns_where(layout.table(value) != before)
             if changed.any():
@@ -141,6 +148,7 @@ class BatchedFunction:
             raise SpecError(f"expected {layout.name}s, as they were given, got None.", where=WHERE)
         table = layout.table(answer)
         n = len(given)
+        # Wrong counts in blocks where they divide, else in rows.
         if len(table) != n * self.order:
             whole = f"{len(table) // n} blocks" if len(table) % n == 0 else f"{len(table)} rows"
             raise SpecError(
@@ -152,10 +160,11 @@ class BatchedFunction:
         if not np.isfinite(table).all():
             bad = layout.words(columns_where(~np.isfinite(table)))
             raise SpecError(f"{self._name} returned NaN or infinity in {bad}.", where=WHERE)
+        # (elements, samples, columns): block k holds the images under the k-th element.
         return table.reshape(self.order, n, layout.width)
 
 
-def understood(candidate: BatchedFunction, observations: Table, actions: Table) -> BatchedFunction:
+def choose_library(candidate: BatchedFunction, observations: Table, actions: Table) -> BatchedFunction:
     """The same function with the kind of values that it accepts: tensors, TensorDicts or NumPy arrays.
 
     Args:
@@ -167,6 +176,7 @@ def understood(candidate: BatchedFunction, observations: Table, actions: Table) 
         SpecError: it accepts none of them; what it said to tensors is reported.
     """
     refused: SpecError | None = None
+    # The first kind of value that the function answers; tensors are the usual one.
     for library in ("torch", "tensordict", "numpy"):
         attempt = replace(candidate, library=library)
         try:
@@ -176,6 +186,7 @@ def understood(candidate: BatchedFunction, observations: Table, actions: Table) 
         except SpecError as error:
             if error.__cause__ is None:  # it answered; what is wrong with the answer is the news
                 return attempt
+            # The first refusal is reported: it concerns the most usual kind.
             refused = refused or error
             continue
         return attempt
@@ -184,6 +195,7 @@ def understood(candidate: BatchedFunction, observations: Table, actions: Table) 
 
 def precise(function: BatchedFunction, observations: Table, actions: Table | None) -> BatchedFunction:
     """The same function on float64 where it accepts that and says the same."""
+    # The same random inputs in float32 and float64.
     wide = replace(function, floating="float64")
     try:
         pairs = zip(
@@ -204,13 +216,15 @@ def close(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray
     float32. Columns may be sums of larger ones: some hundred products, each rounded to 6e-8 of the largest value, add
     up to less than 4e-6 of it.
     """
+    # The size of each column over all samples: rounding is relative to it, not to the entry.
     sizes = np.maximum(np.abs(a), np.abs(b)).reshape(-1, a.shape[-1]).max(axis=0, initial=0.0)
+    # 1e-5 of the column for a few float32 operations, 4e-6 of the widest for sums over columns.
     return np.asarray(np.abs(a - b) <= 1e-5 * sizes + 4e-6 * sizes.max(initial=0.0))
 
 
-def columns_where(found: Mask) -> Mask:
+def columns_where(mask: Mask) -> Mask:
     """The columns, last axis, in which anything was found."""
-    return np.asarray(found.reshape(-1, found.shape[-1]).any(axis=0), dtype=np.bool_)
+    return np.asarray(mask.reshape(-1, mask.shape[-1]).any(axis=0), dtype=np.bool_)
 
 
 def _parameter_names(function: Callable[..., Any]) -> list[str]:

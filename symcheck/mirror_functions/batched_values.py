@@ -87,12 +87,16 @@ class Layout:
         low = np.concatenate([leaf.low for leaf in self.leaves])
         high = np.concatenate([leaf.high for leaf in self.leaves])
         bounded = (np.abs(low) <= _WIDEST) & (np.abs(high) <= _WIDEST)
+        # Uniform where both bounds are usable; dummies 0 and 1 elsewhere, which `free` replaces.
         inner = np.where(bounded, low, 0.0), np.where(bounded, high, 1.0)
+        # Normal around the point of the interval nearest to 0.
         free = np.clip(0.0, low, high) + rng.normal(size=(n, self.width))
         free = np.where(free < low, 2 * low - free, np.where(free > high, 2 * high - free, free))  # half-lines
+        # (n, width).
         drawn = np.where(bounded, rng.uniform(*inner, size=(n, self.width)), free)
         for leaf in self.leaves:
             if not np.issubdtype(leaf.dtype, np.floating):
+                # Whole numbers within +-1,000: bounds of int64 would overflow in `high + 1`.
                 low, high = (np.clip(bound, -1_000, 1_000).astype(np.int64) for bound in (leaf.low, leaf.high))
                 drawn[:, leaf.columns] = rng.integers(low, high + 1, size=(n, leaf.size))
         return np.asarray(drawn, dtype=np.float64)
@@ -105,14 +109,15 @@ class Layout:
             floating: the dtype for leaves of floats.
             all_floating: give whole numbers in that dtype too.
         """
-        found = []
+        parts = []
         for leaf in self.leaves:
             floats = all_floating or np.issubdtype(leaf.dtype, np.floating)
             part = table[:, leaf.columns].reshape(len(table), *leaf.shape)
-            found.append(part.astype(floating if floats else leaf.dtype))
+            parts.append(part.astype(floating if floats else leaf.dtype))
         if self.is_one_array:
-            return found[0]
-        return _nested({leaf.path: array for leaf, array in zip(self.leaves, found, strict=True)})
+            return parts[0]
+        # Keys of nested dictionaries become nested dictionaries again.
+        return _nest_arrays({leaf.path: array for leaf, array in zip(self.leaves, parts, strict=True)})
 
     def table(self, value: Any) -> Table:
         """Arrays or tensors of one value, stacked along the first axis, as a table.
@@ -130,6 +135,7 @@ class Layout:
                     where="from_augmentation",
                 )
             parts.append(array.reshape(len(array), -1).astype(np.float64))
+        # All halves of one value have as many rows.
         rows = sorted({len(part) for part in parts})
         if len(rows) > 1:
             raise SpecError(f"expected {self.name}s of one length, got {rows} rows.", where="from_augmentation")
@@ -166,6 +172,7 @@ def ranges(numbers: Sequence[int]) -> str:
     """
     runs: list[list[int]] = []
     for n in numbers:
+        # Ascending: a number either extends the last run or begins one.
         if runs and runs[-1][1] == n - 1:
             runs[-1][1] = n
         else:
@@ -178,6 +185,7 @@ def to_array(value: Any) -> npt.NDArray[Any]:
     """A tensor on any device, or anything like an array, as a NumPy array."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
+        # NumPy has no bfloat16.
         value = value.float() if str(getattr(value, "dtype", "")) == "torch.bfloat16" else value
         return np.asarray(value.numpy())
     return np.asarray(value)
@@ -197,6 +205,7 @@ def layout_of_space(name: str, space: Any) -> Layout:
 def _add_leaves(space: Any, path: tuple[Any, ...], leaves: list[Leaf], name: str) -> None:
     from gymnasium import spaces
 
+    # Leaves follow each other: each begins where the one before ends.
     start = leaves[-1].start + leaves[-1].size if leaves else 0
     match space:
         case spaces.Dict():
@@ -209,6 +218,7 @@ def _add_leaves(space: Any, path: tuple[Any, ...], leaves: list[Leaf], name: str
             low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
             leaves.append(Leaf(path, space.shape, start, np.dtype(space.dtype), low, high))
         case spaces.MultiBinary() | spaces.MultiDiscrete():
+            # MultiBinary has no nvec: two values each.
             top = getattr(space, "nvec", np.full(space.shape, 2)).reshape(-1).astype(np.float64) - 1
             leaves.append(Leaf(path, tuple(space.shape), start, np.dtype(np.int64), 0 * top, top))
         case _:
@@ -231,6 +241,7 @@ def layout_of_value(name: str, value: Any) -> Layout:
         shape = tuple(int(size) for size in array.shape[1:])
         size = int(np.prod(shape, dtype=np.int64))
         start = leaves[-1].start + leaves[-1].size if leaves else 0
+        # Without declared bounds everything is allowed.
         infinite = np.full(size, np.inf)
         leaves.append(Leaf(path, shape, start, np.dtype(np.float32), -infinite, infinite))
     return Layout(name, tuple(leaves))
@@ -257,7 +268,7 @@ def _at(value: Any, leaf: Leaf, name: str) -> Any:
     return value
 
 
-def _nested(flat: Mapping[tuple[Any, ...], Any]) -> dict[Any, Any]:
+def _nest_arrays(flat: Mapping[tuple[Any, ...], Any]) -> dict[Any, Any]:
     tree: dict[Any, Any] = {}
     for path, array in flat.items():
         node = tree

@@ -36,7 +36,7 @@ class Samples:
     observations: Table
     actions: Table
 
-    def joined(self) -> Table:
+    def side_by_side(self) -> Table:
         """Both halves side by side, shape (n, columns)."""
         return np.concatenate([self.observations, self.actions], axis=1)
 
@@ -51,6 +51,7 @@ def joint_images(function: BatchedFunction, samples: Samples) -> Table:
 
 def words(function: BatchedFunction, mask: Mask) -> str:
     """Columns of the joined table in words, by half."""
+    # Columns of observations come first in the joined table.
     split = function.observation.width
     halves = (function.observation.words(mask[:split]), function.action.words(mask[split:]))
     return " and ".join(half for half in halves if half)
@@ -62,10 +63,11 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
     Raises:
         RepresentationError: naming the block that is the identity, the columns that differ, or an interleaved order.
     """
-    images, given = joint_images(function, samples), samples.joined()
+    images, given = joint_images(function, samples), samples.side_by_side()
     if close(images[0], given).all():
         return
     n, width = given.shape
+    # The layout of repeat_interleave: all images of sample 0, then those of sample 1.
     interleaved = images.reshape(n, function.order, width)[:, 0]
     if close(interleaved, given).all():
         raise RepresentationError(
@@ -74,6 +76,7 @@ def check_identity_first(function: BatchedFunction, samples: Samples) -> None:
             where=WHERE,
             remedy="Concatenate whole batches (torch.cat, repeat), not rows (repeat_interleave, stack and flatten).",
         )
+    # Another block that is the identity: a list in the wrong order.
     where_identity = [k for k in range(1, function.order) if close(images[k], given).all()]
     differs = words(function, columns_where(~close(images[0], given)))
     if where_identity:
@@ -96,6 +99,7 @@ def check_something_moves(function: BatchedFunction, samples: Samples) -> None:
         RepresentationError: every block returns what it was given.
     """
     images = joint_images(function, samples)
+    # Identity in every block satisfies every relation and claims nothing.
     if function.order > 1 and close(images, images[:1]).all():
         raise RepresentationError(
             f"all {function.order} blocks return observations and actions unchanged; such a function claims nothing.",
@@ -121,37 +125,42 @@ def check_agreement(function: BatchedFunction, samples: Samples, group: Group, e
     size = len(elements)
     images = joint_images(function, samples)
     position = {g: k for k, g in enumerate(elements)}
+    # All pairs for small groups; beyond that products with generators suffice, since they generate.
     inner = range(size) if size <= _ORDER_TRIED else sorted({position[g] for g in group.generators})
     failing: dict[tuple[int, int, int], Mask] = {}
     composed: dict[int, Table] = {}
+    # B_i after B_j for all i in one call: the images under block j are the new samples.
     for j in inner:
-        composed[j] = _composed(function, images[j], samples)
+        composed[j] = _apply_blocks(function, images[j], samples)
         for i in range(size):
+            # B_i(B_j(x)) must be B_k(x) with g_k = g_i g_j.
             k = position[elements[i] * elements[j]]
             equal = close(composed[j][i], images[k])
             if not equal.all():
                 failing[i, j, k] = columns_where(~equal)
     if not failing:
         return
-    table = _table(composed, images) if size <= _ORDER_TRIED else None
+    # Only where the table is complete can another order of the blocks be searched for.
+    table = _multiplication_table(composed, images) if size <= _ORDER_TRIED else None
     if table is not None and (table >= 0).all():
         _refuse_order(group, elements, table)
     raise _disagreement(function, group, elements, failing, composed, images, table)
 
 
-def _composed(function: BatchedFunction, pairs: Table, samples: Samples) -> Table:
+def _apply_blocks(function: BatchedFunction, pairs: Table, samples: Samples) -> Table:
     split = samples.observations.shape[1]
     return joint_images(function, Samples(pairs[:, :split], pairs[:, split:]))
 
 
-def _table(composed: dict[int, Table], images: Table) -> npt.NDArray[np.int64]:
+def _multiplication_table(composed: dict[int, Table], images: Table) -> npt.NDArray[np.int64]:
     """Entry (i, j): the only block that block i after block j is; -1 where there is none, -2 where there are more."""
     size = len(images)
-    found = np.full((size, size), -1)
+    products = np.full((size, size), -1)
+    # |G|^3 comparisons, hence the limit on the order.
     for i, j in itertools.product(range(size), range(size)):
         same = [k for k in range(size) if close(composed[j][i], images[k]).all()]
-        found[i, j] = same[0] if len(same) == 1 else -1 if not same else -2
-    return found
+        products[i, j] = same[0] if len(same) == 1 else -1 if not same else -2
+    return products
 
 
 def _refuse_order(group: Group, elements: Sequence[Element], table: npt.NDArray[np.int64]) -> None:
@@ -159,6 +168,7 @@ def _refuse_order(group: Group, elements: Sequence[Element], table: npt.NDArray[
     orders = [[sigma[g] for g in elements] for sigma in _assignments(group, table)]
     if not orders:
         return
+    # The order that disagrees with the listed one in the fewest places is the likely mistake.
     nearest = max(orders, key=lambda order: sum(k == b for k, b in enumerate(order)))
     held = dict(zip(nearest, elements, strict=True))
     moved = [

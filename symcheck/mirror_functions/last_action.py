@@ -60,6 +60,7 @@ def _slot(path: tuple[Any, ...], columns: Any, observation: Layout, action: Layo
     if isinstance(columns, slice):
         columns = (columns.start or 0, columns.stop)
     pair = tuple(columns) if isinstance(columns, Sequence) and not isinstance(columns, str) else ()
+    # The array of the observation that the path names; () for one that is no dictionary.
     leaf = next((leaf for leaf in observation.leaves if leaf.path == path), None)
     whole = len(pair) == 2 and all(isinstance(n, int) and not isinstance(n, bool) for n in pair)
     if leaf is None or not whole:
@@ -69,6 +70,7 @@ def _slot(path: tuple[Any, ...], columns: Any, observation: Layout, action: Layo
             where="last_action",
             remedy='For instance last_action=(36, 48), or last_action={"policy": (36, 48)}.',
         )
+    # As wide as the action, or it could not hold one.
     if not 0 <= pair[0] < pair[1] <= leaf.size or pair[1] - pair[0] != action.width:
         raise SpecError(
             f"expected {action.width} columns, as many as the action has, of the {leaf.size} of "
@@ -90,6 +92,7 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
     Returns:
         The windows that showed the action, at most `_LAGS` steps late; [] where nothing could be stepped.
     """
+    # Whole-number actions coincide with other columns by chance; batches are stepped by their owner.
     floats = all(np.issubdtype(leaf.dtype, np.floating) and leaf.is_vector for leaf in action.leaves)
     if not floats or not action.is_one_array or hasattr(env, "num_envs") or not hasattr(env, "step"):
         return []
@@ -104,33 +107,36 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
 
 def _rollout(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> tuple[Table, Table]:
     env.reset(seed=0)
+    # Random actions differ from step to step, which a constant column cannot follow.
     actions = action.sample(rng, _STEPS)
     rows = []
     for row in actions:
         shown, _, terminated, truncated, _ = env.step(action.arrays(row[None], action.leaves[0].dtype)[0])
-        rows.append(observation.table(_batched(shown))[0])
+        rows.append(observation.table(_add_batch_axis(shown))[0])
         if terminated or truncated:
             break
     return np.array(rows), actions[: len(rows)]
 
 
-def _batched(value: Any) -> Any:
+def _add_batch_axis(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _batched(item) for key, item in value.items()}
+        return {key: _add_batch_axis(item) for key, item in value.items()}
     return np.asarray(value)[None]
 
 
 def _windows(leaf: Leaf, shown: Table, taken: Table) -> list[Slot]:
     width = taken.shape[1]
     part = shown[:, leaf.columns]
-    found = []
+    slots = []
+    # Every window as wide as the action, for histories at any place.
     for start in range(leaf.size - width + 1):
         window = part[:, start : start + width]
+        # At lag k the column shows the action of k steps before.
         lagged = range(min(_LAGS, len(taken) - 3))  # at least four steps must agree
         # Actions and observations are float32: the same number up to one rounding.
         if any(np.allclose(window[lag:], taken[: len(taken) - lag], rtol=1e-6, atol=1e-7) for lag in lagged):
-            found.append(Slot(leaf, start, start + width))
-    return found
+            slots.append(Slot(leaf, start, start + width))
+    return slots
 
 
 def check_slots(
@@ -150,11 +156,13 @@ def check_slots(
     """
     for slot in slots:
         observations = samples.observations.copy()
+        # Each slot is filled with the action that is mapped beside it.
         observations[:, slot.columns] = samples.actions
         observed, acted = function.blocks(observations, samples.actions)
         if observed is None or acted is None:  # pragma: no cover  (blocks returns the halves that it was given)
             continue
         for k, g in enumerate(elements):
+            # The slot's image must be the action's image, block by block.
             equal = close(observed[k][:, slot.columns], acted[k]).all(axis=0)
             if not equal.all():
                 mask = np.zeros(function.observation.width, dtype=bool)

@@ -33,6 +33,7 @@ def pair_tendons(model: Any, pairing: Pairing) -> None:
     for tendon in range(model.ntendon):
         wanted = path_image(model, pairing, tendon)
         for other in _by_name(model, "tendon", tendon, range(model.ntendon)):
+            # Where the image has no counterpart at all, no tendon is searched for.
             if wanted is not None and (sign := _same_path(wanted, path_of(model, other))):
                 pairing.tendons[tendon], pairing.tendon_signs[tendon] = other, sign
                 break
@@ -51,9 +52,11 @@ def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) ->
 
 def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
     """What a tendon runs over: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}."""
+    # A tendon's path is a run of rows in the wrap arrays.
     first = int(model.tendon_adr[tendon])
     steps = range(first, first + int(model.tendon_num[tendon]))
     kinds = [(int(model.wrap_type[i]), int(model.wrap_objid[i]), float(model.wrap_prm[i])) for i in steps]
+    # Parameters of other steps are no numbers of the path.
     numbered = (_WRAP_JOINT, _WRAP_PULLEY)
     return {(kind, element): number if kind in numbered else 1.0 for kind, element, number in kinds}
 
@@ -67,8 +70,10 @@ def path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int
         elif kind == _WRAP_SITE:
             other, sign = site_image(model, pairing, element), 1
         elif element >= 0 and element < model.ngeom:
+            # A geom that the tendon wraps around.
             other, sign = int(pairing.geoms[element]), 1
         else:
+            # A pulley belongs to no body: it is its own image.
             other, sign = element, 1
         if other < 0:
             return None
@@ -80,6 +85,7 @@ def _same_path(wanted: dict[tuple[int, int], float], path: dict[tuple[int, int],
     """+1 or -1 where two paths run over the same elements with coefficients of equal or opposite signs, else 0."""
     if set(wanted) != set(path):
         return 0
+    # One sign for the whole path: the tendon's own, or none fits.
     signs = {int(np.sign(wanted[key] * path[key])) for key in wanted}
     return signs.pop() if len(signs) == 1 else 0
 
@@ -96,12 +102,13 @@ def site_image(model: Any, pairing: Pairing, site: int) -> int:
         The number of the image.
     """
     body = int(pairing.bodies[model.site_bodyid[site]])
-    there = [i for i in range(model.nsite) if model.site_bodyid[i] == body]
-    if not there:
+    # Sites are compared on the image of the body only: others may be nearer by accident.
+    candidates = [i for i in range(model.nsite) if model.site_bodyid[i] == body]
+    if not candidates:
         return -1
     moved = pairing.isometry.point(pairing.reference.site_position[site])
-    distances = [float(np.linalg.norm(moved - pairing.reference.site_position[i])) for i in there]
-    return there[int(np.argmin(distances))]
+    distances = [float(np.linalg.norm(moved - pairing.reference.site_position[i])) for i in candidates]
+    return candidates[int(np.argmin(distances))]
 
 
 def pair_actuators(model: Any, pairing: Pairing) -> None:
@@ -115,17 +122,19 @@ def pair_actuators(model: Any, pairing: Pairing) -> None:
     pairing.actuator_signs = np.ones(model.nu, dtype=np.int64)
     taken: set[int] = set()
     for actuator in range(model.nu):
+        # Each actuator is the image of one other.
         candidates = [i for i in range(model.nu) if i not in taken and _drives_image(model, pairing, actuator, i)]
+        # The most similar one first: several may drive the same joint.
         candidates = sorted(candidates, key=lambda other: _unlike(model, actuator, other))
-        found = _first_with_sign(model, pairing, actuator, candidates)
-        if found is None:
+        counterpart = _first_with_sign(model, pairing, actuator, candidates)
+        if counterpart is None:
             if _target_image(model, pairing, actuator) >= 0:  # otherwise the target is reported itself
                 pairing.unpaired.append(
                     f"{title(model, 'actuator', actuator)}: no actuator drives the image of its target"
                 )
             continue
-        pairing.actuators[actuator], pairing.actuator_signs[actuator] = found
-        taken.add(found[0])
+        pairing.actuators[actuator], pairing.actuator_signs[actuator] = counterpart
+        taken.add(counterpart[0])
 
 
 def _first_with_sign(model: Any, pairing: Pairing, actuator: int, candidates: list[int]) -> tuple[int, int] | None:
@@ -156,6 +165,7 @@ def _target_image(model: Any, pairing: Pairing, actuator: int) -> int:
 def _unlike(model: Any, actuator: int, other: int) -> tuple[float, bool]:
     """How little two actuators on the same joint resemble each other: a motor and a spring are no pair."""
     kinds = ("actuator_gaintype", "actuator_biastype", "actuator_dyntype")
+    # 1e9: another type weighs more than any difference of gains.
     differing = sum(int(getattr(model, kind)[actuator] != getattr(model, kind)[other]) for kind in kinds)
     numbers = ("actuator_gainprm", "actuator_biasprm")
     gaps = sum(float(np.abs(getattr(model, key)[actuator] - getattr(model, key)[other]).sum()) for key in numbers)
@@ -167,10 +177,12 @@ def _control_sign(model: Any, pairing: Pairing, actuator: int, other: int) -> in
     """The sign of the image control: 0 where forces point in different directions."""
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
     gear, image_gear = model.actuator_gear[actuator], model.actuator_gear[other]
+    # Forces in space decide by their direction; joints and tendons by the signs of their coordinates.
     wrenches = wrench_image(model, pairing, actuator, other)
     if wrenches is not None:
         return _wrench_sign(*wrenches)
     if kind in (_JOINT, _IN_PARENT):
+        # The gear's sign turns a positive control into a negative force.
         return int(pairing.joint_signs[target] * np.sign(gear[0]) * np.sign(image_gear[0]))
     if kind == _TENDON:
         return int(pairing.tendon_signs[target] * np.sign(gear[0]) * np.sign(image_gear[0]))
@@ -190,10 +202,13 @@ def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tup
         Two times force and torque along world axes, shape (6,), in the reference configuration; None for actuators that
         drive a single coordinate.
     """
-    one, two = _wrench(model, pairing, actuator), _wrench(model, pairing, other)
-    if one is None or two is None:
+    source, target = _wrench(model, pairing, actuator), _wrench(model, pairing, other)
+    if source is None or target is None:
         return None
-    return np.concatenate([pairing.isometry.polar(one[0]), pairing.isometry.axial(one[1])]), np.concatenate(two)
+    # Forces are polar vectors, torques axial ones: (6,) each.
+    return np.concatenate([pairing.isometry.polar(source[0]), pairing.isometry.axial(source[1])]), np.concatenate(
+        target
+    )
 
 
 def _wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Array, Array] | None:
@@ -201,17 +216,20 @@ def _wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Array, Array] 
     gear = np.asarray(model.actuator_gear[actuator])
     if kind == _SITE:
         turned = pairing.reference.site_rotation[target]
+        # A site's gear is in the site's frame.
         return turned @ gear[:3], turned @ gear[3:]
     if kind not in (_JOINT, _IN_PARENT) or int(model.jnt_type[target]) not in (_FREE, _BALL):
         return None
     turned = pairing.reference.body_rotation[int(model.jnt_bodyid[target])]
+    # A ball joint has torques only, in the body's frame.
     if int(model.jnt_type[target]) == _BALL:
         return np.zeros(3), turned @ gear[:3]
+    # A free joint's force is along world axes, its torque along the body's.
     return gear[:3], turned @ gear[3:]
 
 
-def _wrench_sign(one: Array, two: Array) -> int:
-    product = float(one @ two)
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(two))
+def _wrench_sign(image: Array, actual: Array) -> int:
+    product = float(image @ actual)
+    lengths = float(np.linalg.norm(image) * np.linalg.norm(actual))
     # Parallel up to the same 0.9 as joint axes; what remains is reported as a difference.
     return int(np.sign(product)) if lengths and abs(product) > 0.9 * lengths else 0

@@ -89,7 +89,7 @@ def compare(model: Any, pairing: Pairing) -> list[Difference]:
     """
     checks: tuple[Callable[[Any, Pairing], Iterator[Difference]], ...] = (_world, _bodies, _joints, _geoms, _tendons)
     others = (_actuators, _sites, compare_constraints)
-    return [found for check in (*checks, *others) for found in check(model, pairing)]
+    return [item for check in (*checks, *others) for item in check(model, pairing)]
 
 
 def remarks(model: Any) -> list[str]:
@@ -107,45 +107,48 @@ def remarks(model: Any) -> list[str]:
         >>> remarks(load_model(text).model)[0][:21]
         "option solver='PGS': "
     """
-    found = []
+    texts = []
     if int(model.opt.solver) == _PGS:
-        found.append(
+        texts.append(
             "option solver='PGS': constraints are solved one after the other, in another order for the image, "
             f"so that {int(model.opt.iterations)} iterations leave a residual; the solver 'Newton' leaves none"
         )
     if model.na:
-        found.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
+        texts.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
     if _HFIELD in model.geom_type:
-        found.append("height fields are not compared with their images")
+        texts.append("height fields are not compared with their images")
     if getattr(model, "nflex", 0):  # since MuJoCo 3
-        found.append("flexible bodies are not compared with their images")
+        texts.append("flexible bodies are not compared with their images")
     if model.nmesh and any(touches(model, i) for i in range(model.ngeom) if model.geom_type[i] == _MESH):
-        found.append("meshes are compared by place, mass and inertia, not by shape")
-    return found
+        texts.append("meshes are compared by place, mass and inertia, not by shape")
+    return texts
 
 
 def _pairs(images: Any, pairing: Pairing) -> Iterator[tuple[int, int]]:
     """Elements and their images; of a reflection's pairs the one that comes first."""
     for i, image in enumerate(images):
+        # For a reflection i -> j and j -> i compare the same numbers: one of the two is left out.
         if image >= 0 and (pairing.isometry.order != 2 or i <= image or images[image] != i):
             yield i, int(image)
 
 
-def _table(
+def _compare_numbers(
     model: Any, section: str, i: int, j: int, numbers: tuple[tuple[str, str], ...], row: tuple[int, int] | None = None
 ) -> Iterator[Difference]:
     """Numbers that must simply be equal."""
-    one, two = row or (i, j)
+    first, second = row or (i, j)
     for quantity, key in numbers:
+        # Older versions of MuJoCo lack some of the arrays.
         values = getattr(model, key, None)
         if values is not None:
             yield from difference(
-                title(model, section, i), title(model, section, j), quantity, values[one], values[two]
+                title(model, section, i), title(model, section, j), quantity, values[first], values[second]
             )
 
 
 def _world(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for quantity in ("gravity", "wind"):
+        # Gravity and wind are polar vectors: their image must be themselves.
         value = np.array(getattr(model.opt, quantity))
         yield from difference("the world", "the world", quantity, pairing.isometry.polar(value), value)
 
@@ -153,75 +156,86 @@ def _world(model: Any, pairing: Pairing) -> Iterator[Difference]:
 def _bodies(model: Any, pairing: Pairing) -> Iterator[Difference]:
     reference, isometry = pairing.reference, pairing.isometry
     for i, j in _pairs(pairing.bodies, pairing):
+        # Body 0 is the world, which has no mass.
         if i == 0:
             continue
-        one, other = title(model, "body", i), title(model, "body", j)
-        yield from difference(one, other, "mass", model.body_mass[i], model.body_mass[j])
-        yield from difference(one, other, "gravcomp", model.body_gravcomp[i], model.body_gravcomp[j])
+        element, counterpart = title(model, "body", i), title(model, "body", j)
+        yield from difference(element, counterpart, "mass", model.body_mass[i], model.body_mass[j])
+        yield from difference(element, counterpart, "gravcomp", model.body_gravcomp[i], model.body_gravcomp[j])
+        # Where nothing has mass there is no centre.
         if not (model.body_mass[i] or model.body_mass[j]):
             continue
         moved = isometry.point(reference.centre[i])
-        yield from difference(one, other, "centre of mass", moved, reference.centre[j])
+        yield from difference(element, counterpart, "centre of mass", moved, reference.centre[j])
+        # M I M^T, in world axes.
         turned = isometry.matrix @ reference.inertia[i] @ isometry.matrix.T
-        yield from difference(one, other, "inertia", _upper(turned), _upper(reference.inertia[j]))
+        yield from difference(element, counterpart, "inertia", _upper(turned), _upper(reference.inertia[j]))
 
 
 def _upper(tensor: Array) -> Array:
+    # Six numbers of a symmetric 3x3 matrix: xx, yy, zz, xy, xz, yz.
     return tensor[(0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
 
 
 def _joints(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for i, j in _pairs(pairing.joints, pairing):
-        one, other = title(model, "joint", i), title(model, "joint", j)
-        yield from _table(model, "joint", i, j, _JOINT_NUMBERS)
+        element, counterpart = title(model, "joint", i), title(model, "joint", j)
+        yield from _compare_numbers(model, "joint", i, j, _JOINT_NUMBERS)
         dofs = int(model.jnt_dofadr[i]), int(model.jnt_dofadr[j])
-        yield from _table(model, "joint", i, j, _DOF_NUMBERS, dofs)
+        yield from _compare_numbers(model, "joint", i, j, _DOF_NUMBERS, dofs)
+        # Free and ball joints have no axis, and a range without sign.
         if model.jnt_type[i] in (0, 1):
-            yield from difference(one, other, "range", model.jnt_range[i], model.jnt_range[j])
+            yield from difference(element, counterpart, "range", model.jnt_range[i], model.jnt_range[j])
             continue
-        yield from _axes(model, pairing, i, j, one, other)
-        yield from _coordinates(model, pairing, i, j, one, other)
+        yield from _compare_axes(model, pairing, i, j, element, counterpart)
+        yield from _coordinates(model, pairing, i, j, element, counterpart)
 
 
-def _axes(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:
+def _compare_axes(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpart: str) -> Iterator[Difference]:
     reference, isometry = pairing.reference, pairing.isometry
     sign = pairing.joint_signs[i]
     slide = model.jnt_type[i] == 2
+    # A slide's axis is a direction of motion (polar), a hinge's one of rotation (axial).
     axis = isometry.polar(reference.axis[i]) if slide else isometry.axial(reference.axis[i])
-    yield from difference(one, other, "axis", sign * axis, reference.axis[j])
+    yield from difference(element, counterpart, "axis", sign * axis, reference.axis[j])
     if slide:
         return
     # An anchor may lie anywhere on its axis: only the distance from it counts.
     offset = isometry.point(reference.anchor[i]) - reference.anchor[j]
+    # The part of the offset across the axis.
     beside = offset - (offset @ reference.axis[j]) * reference.axis[j]
-    yield from difference(one, other, "anchor", reference.anchor[j] + beside, reference.anchor[j])
+    yield from difference(element, counterpart, "anchor", reference.anchor[j] + beside, reference.anchor[j])
 
 
-def _coordinates(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:
+def _coordinates(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpart: str) -> Iterator[Difference]:
     """Numbers that live on the joint's coordinate and change with its sign: range, rest position of its spring."""
     sign = float(pairing.joint_signs[i])
-    start, there = int(model.jnt_qposadr[i]), int(model.jnt_qposadr[j])
-    shift = pairing.reference.qpos[there] - sign * pairing.reference.qpos[start]
+    start, image_start = int(model.jnt_qposadr[i]), int(model.jnt_qposadr[j])
+    # Coordinates of the image: q' = sign * q + shift, with equality in the reference configuration.
+    shift = pairing.reference.qpos[image_start] - sign * pairing.reference.qpos[start]
     if model.jnt_limited[i] and model.jnt_limited[j]:
+        # A negative sign exchanges the ends of a range: sorted.
         moved = np.sort(sign * model.jnt_range[i] + shift)
-        yield from difference(one, other, "range", moved, model.jnt_range[j])
+        yield from difference(element, counterpart, "range", moved, model.jnt_range[j])
     if model.jnt_stiffness[i] or model.jnt_stiffness[j]:
         rest = sign * model.qpos_spring[start] + shift
-        yield from difference(one, other, "rest position of the spring", rest, model.qpos_spring[there])
+        yield from difference(element, counterpart, "rest position of the spring", rest, model.qpos_spring[image_start])
     if model.jnt_actfrclimited[i] or model.jnt_actfrclimited[j]:
+        # Forces have no shift: 0 is no force on both sides.
         forces = np.sort(sign * model.jnt_actfrcrange[i])
-        yield from difference(one, other, "range of the actuator force", forces, model.jnt_actfrcrange[j])
+        yield from difference(element, counterpart, "range of the actuator force", forces, model.jnt_actfrcrange[j])
 
 
 def _geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
     yield from _lone_geoms(model, pairing)
     unlike = _unlike_bodies(model, pairing)
     for i, j in _pairs(pairing.geoms, pairing):
-        one, other = title(model, "geom", i), title(model, "geom", j)
+        element, counterpart = title(model, "geom", i), title(model, "geom", j)
+        # Geoms that touch nothing are seen by cameras only, or give a body its mass.
         if touches(model, i) or touches(model, j):
-            yield from _table(model, "geom", i, j, _GEOM_NUMBERS)
+            yield from _compare_numbers(model, "geom", i, j, _GEOM_NUMBERS)
         if touches(model, i) or touches(model, j) or title(model, "body", int(model.geom_bodyid[i])) in unlike:
-            yield from _shape(model, pairing, i, j, one, other)
+            yield from _shape(model, pairing, i, j, element, counterpart)
 
 
 def touches(model: Any, geom: int) -> bool:
@@ -231,45 +245,50 @@ def touches(model: Any, geom: int) -> bool:
         return True
     contype, conaffinity = int(model.geom_contype[geom]), int(model.geom_conaffinity[geom])
     others = [k for k in range(model.ngeom) if model.geom_bodyid[k] != model.geom_bodyid[geom]]
+    # MuJoCo's own rule: one of the two masks must meet the other's type.
     return any(contype & int(model.geom_conaffinity[k]) or conaffinity & int(model.geom_contype[k]) for k in others)
 
 
 def _unlike_bodies(model: Any, pairing: Pairing) -> set[str]:
     """The bodies whose inertia differs from their image's, so that one of their geoms may be why."""
-    return {name for found in _bodies(model, pairing) for name in (found.element, found.counterpart)}
+    return {name for item in _bodies(model, pairing) for name in (item.element, item.counterpart)}
 
 
 def _lone_geoms(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for geom, image in enumerate(pairing.geoms):
         if image < 0 and pairing.bodies[model.geom_bodyid[geom]] >= 0 and touches(model, geom):
             body = title(model, "body", int(pairing.bodies[model.geom_bodyid[geom]]))
+            # Where its image would have to be.
             moved = pairing.isometry.point(pairing.reference.geom_position[geom])
             yield Difference(title(model, "geom", geom), body, "position", tuple(moved.tolist()), ())
 
 
-def _shape(model: Any, pairing: Pairing, i: int, j: int, one: str, other: str) -> Iterator[Difference]:
+def _shape(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpart: str) -> Iterator[Difference]:
     reference, isometry = pairing.reference, pairing.isometry
     kind = int(model.geom_type[i])
     moved = isometry.point(reference.geom_position[i])
-    there = reference.geom_position[j]
+    place = reference.geom_position[j]
+    # The z axis of the geom's frame: a plane's normal, the axis of capsules and cylinders.
     normal = reference.geom_rotation[j][:, 2]
     if kind == _PLANE:  # endless: its distance along the normal is all there is to its position
-        yield from difference(one, other, "height", (moved - there) @ normal, 0.0)
-        yield from difference(one, other, "normal", isometry.polar(reference.geom_rotation[i][:, 2]), normal)
+        yield from difference(element, counterpart, "height", (moved - place) @ normal, 0.0)
+        yield from difference(element, counterpart, "normal", isometry.polar(reference.geom_rotation[i][:, 2]), normal)
         return
-    yield from difference(one, other, "position", moved, there)
+    yield from difference(element, counterpart, "position", moved, place)
     if kind not in (_MESH, _HFIELD):
-        yield from difference(one, other, "size", model.geom_size[i], model.geom_size[j])
+        yield from difference(element, counterpart, "size", model.geom_size[i], model.geom_size[j])
     turned, image = isometry.matrix @ reference.geom_rotation[i], reference.geom_rotation[j]
     if kind in (_CAPSULE, _CYLINDER):
+        # An axis has no direction: the nearer of the two.
         axis = turned[:, 2] * (1 if turned[:, 2] @ normal >= 0 else -1)
-        yield from difference(one, other, "axis", axis, normal)
+        yield from difference(element, counterpart, "axis", axis, normal)
     if kind in (_BOX, _ELLIPSOID) and not _same_box(turned, image, model.geom_size[i]):
-        yield from difference(one, other, "orientation", turned, image)
+        yield from difference(element, counterpart, "orientation", turned, image)
 
 
 def _same_box(turned: Array, image: Array, size: Array) -> bool:
     """Whether two boxes of one size coincide: every axis of one is an axis, of equal length, of the other."""
+    # cosines[i, j]: whether axis i of one is parallel to axis j of the other, up to sign.
     cosines = np.abs(turned.T @ image) > 1 - ROUNDING
     equal = np.abs(size[:, None] - size[None, :]) <= ROUNDING
     return bool((cosines & equal).any(axis=1).all())
@@ -277,18 +296,24 @@ def _same_box(turned: Array, image: Array, size: Array) -> bool:
 
 def _tendons(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for i, j in _pairs(pairing.tendons, pairing):
-        yield from _table(model, "tendon", i, j, _TENDON_NUMBERS)
-        one, other, sign = title(model, "tendon", i), title(model, "tendon", j), float(pairing.tendon_signs[i])
+        yield from _compare_numbers(model, "tendon", i, j, _TENDON_NUMBERS)
+        element, counterpart, sign = (
+            title(model, "tendon", i),
+            title(model, "tendon", j),
+            float(pairing.tendon_signs[i]),
+        )
         image, path = path_image(model, pairing, i) or {}, path_of(model, j)
+        # In the order of the image's path.
         expected, actual = [sign * image[key] for key in path], list(path.values())
-        yield from difference(one, other, "coefficients", expected, actual)
+        yield from difference(element, counterpart, "coefficients", expected, actual)
+        # Lengths shift as coordinates do.
         shift = _joint_length(model, pairing, j) - sign * _joint_length(model, pairing, i)
         if model.tendon_limited[i] and model.tendon_limited[j]:
             moved = np.sort(sign * model.tendon_range[i] + shift)
-            yield from difference(one, other, "range", moved, model.tendon_range[j])
+            yield from difference(element, counterpart, "range", moved, model.tendon_range[j])
         if model.tendon_stiffness[i] or model.tendon_stiffness[j]:
             rest = np.sort(sign * model.tendon_lengthspring[i] + shift)
-            yield from difference(one, other, "rest length of the spring", rest, model.tendon_lengthspring[j])
+            yield from difference(element, counterpart, "rest length of the spring", rest, model.tendon_lengthspring[j])
 
 
 def _joint_length(model: Any, pairing: Pairing, tendon: int) -> float:
@@ -299,21 +324,24 @@ def _joint_length(model: Any, pairing: Pairing, tendon: int) -> float:
 
 def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for i, j in _pairs(pairing.actuators, pairing):
-        one, other = title(model, "actuator", i), title(model, "actuator", j)
+        element, counterpart = title(model, "actuator", i), title(model, "actuator", j)
         sign = float(pairing.actuator_signs[i])
-        yield from _table(model, "actuator", i, j, _ACTUATOR_NUMBERS)
+        yield from _compare_numbers(model, "actuator", i, j, _ACTUATOR_NUMBERS)
         bias = np.array(model.actuator_biasprm[i])
         bias[0] *= sign  # the constant force; the other terms multiply length and velocity, which carry the sign
-        yield from difference(one, other, "bias", bias, model.actuator_biasprm[j])
+        yield from difference(element, counterpart, "bias", bias, model.actuator_biasprm[j])
         wrenches = wrench_image(model, pairing, i, j)
         if wrenches is not None:
-            yield from difference(one, other, "force and torque", sign * wrenches[0], wrenches[1])
+            yield from difference(element, counterpart, "force and torque", sign * wrenches[0], wrenches[1])
         elif model.actuator_trntype[i] in (0, 1, 3):
-            yield from difference(one, other, "gear", abs(model.actuator_gear[i, 0]), abs(model.actuator_gear[j, 0]))
+            # Joints and tendons: sizes only, as the gear's sign is in the control's sign already.
+            yield from difference(
+                element, counterpart, "gear", abs(model.actuator_gear[i, 0]), abs(model.actuator_gear[j, 0])
+            )
         for quantity, limited, key in _RANGES:
             if getattr(model, limited)[i] and getattr(model, limited)[j]:
                 moved = np.sort(sign * getattr(model, key)[i])
-                yield from difference(one, other, quantity, moved, getattr(model, key)[j])
+                yield from difference(element, counterpart, quantity, moved, getattr(model, key)[j])
 
 
 _RANGES = (
@@ -325,6 +353,7 @@ _RANGES = (
 
 def _sites(model: Any, pairing: Pairing) -> Iterator[Difference]:
     """Where forces act: the sites that actuators, tendons and equalities use."""
+    # Other sites are markers and sensors: no force acts there.
     driven = {int(model.actuator_trnid[i, 0]) for i in range(model.nu) if model.actuator_trntype[i] in _SITE_DRIVES}
     wrapped = {int(model.wrap_objid[i]) for i in range(model.nwrap) if model.wrap_type[i] == _WRAP_SITE}
     tied = {
@@ -338,5 +367,5 @@ def _sites(model: Any, pairing: Pairing) -> Iterator[Difference]:
         images[site] = site_image(model, pairing, site)
     positions = pairing.reference.site_position
     for i, j in _pairs(images, pairing):
-        one, other = title(model, "site", i), title(model, "site", j)
-        yield from difference(one, other, "position", pairing.isometry.point(positions[i]), positions[j])
+        element, counterpart = title(model, "site", i), title(model, "site", j)
+        yield from difference(element, counterpart, "position", pairing.isometry.point(positions[i]), positions[j])

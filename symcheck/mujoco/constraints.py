@@ -49,6 +49,7 @@ def _equalities(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for i, j in enumerate(nearest):
         image = _image(model, pairing, i)
         if image is not None and j is None:
+            # Found in neither the file nor its images: the constraint is missing on one side.
             yield _missing(f"equality {i} ({_names(model, i)})", f"an equality of {_words(model, i, image)}")
         elif j is not None and not (j < i and nearest[j] == i):  # the same two were compared from the other side
             yield from _equality(model, pairing, i, j)
@@ -59,27 +60,30 @@ def _nearest(model: Any, pairing: Pairing, i: int) -> int | None:
     image = _image(model, pairing, i)
     if image is None:
         return None
-    candidates = [j for j in range(model.neq) if _same(_tied(model, j), image)]
-    return min(candidates, key=lambda j: sum(one.size for one in _equality(model, pairing, i, j)), default=None)
+    candidates = [j for j in range(model.neq) if _same(_tie_of(model, j), image)]
+    # Several constraints between the same two: the most similar is the image.
+    return min(candidates, key=lambda j: sum(gap.size for gap in _equality(model, pairing, i, j)), default=None)
 
 
 def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Difference]:
-    one, other = f"equality {i} ({_names(model, i)})", f"equality {j} ({_names(model, j)})"
+    element, counterpart = f"equality {i} ({_names(model, i)})", f"equality {j} ({_names(model, j)})"
     for quantity, key in _NUMBERS:
-        yield from difference(one, other, quantity, getattr(model, key)[i], getattr(model, key)[j])
+        yield from difference(element, counterpart, quantity, getattr(model, key)[i], getattr(model, key)[j])
     kind = int(model.eq_type[i])
     if kind in (_JOINT, _TENDON):
-        yield from difference(one, other, "polynomial", _polynomial(model, pairing, i), model.eq_data[j][:5])
+        yield from difference(element, counterpart, "polynomial", _polynomial(model, pairing, i), model.eq_data[j][:5])
         return
-    turned_round = _tied(model, j) != _image(model, pairing, i)
+    # A connection of A with B may be the image of one of B with A.
+    turned_round = _tie_of(model, j) != _image(model, pairing, i)
     points = pairing.isometry.point(_points(model, pairing, i))
-    there = _points(model, pairing, j)
-    yield from difference(one, other, "anchors", points[::-1] if turned_round else points, there)
+    actual = _points(model, pairing, j)
+    yield from difference(element, counterpart, "anchors", points[::-1] if turned_round else points, actual)
     if kind == _WELD:
-        matrix, held = pairing.isometry.matrix, _held(model, pairing, i)
+        # Orientation M H M^T, with H reversed where the two ends are exchanged.
+        matrix, held = pairing.isometry.matrix, _weld_orientation(model, pairing, i)
         image = matrix @ (held.T if turned_round else held) @ matrix.T
-        yield from difference(one, other, "relative orientation", image, _held(model, pairing, j))
-        yield from difference(one, other, "torque scale", model.eq_data[i][10], model.eq_data[j][10])
+        yield from difference(element, counterpart, "relative orientation", image, _weld_orientation(model, pairing, j))
+        yield from difference(element, counterpart, "torque scale", model.eq_data[i][10], model.eq_data[j][10])
 
 
 def _points(model: Any, pairing: Pairing, i: int) -> Array:
@@ -88,13 +92,14 @@ def _points(model: Any, pairing: Pairing, i: int) -> Array:
     reference = pairing.reference
     if int(model.eq_objtype[i]) == _SITE_OBJECT:
         return np.stack([reference.site_position[end] for end in ends])
+    # MuJoCo stores the anchor on the second body first for welds, on the first body first for connections.
     inside = (data[0:3], data[3:6]) if int(model.eq_type[i]) == _CONNECT else (data[3:6], data[0:3])
     return np.stack(
         [reference.body_position[end] + reference.body_rotation[end] @ at for end, at in zip(ends, inside, strict=True)]
     )
 
 
-def _held(model: Any, pairing: Pairing, i: int) -> Array:
+def _weld_orientation(model: Any, pairing: Pairing, i: int) -> Array:
     """The turn along world axes that brings the second end of a weld from the reference to where it is held, (3, 3)."""
     first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
     if int(model.eq_objtype[i]) == _SITE_OBJECT:
@@ -107,34 +112,37 @@ def _held(model: Any, pairing: Pairing, i: int) -> Array:
 Tie = tuple[int, int, int, int]
 
 
-def _tied(model: Any, i: int) -> Tie:
+def _tie_of(model: Any, i: int) -> Tie:
     """(type, type of what is tied, first, second); -1 where there is no second."""
     kind, objects = int(model.eq_type[i]), int(model.eq_objtype[i])
     return kind, objects, int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
 
 
-def _same(one: Tie, other: Tie) -> bool:
-    return one == other or (one[0] in (_CONNECT, _WELD) and one == (other[0], other[1], other[3], other[2]))
+def _same(tie: Tie, other: Tie) -> bool:
+    # A connection or weld is the same with its ends exchanged; a polynomial between joints is not.
+    return tie == other or (tie[0] in (_CONNECT, _WELD) and tie == (other[0], other[1], other[3], other[2]))
 
 
 def _image(model: Any, pairing: Pairing, i: int) -> Tie | None:
-    kind, objects, first, second = _tied(model, i)
+    kind, objects, first, second = _tie_of(model, i)
     if kind not in (_CONNECT, _WELD, _JOINT, _TENDON):
         return None  # flexible bodies are not followed, and a remark says so
     if kind in (_CONNECT, _WELD) and objects == _SITE_OBJECT:
         return kind, objects, site_image(model, pairing, first), site_image(model, pairing, second)
+    # Joints, tendons or bodies, by what the equality ties.
     images = pairing.joints if kind == _JOINT else pairing.tendons if kind == _TENDON else pairing.bodies
-    there = [-1 if one < 0 else int(images[one]) for one in (first, second)]
-    return kind, objects, there[0], there[1]
+    ends = [-1 if end < 0 else int(images[end]) for end in (first, second)]
+    return kind, objects, ends[0], ends[1]
 
 
 def _polynomial(model: Any, pairing: Pairing, i: int) -> Any:
     """The image of y = sum c_k x^k: c_k carries the sign of y times that of x to the power k."""
     first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
     signs = pairing.joint_signs if int(model.eq_type[i]) == _JOINT else pairing.tendon_signs
-    one = float(signs[first])
-    other = float(signs[second]) if second >= 0 else 1.0
-    return model.eq_data[i][:5] * one * other ** np.arange(5)
+    sign = float(signs[first])
+    argument_sign = float(signs[second]) if second >= 0 else 1.0
+    # The polynomial's image: s_y c_k s_x^k for k = 0..4.
+    return model.eq_data[i][:5] * sign * argument_sign ** np.arange(5)
 
 
 def _section(model: Any, i: int) -> str:
@@ -150,7 +158,7 @@ def _words(model: Any, i: int, tie: Tie) -> str:
 
 
 def _names(model: Any, i: int) -> str:
-    return _words(model, i, _tied(model, i))
+    return _words(model, i, _tie_of(model, i))
 
 
 def _contact_pairs(model: Any, pairing: Pairing) -> Iterator[Difference]:
@@ -158,27 +166,30 @@ def _contact_pairs(model: Any, pairing: Pairing) -> Iterator[Difference]:
     for i, pair in enumerate(pairs):
         image = frozenset(int(pairing.geoms[geom]) for geom in pair)
         words = " and ".join(title(model, "geom", geom) for geom in sorted(pair))
+        # Both geoms have images, but no pair of them is in the file.
         if image not in pairs:
             if min(image) >= 0:
-                there = " and ".join(title(model, "geom", geom) for geom in sorted(image))
-                yield _missing(f"contact pair of {words}", f"a contact pair of {there}")
+                image_words = " and ".join(title(model, "geom", geom) for geom in sorted(image))
+                yield _missing(f"contact pair of {words}", f"a contact pair of {image_words}")
             continue
         j = pairs.index(image)
+        # Each couple of pairs once.
         if i <= j:
             for quantity, key in _PAIR_NUMBERS:
-                one, other = f"contact pair {i} of {words}", f"contact pair {j}"
-                yield from difference(one, other, quantity, getattr(model, key)[i], getattr(model, key)[j])
+                element, counterpart = f"contact pair {i} of {words}", f"contact pair {j}"
+                yield from difference(element, counterpart, quantity, getattr(model, key)[i], getattr(model, key)[j])
 
 
 def _excludes(model: Any, pairing: Pairing) -> Iterator[Difference]:
+    # MuJoCo packs the two bodies of an excluded contact into one integer, 16 bits each.
     excluded = [frozenset(divmod(int(signature), 1 << 16)) for signature in model.exclude_signature]
     for pair in excluded:
         image = frozenset(int(pairing.bodies[body]) for body in pair)
         if image not in excluded and min(image) >= 0:
-            here, there = (
+            words, image_words = (
                 " and ".join(title(model, "body", body) for body in sorted(bodies)) for bodies in (pair, image)
             )
-            yield _missing(f"excluded contact of {here}", f"an excluded contact of {there}")
+            yield _missing(f"excluded contact of {words}", f"an excluded contact of {image_words}")
 
 
 def _missing(element: str, wanted: str) -> Difference:

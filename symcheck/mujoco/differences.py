@@ -46,7 +46,7 @@ class Difference:
     def __str__(self) -> str:
         if not self.expected:
             return f"{self.element} has no image: {self.counterpart} is missing"
-        actual, expected = _numbers(self.actual), _numbers(self.expected)
+        actual, expected = _format_values(self.actual), _format_values(self.expected)
         if not self.actual:
             return f"{self.element} has no image on {self.counterpart}: its {self.quantity} would be {expected}"
         if self.element == self.counterpart:
@@ -71,14 +71,15 @@ def difference(element: str, counterpart: str, quantity: str, expected: Any, act
         >>> [str(one) for one in difference("geom 'a'", "geom 'b'", "margin", 0.0, 0.1)]
         ["margin of geom 'b': 0.1, where the image of geom 'a' has 0"]
     """
-    one, two = np.atleast_1d(expected).astype(float).ravel(), np.atleast_1d(actual).astype(float).ravel()
-    scale = max(1.0, float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
+    first, second = np.atleast_1d(expected).astype(float).ravel(), np.atleast_1d(actual).astype(float).ravel()
+    scale = max(1.0, float(np.abs(first).max(initial=0)), float(np.abs(second).max(initial=0)))
+    # Masses are small numbers whose absolute size says nothing: relative only.
     if quantity in ("inertia", "mass") or quantity.startswith("armature"):
-        scale = max(float(np.abs(one).max(initial=0)), float(np.abs(two).max(initial=0)))
-    if one.size and not np.abs(one - two).max() <= ROUNDING * scale:
-        yield Difference(element, counterpart, quantity, tuple(one.tolist()), tuple(two.tolist()))
+        scale = max(float(np.abs(first).max(initial=0)), float(np.abs(second).max(initial=0)))
+    if first.size and not np.abs(first - second).max() <= ROUNDING * scale:
+        yield Difference(element, counterpart, quantity, tuple(first.tolist()), tuple(second.tolist()))
 
 
-def _numbers(values: tuple[float, ...]) -> str:
+def _format_values(values: tuple[float, ...]) -> str:
     shown = [f"{value + 0.0:.9g}" for value in values]
     return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"

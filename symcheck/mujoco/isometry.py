@@ -45,6 +45,7 @@ class Isometry:
 
     def point(self, points: Array) -> Array:
         """The images of points, shape (..., 3), in metres."""
+        # About the point that stays fixed, not about the origin.
         moved = (np.asarray(points) - self.through) @ self.matrix.T + self.through
         return np.asarray(moved)
 
@@ -54,6 +55,7 @@ class Isometry:
 
     def axial(self, vectors: Array) -> Array:
         """The images of angular velocities, torques and axes of rotation, shape (..., 3)."""
+        # Cross products change their sign under reflections: det(M) M.
         return self.determinant * self.polar(vectors)
 
 
@@ -77,7 +79,8 @@ def reflection(plane: str | Sequence[float], through: Sequence[float] = (0.0, 0.
         [-1.0, 2.0, -3.0]
     """
     normal = _normal(plane)
-    name = f"mirror in the {plane} plane" if isinstance(plane, str) else f"mirror across {_listed(normal)}"
+    name = f"mirror in the {plane} plane" if isinstance(plane, str) else f"mirror across {_format_vector(normal)}"
+    # The Householder reflection I - 2 n n^T.
     return Isometry(name, whole(np.eye(3) - 2 * np.outer(normal, normal)), 2, _point(through))
 
 
@@ -103,6 +106,7 @@ def rotation(axis: str, order: int, through: Sequence[float] = (0.0, 0.0, 0.0)) 
         raise SpecError(f"expected an axis, 'x', 'y' or 'z', got {axis!r}.", where="axis")
     if not isinstance(order, int) or order < 2:
         raise SpecError(f"expected a whole number of steps per turn, 2 or more, got {order!r}.", where="order")
+    # The two other axes, in cyclic order, so that the turn is counter-clockwise.
     j, k = ((_AXES[axis] + step) % 3 for step in (1, 2))
     cosine, sine = math.cos(2 * math.pi / order), math.sin(2 * math.pi / order)
     matrix = np.eye(3)
@@ -126,6 +130,7 @@ def _normal(plane: str | Sequence[float]) -> Array:
         normal = np.zeros(0)
     if normal.shape != (3,) or not np.isfinite(normal).all() or not normal.any():
         raise SpecError(f"expected a normal vector of three numbers that are not all 0, got {plane!r}.", where="plane")
+    # A plane's normal has length 1, whatever was given.
     return np.asarray(normal / np.linalg.norm(normal))
 
 
@@ -149,8 +154,10 @@ def quaternion_of(matrix: Array) -> Array:
     """The unit quaternion (w, x, y, z) of a proper rotation matrix, w or else the first other entry positive."""
     from scipy.spatial.transform import Rotation
 
+    # SciPy puts w last, MuJoCo first.
     x, y, z, w = Rotation.from_matrix(matrix).as_quat()
     quaternion = whole(np.array([w, x, y, z]))
+    # q and -q are one orientation: the sign is fixed by the first entry that is not 0.
     leading = quaternion[np.flatnonzero(np.abs(quaternion) > ROUNDING)[0]]
     return quaternion if leading > 0 else -quaternion
 
@@ -178,10 +185,12 @@ def quaternion_map(left: Array, right: Array) -> Array:
     """
     w, x, y, z = left
     times_left = np.array([[w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]])
+    # The conjugate.
     w, x, y, z = right * np.array([1.0, -1.0, -1.0, -1.0])
     times_right = np.array([[w, -x, -y, -z], [x, w, z, -y], [y, -z, w, x], [z, y, -x, w]])
+    # Left and right multiplications commute: one matrix for q -> a q b*.
     return np.asarray(times_left @ times_right)
 
 
-def _listed(vector: Array) -> str:
+def _format_vector(vector: Array) -> str:
     return f"({', '.join(f'{value:.6g}' for value in vector)})"

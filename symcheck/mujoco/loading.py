@@ -49,9 +49,10 @@ def load_model(source: Any) -> LoadedModel:
     if isinstance(source, mujoco.MjModel):
         return LoadedModel(source, "model")
     if isinstance(source, mujoco.MjSpec):
-        return LoadedModel(_compiled(source.compile, "the MjSpec"), "model")
+        return LoadedModel(_compile_model(source.compile, "the MjSpec"), "model")
+    # MJCF text rather than a path: files do not begin with "<".
     if isinstance(source, str) and source.lstrip().startswith("<"):
-        return LoadedModel(_compiled(lambda: mujoco.MjModel.from_xml_string(source), "the MJCF text"), "model")
+        return LoadedModel(_compile_model(lambda: mujoco.MjModel.from_xml_string(source), "the MJCF text"), "model")
     if isinstance(source, Path) or (isinstance(source, str) and source.endswith((".xml", ".mjcf", ".mjb"))):
         return LoadedModel(_from_file(mujoco, Path(source)), str(source))
     return _from_environment(mujoco, source)
@@ -65,7 +66,7 @@ def _mujoco() -> Any:
     return mujoco
 
 
-def _compiled(build: Any, what: str) -> Any:
+def _compile_model(build: Any, what: str) -> Any:
     try:
         return build()
     except (ValueError, RuntimeError) as error:
@@ -75,8 +76,9 @@ def _compiled(build: Any, what: str) -> Any:
 def _from_file(mujoco: Any, path: Path) -> Any:
     if not path.is_file():
         raise TargetError(f"there is no file {path}.", where="model", remedy="Give the path of an MJCF file.")
+    # Compiled models are a binary format of their own.
     load = mujoco.MjModel.from_binary_path if path.suffix == ".mjb" else mujoco.MjModel.from_xml_path
-    return _compiled(lambda: load(str(path)), str(path))
+    return _compile_model(lambda: load(str(path)), str(path))
 
 
 def _from_environment(mujoco: Any, source: Any) -> LoadedModel:
@@ -91,6 +93,7 @@ def _from_environment(mujoco: Any, source: Any) -> LoadedModel:
             f"({type(source).__name__}).",
             where="model",
         )
+    # Wrappers hide the model; the environment inside holds it.
     base: Any = env.unwrapped
     if not isinstance(getattr(base, "model", None), mujoco.MjModel):
         raise TargetError(f"{label} holds no MuJoCo model (its attribute `model` is none).", where="model")

@@ -47,6 +47,7 @@ class Affine:
         """The map applied `exponent` times."""
         matrix, offset = np.eye(self.dim), np.zeros(self.dim)
         for _ in range(exponent):
+            # g(g(x)) = M (M x + b) + b.
             matrix, offset = self.matrix @ matrix, self.matrix @ offset + self.offset
         return Affine(matrix, offset)
 
@@ -56,19 +57,20 @@ def linear(matrix: Array) -> Affine:
     return Affine(whole(matrix), np.zeros(len(matrix)))
 
 
-def stacked(maps: Sequence[Affine]) -> Affine:
+def block_diagonal(maps: Sequence[Affine]) -> Affine:
     """Maps side by side, each on its own part of one vector.
 
     Example:
-        >>> stacked([linear(np.eye(1)), linear(-np.eye(2))]).matrix.diagonal().tolist()
+        >>> block_diagonal([linear(np.eye(1)), linear(-np.eye(2))]).matrix.diagonal().tolist()
         [1.0, -1.0, -1.0]
     """
-    size = sum(one.dim for one in maps)
+    size = sum(block.dim for block in maps)
     matrix, offset, start = np.zeros((size, size)), np.zeros(size), 0
-    for one in maps:
-        part = slice(start, start + one.dim)
-        matrix[part, part], offset[part] = one.matrix, one.offset
-        start += one.dim
+    for block in maps:
+        # Where this map's vector begins in the whole.
+        part = slice(start, start + block.dim)
+        matrix[part, part], offset[part] = block.matrix, block.offset
+        start += block.dim
     return Affine(matrix, offset)
 
 
@@ -78,7 +80,7 @@ def local(pairing: Pairing, body: int) -> Array:
     return whole(turned[int(pairing.bodies[body])].T @ pairing.isometry.matrix @ turned[body])
 
 
-def _placed(size: int, blocks: Sequence[tuple[int, int, Array, Array]]) -> Affine:
+def _assemble_blocks(size: int, blocks: Sequence[tuple[int, int, Array, Array]]) -> Affine:
     """A map made of blocks (first row, first column, matrix, offset)."""
     matrix, offset = np.zeros((size, size)), np.zeros(size)
     for row, column, block, shift in blocks:
@@ -91,31 +93,38 @@ def positions(model: Any, pairing: Pairing) -> Affine:
     """The map of joint positions, `qpos`, shape (nq, nq)."""
     blocks = []
     for joint, image in enumerate(pairing.joints):
-        start, there = int(model.jnt_qposadr[joint]), int(model.jnt_qposadr[image])
+        start, image_start = int(model.jnt_qposadr[joint]), int(model.jnt_qposadr[image])
         kind = int(model.jnt_type[joint])
         if kind == _FREE:
-            blocks += _free_position(model, pairing, joint, there, start)
+            # A free joint has its position along world axes and its orientation as a quaternion.
+            blocks += _free_position(model, pairing, joint, image_start, start)
         elif kind == _BALL:
             block = np.eye(4)
+            # A quaternion's vector part is an axial vector in the body's own frame; w stays.
             block[1:, 1:] = _axial(pairing, int(model.jnt_bodyid[joint]))
-            blocks.append((there, start, block, np.zeros(4)))
+            blocks.append((image_start, start, block, np.zeros(4)))
         else:
             sign = float(pairing.joint_signs[joint])
-            shift = float(pairing.reference.qpos[there] - sign * pairing.reference.qpos[start])
-            blocks.append((there, start, np.array([[sign]]), whole(np.array([shift]))))
-    return _placed(int(model.nq), blocks)
+            # q' = sign * q + shift: the reference configurations are each other's images.
+            shift = float(pairing.reference.qpos[image_start] - sign * pairing.reference.qpos[start])
+            blocks.append((image_start, start, np.array([[sign]]), whole(np.array([shift]))))
+    return _assemble_blocks(int(model.nq), blocks)
 
 
 def _free_position(
     model: Any, pairing: Pairing, joint: int, row: int, column: int
 ) -> list[tuple[int, int, Array, Array]]:
     isometry, body = pairing.isometry, int(model.jnt_bodyid[joint])
+    # The image of the origin, where the plane or axis does not pass through it.
     shift = whole(isometry.point(np.zeros(3)))
+    # det(M) M is a proper rotation also for reflections, which have no quaternion.
     left = quaternion_of(isometry.determinant * isometry.matrix)
     right = quaternion_of(isometry.determinant * local(pairing, body))
     block = whole(quaternion_map(left, right))
-    here, there = model.qpos0[column + 3 : column + 7], model.qpos0[row + 3 : row + 7]
-    if there @ block @ here < 0:  # q and -q are one orientation: keep the image of the reference what it is
+    quaternion, image_quaternion = model.qpos0[column + 3 : column + 7], model.qpos0[row + 3 : row + 7]
+    if (
+        image_quaternion @ block @ quaternion < 0
+    ):  # q and -q are one orientation: keep the image of the reference what it is
         block = -block + 0.0
     return [(row, column, isometry.matrix, shift), (row + 3, column + 3, block, np.zeros(4))]
 
@@ -128,41 +137,43 @@ def velocities(model: Any, pairing: Pairing) -> Affine:
     """The map of joint velocities, `qvel`, and of forces in joint coordinates, shape (nv, nv)."""
     blocks = []
     for joint, image in enumerate(pairing.joints):
-        start, there = int(model.jnt_dofadr[joint]), int(model.jnt_dofadr[image])
+        start, image_start = int(model.jnt_dofadr[joint]), int(model.jnt_dofadr[image])
         kind, body = int(model.jnt_type[joint]), int(model.jnt_bodyid[joint])
         if kind == _FREE:
-            blocks.append((there, start, pairing.isometry.matrix, np.zeros(3)))
-            blocks.append((there + 3, start + 3, _axial(pairing, body), np.zeros(3)))
+            # The linear velocity is along world axes (polar), the angular one along the body's (axial).
+            blocks.append((image_start, start, pairing.isometry.matrix, np.zeros(3)))
+            blocks.append((image_start + 3, start + 3, _axial(pairing, body), np.zeros(3)))
         elif kind == _BALL:
-            blocks.append((there, start, _axial(pairing, body), np.zeros(3)))
+            blocks.append((image_start, start, _axial(pairing, body), np.zeros(3)))
         else:
-            blocks.append((there, start, np.array([[float(pairing.joint_signs[joint])]]), np.zeros(1)))
-    return _placed(int(model.nv), blocks)
+            blocks.append((image_start, start, np.array([[float(pairing.joint_signs[joint])]]), np.zeros(1)))
+    return _assemble_blocks(int(model.nv), blocks)
 
 
 def state(model: Any, pairing: Pairing) -> Affine:
     """The map of (qpos, qvel), shape (nq + nv, nq + nv)."""
-    return stacked([positions(model, pairing), velocities(model, pairing)])
+    return block_diagonal([positions(model, pairing), velocities(model, pairing)])
 
 
 def controls(model: Any, pairing: Pairing) -> Affine:
     """The map of `ctrl`, in the order of the actuators, shape (nu, nu)."""
     signs = pairing.actuator_signs
     blocks = [(int(image), i, np.array([[float(signs[i])]]), np.zeros(1)) for i, image in enumerate(pairing.actuators)]
-    return _placed(int(model.nu), blocks)
+    return _assemble_blocks(int(model.nu), blocks)
 
 
 def per_body(model: Any, pairing: Pairing, block: Array) -> Affine:
     """The map of an array with one row per body (world included), each row mapped by `block`."""
     width = len(block)
     rows = [(int(image) * width, i * width, block, np.zeros(width)) for i, image in enumerate(pairing.bodies)]
-    return _placed(width * len(pairing.bodies), rows)
+    return _assemble_blocks(width * len(pairing.bodies), rows)
 
 
 def spatial_block(pairing: Pairing) -> Array:
     """The map of a spatial vector as MuJoCo stores it, rotational part first: det(M) M, then M; shape (6, 6)."""
     matrix = pairing.isometry.matrix
-    return stacked([linear(pairing.isometry.determinant * matrix), linear(matrix)]).matrix
+    # Rotations first: axial vectors.
+    return block_diagonal([linear(pairing.isometry.determinant * matrix), linear(matrix)]).matrix
 
 
 def inertia_block(pairing: Pairing) -> Array:
@@ -172,10 +183,11 @@ def inertia_block(pairing: Pairing) -> Array:
     tensor = np.zeros((6, 6))
     for column, (i, j) in enumerate(pairs):
         unit = np.zeros((3, 3))
+        # The tensor's image column by column: M E_ij M^T.
         unit[i, j] = unit[j, i] = 1.0
         image = matrix @ unit @ matrix.T
         tensor[:, column] = [image[k, m] for k, m in pairs]
-    return stacked([linear(tensor), linear(matrix), linear(np.eye(1))]).matrix
+    return block_diagonal([linear(tensor), linear(matrix), linear(np.eye(1))]).matrix
 
 
 def checked_part(whole_map: Affine, rows: slice, name: str, fail: Callable[[str], Exception]) -> Affine:
@@ -195,6 +207,7 @@ def checked_part(whole_map: Affine, rows: slice, name: str, fail: Callable[[str]
     """
     kept = np.arange(whole_map.dim)[rows]
     rest = np.setdiff1d(np.arange(whole_map.dim), kept)
+    # Columns whose images lie outside the part: such a part has no map of its own.
     leaving = [int(j) for j in kept if whole_map.matrix[np.ix_(rest, [j])].any()]
     if leaving:
         raise fail(f"{name} is not mapped to itself: components {leaving} of the whole have their images outside it")

@@ -165,9 +165,10 @@ def derive(
     """
     model = loaded.model
     _refuse_unusable(model)
-    pairing = _paired(model, isometry, pairs)
+    pairing = _pair_model(model, isometry, pairs)
     _refuse_unpaired(loaded, pairing)
     blocks = _blocks(loaded, pairing, observation)
+    # The user's own entries are passed on; named blocks are mapped here.
     entries = [block.as_block() for block in blocks] if blocks else observation
     called = name or f"{loaded.label} {isometry.name}"
     try:
@@ -175,6 +176,7 @@ def derive(
             called,
             catalog.cyclic(isometry.order),
             entries,
+            # A model without actuators still needs an action: one value that stays.
             [_block("ctrl", maps.controls(model, pairing), control_labels(model))] if model.nu else [[1]],
             state=[
                 _block("qpos", maps.positions(model, pairing), position_labels(model)),
@@ -183,6 +185,7 @@ def derive(
             initial=initial,
         )
     except RepresentationError as error:
+        # Relations of the group fail where the images do not return after `order` steps.
         raise SpecError(
             f"the images of the {isometry.name} do not close: applied {isometry.order} times it does not return "
             f"everything to its place ({error.problem})",
@@ -192,17 +195,18 @@ def derive(
     symmetry.isometry = isometry
     symmetry.pairs = _named_pairs(model, pairing)
     symmetry.differences = tuple(compare(model, pairing))
-    symmetry.remarks = tuple(remarks(model)) + _yawed(model, pairing)
+    symmetry.remarks = tuple(remarks(model)) + _yaw_remarks(model, pairing)
     return symmetry
 
 
-def _paired(model: Any, isometry: Isometry, pairs: Mapping[str, str]) -> Pairing:
+def _pair_model(model: Any, isometry: Isometry, pairs: Mapping[str, str]) -> Pairing:
     """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more."""
-    found = pair_elements(model, isometry, reference_of(model, isometry), pairs)
-    if not found.unpaired:
-        return found
+    as_written = pair_elements(model, isometry, reference_of(model, isometry), pairs)
+    if not as_written.unpaired:
+        return as_written
+    # A body that slides along the world may stand anywhere in the file: at home more may be paired.
     slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), pairs)
-    return slid if len(slid.unpaired) < len(found.unpaired) else found
+    return slid if len(slid.unpaired) < len(as_written.unpaired) else as_written
 
 
 def _block(name: str, image: Affine, labels: Sequence[str]) -> Block:
@@ -235,8 +239,9 @@ def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
     )
 
 
-def _yawed(model: Any, pairing: Pairing) -> tuple[str, ...]:
+def _yaw_remarks(model: Any, pairing: Pairing) -> tuple[str, ...]:
     """A remark where a plane is not that of a free body's own left and right, as the body is turned in the file."""
+    # The reflection y -> -y in a body's own frame: x is forward, y sideways.
     sagittal = np.diag([1.0, -1.0, 1.0])
     free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == 0]
     own = all(np.allclose(maps.local(pairing, body), sagittal, atol=ROUNDING) for body in free)
@@ -251,6 +256,7 @@ def _yaw_remedy(model: Any, reference: Reference) -> str:
             continue
         body = int(model.jnt_bodyid[joint])
         forward, sideways = reference.body_rotation[body][:2, 0], reference.body_rotation[body][:, 1]
+        # The angle of the body's forward axis in the horizontal plane.
         yaw = float(np.degrees(np.arctan2(forward[1], forward[0])))
         if abs(yaw) > ROUNDING:
             normal = ", ".join(f"{value + 0.0:.6g}" for value in sideways)
@@ -268,6 +274,7 @@ def _blocks(loaded: LoadedModel, pairing: Pairing, observation: Any) -> list[Obs
         written = _default_layout(loaded)
     elif isinstance(observation, str):
         written = [observation]
+    # A single callable or a dictionary is no layout in words.
     if not isinstance(written, list | tuple) or not written or not all(isinstance(item, str) for item in written):
         return []
     blocks = observed_blocks(loaded.model, pairing, written)
@@ -278,14 +285,15 @@ def _blocks(loaded: LoadedModel, pairing: Pairing, observation: Any) -> list[Obs
 def _default_layout(loaded: LoadedModel) -> Sequence[str]:
     if loaded.env is None:
         return ("qpos", "qvel")
-    found = gymnasium_blocks(loaded.env)
-    if found is None:
+    # Gymnasium's own environments have known layouts.
+    blocks = gymnasium_blocks(loaded.env)
+    if blocks is None:
         raise SpecError(
             f"how {type(loaded.env).__name__} lays out its observation is not known.",
             where="observation",
             remedy='Give its blocks, for instance observation=["qpos[2:]", "qvel"], or its entries.',
         )
-    return found
+    return blocks
 
 
 def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: bool) -> None:
@@ -305,16 +313,17 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
 
 
 def _named_pairs(model: Any, pairing: Pairing) -> dict[str, str]:
-    found: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for section, images, signs in (
         ("body", pairing.bodies, None),
         ("joint", pairing.joints, pairing.joint_signs),
         ("actuator", pairing.actuators, pairing.actuator_signs),
     ):
         for i, image in enumerate(images):
+            # "-" marks a joint or control whose image has the opposite sign.
             sign = "-" if signs is not None and signs[i] < 0 else ""
-            found[title(model, section, i)] = sign + title(model, section, int(image))
-    return found
+            titles[title(model, section, i)] = sign + title(model, section, int(image))
+    return titles
 
 
 def mirrors(model: Any, **options: Any) -> dict[str, RobotSymmetry | str]:
@@ -336,15 +345,15 @@ def mirrors(model: Any, **options: Any) -> dict[str, RobotSymmetry | str]:
         {'xz': False, 'yz': False, 'xy': False}
     """
     loaded = load_model(model)
-    found: dict[str, RobotSymmetry | str] = {}
+    results: dict[str, RobotSymmetry | str] = {}
     for plane in ("xz", "yz", "xy"):
         arguments = {"observation": None, "pairs": {}, "initial": True, "name": None, **options}
         through = arguments.pop("through", (0.0, 0.0, 0.0))
         try:
-            found[plane] = derive(loaded, reflection(plane, through), **arguments)
+            results[plane] = derive(loaded, reflection(plane, through), **arguments)
         except SpecError as error:
-            found[plane] = str(error)
-    return found
+            results[plane] = str(error)
+    return results
 
 
 def state_labels(model: Any) -> tuple[str, ...]:
@@ -360,5 +369,5 @@ def state_labels(model: Any) -> tuple[str, ...]:
         TargetError: the model cannot be loaded.
         MissingExtraError: MuJoCo is not installed.
     """
-    found = load_model(model).model
-    return (*position_labels(found), *(f"{label} (velocity)" for label in velocity_labels(found)))
+    compiled = load_model(model).model
+    return (*position_labels(compiled), *(f"{label} (velocity)" for label in velocity_labels(compiled)))

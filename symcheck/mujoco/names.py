@@ -47,13 +47,15 @@ def mirrored_names(name: str) -> tuple[str, ...]:
         ('thigh_right_joint', 'thigh_joint')
     """
     words = _WORD.findall(name)
-    found = [_replaced(words, _QUADRUPED | {k: v for k, v in _OPPOSITE.items() if k not in _QUADRUPED})]
-    found.append(_replaced(words, _OPPOSITE))
-    found.append(_without_side(name))
-    return tuple(dict.fromkeys(other for other in found if other and other != name))
+    # Quadruped names first, then the plain exchange of left and right, then a missing side.
+    candidates = [_exchange_words(words, _QUADRUPED | {k: v for k, v in _OPPOSITE.items() if k not in _QUADRUPED})]
+    candidates.append(_exchange_words(words, _OPPOSITE))
+    candidates.append(_without_side(name))
+    # Without repetitions, in order of likelihood.
+    return tuple(dict.fromkeys(other for other in candidates if other and other != name))
 
 
-def _replaced(words: list[str], opposite: dict[str, str]) -> str:
+def _exchange_words(words: list[str], opposite: dict[str, str]) -> str:
     return "".join(_in_case(word, opposite.get(word.lower(), word.lower())) for word in words)
 
 
@@ -69,6 +71,7 @@ def _without_side(name: str) -> str:
 
 
 def _in_case(example: str, word: str) -> str:
+    # The case of the word that is replaced: "Left" becomes "Right".
     if word == example.lower():
         return example
     if example.isupper():
@@ -76,11 +79,11 @@ def _in_case(example: str, word: str) -> str:
     return word.capitalize() if example[0].isupper() else word
 
 
-def are_mirrored(one: str, other: str) -> bool:
+def are_mirrored(name: str, other: str) -> bool:
     """Whether two names are each other's mirror image.
 
     Example:
         >>> are_mirrored("L_elbow", "R_elbow"), are_mirrored("torso", "torso"), are_mirrored("hip_1", "hip_4")
         (True, False, False)
     """
-    return other in mirrored_names(one) or one in mirrored_names(other)
+    return other in mirrored_names(name) or name in mirrored_names(other)

@@ -81,10 +81,10 @@ class ObservedBlock:
 
 def control_labels(model: Any) -> tuple[str, ...]:
     """A name for every control: the actuator's, else that of the joint it drives, else its number."""
-    return _distinct([name_of(model, "actuator", i) or _driven(model, i) for i in range(model.nu)])
+    return _distinct([name_of(model, "actuator", i) or _driven_label(model, i) for i in range(model.nu)])
 
 
-def _driven(model: Any, actuator: int) -> str:
+def _driven_label(model: Any, actuator: int) -> str:
     on_joint = int(model.actuator_trntype[actuator]) in (0, 1)  # mjTRN_JOINT, mjTRN_JOINTINPARENT
     joint = name_of(model, "joint", int(model.actuator_trnid[actuator, 0])) if on_joint else ""
     return joint or f"actuator {actuator}"
@@ -92,6 +92,7 @@ def _driven(model: Any, actuator: int) -> str:
 
 def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
     """Labels with their number behind those that occur twice."""
+    # "#0" and "#1" keep equal labels apart.
     return tuple(f"{label} #{i}" if labels.count(label) > 1 else label for i, label in enumerate(labels))
 
 
@@ -109,12 +110,13 @@ def observed_blocks(model: Any, pairing: Pairing, written: Sequence[str]) -> lis
     Raises:
         SpecError: a block that is not known, or a part of one that is not mapped to itself.
     """
-    blocks = [_named(model, pairing, text, f"observation[{i}]") for i, text in enumerate(written)]
+    blocks = [_read_block(model, pairing, text, f"observation[{i}]") for i, text in enumerate(written)]
     names = _distinct([block.name for block in blocks])
     return [replace(block, name=name) for block, name in zip(blocks, names, strict=True)]
 
 
-def _named(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock:
+def _read_block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock:
+    # "name: block" gives the block a name; a colon inside brackets is a slice.
     name, colon, rest = (
         text.partition(":") if isinstance(text, str) and "[" not in text.split(":")[0] else (text, "", "")
     )
@@ -123,23 +125,25 @@ def _named(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock
 
 
 def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock:
-    found = _BLOCK.fullmatch(text.replace(" ", "")) if isinstance(text, str) else None
-    if found is None or found["name"] not in NAMES:
-        given = found["name"] if found else str(text)
+    match = _BLOCK.fullmatch(text.replace(" ", "")) if isinstance(text, str) else None
+    if match is None or match["name"] not in NAMES:
+        given = match["name"] if match else str(text)
         raise SpecError(
             f"expected a block of the observation, got {text!r}.", where=where, remedy=suggestion(given, NAMES)
         )
-    name = found["name"]
-    full, labels = _whole(model, pairing, name, found["of"] or "", where)
-    if found["function"]:
+    name = match["name"]
+    full, labels = _whole(model, pairing, name, match["of"] or "", where)
+    if match["function"]:
         if name not in ("qpos", "joint_positions"):
-            raise SpecError(f"expected an angle inside {found['function']}, got {name!r}.", where=where)
-        full = _of_angles(full, found["function"])
-        labels = tuple(f"{found['function']}({label})" for label in labels)
-    part = _part(found["part"], where)
+            raise SpecError(f"expected an angle inside {match['function']}, got {name!r}.", where=where)
+        full = _of_angles(full, match["function"])
+        labels = tuple(f"{match['function']}({label})" for label in labels)
+    part = _part(match["part"], where)
+    # Arrays with several numbers per body are sliced by bodies.
     width = _ROWS.get(name, 1)
     rows = len(labels) // width
     first, last, _ = part.indices(rows)
+    # From rows to numbers.
     span = slice(first * width, last * width)
     kept = maps.checked_part(full, span, text, lambda problem: SpecError(f"{problem}.", where=where))
     return ObservedBlock(text, kept, tuple(labels[span]))
@@ -148,15 +152,16 @@ def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock
 def _part(text: str | None, where: str) -> slice:
     if not text:
         return slice(None)
-    found = _SLICE.fullmatch(text)
-    if found is None:
+    match = _SLICE.fullmatch(text)
+    if match is None:
         raise SpecError(f"expected a slice such as [2:] or [:7], got {text}.", where=where)
-    first, last = (int(bound) if bound else None for bound in found.groups())
+    first, last = (int(bound) if bound else None for bound in match.groups())
     return slice(first, last)
 
 
 def _of_angles(angles: Affine, function: str) -> Affine:
     """cos(q) loses the sign, sin(q) keeps it."""
+    # cos(-q) = cos(q): the absolute value of each sign.
     matrix = np.abs(angles.matrix) if function == "cos" else angles.matrix
     return Affine(matrix, np.zeros(angles.dim))
 
@@ -174,9 +179,9 @@ def _whole(model: Any, pairing: Pairing, name: str, of: str, where: str) -> tupl
         case "ctrl":
             return maps.controls(model, pairing), control_labels(model)
         case "cinert":
-            return _rows(model, pairing, maps.inertia_block(pairing), _INERTIA)
+            return _per_body_rows(model, pairing, maps.inertia_block(pairing), _INERTIA)
         case "cvel" | "cfrc_ext":
-            return _rows(model, pairing, maps.spatial_block(pairing), _SPATIAL)
+            return _per_body_rows(model, pairing, maps.spatial_block(pairing), _SPATIAL)
         case "point":
             return _points(model, pairing, of, where)
         case "constant":
@@ -188,7 +193,8 @@ _INERTIA = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz", "mx", "my", "mz", "m")
 _SPATIAL = ("rx", "ry", "rz", "x", "y", "z")
 
 
-def _rows(model: Any, pairing: Pairing, block: Any, names: tuple[str, ...]) -> tuple[Affine, tuple[str, ...]]:
+def _per_body_rows(model: Any, pairing: Pairing, block: Any, names: tuple[str, ...]) -> tuple[Affine, tuple[str, ...]]:
+    # One label per body and number, in the order of the flattened array.
     labels = tuple(f"{_short(model, 'body', i)} {name}" for i in range(model.nbody) for name in names)
     return maps.per_body(model, pairing, block), labels
 
@@ -196,6 +202,7 @@ def _rows(model: Any, pairing: Pairing, block: Any, names: tuple[str, ...]) -> t
 def _vector(model: Any, pairing: Pairing, name: str, where: str) -> tuple[Affine, tuple[str, ...]]:
     isometry = pairing.isometry
     if name in ("vector", "axial"):
+        # Axial vectors carry the determinant.
         matrix = isometry.matrix if name == "vector" else isometry.determinant * isometry.matrix
         return maps.linear(matrix), ("x", "y", "z")
     local = maps.local(pairing, _base(model, where))
@@ -203,11 +210,13 @@ def _vector(model: Any, pairing: Pairing, name: str, where: str) -> tuple[Affine
         return maps.linear(local), ("x", "y", "z")
     if name == "base_axial":
         return maps.linear(isometry.determinant * local), ("x", "y", "z")
-    planar = maps.stacked([maps.linear(local[:2, :2]), maps.linear(isometry.determinant * local[2:, 2:])])
+    # A velocity command (forward, sideways, turning): two components of a polar vector, one of an axial one.
+    planar = maps.block_diagonal([maps.linear(local[:2, :2]), maps.linear(isometry.determinant * local[2:, 2:])])
     return planar, ("forward", "sideways", "turning")
 
 
 def _base(model: Any, where: str) -> int:
+    # mjJNT_FREE.
     free = [int(model.jnt_bodyid[j]) for j in range(model.njnt) if model.jnt_type[j] == 0]
     if not free:
         raise SpecError("asks for the frame of the free body, but no body is free.", where=where)
@@ -219,17 +228,19 @@ def _points(model: Any, pairing: Pairing, of: str, where: str) -> tuple[Affine, 
     known = {name_of(model, "body", i): i for i in range(model.nbody)}
     missing = [name for name in names if name not in known]
     if missing or not names:
-        what = f"names bodies that are not there: {', '.join(missing)}" if missing else "names no body"
-        raise SpecError(f"{what}.", where=where, remedy="Write point(body, other_body).")
+        problem = f"names bodies that are not there: {', '.join(missing)}" if missing else "names no body"
+        raise SpecError(f"{problem}.", where=where, remedy="Write point(body, other_body).")
     bodies = [known[name] for name in names]
     images = [int(pairing.bodies[body]) for body in bodies]
     outside = [title(model, "body", image) for image in images if image not in bodies]
     if outside:
         raise SpecError(f"leaves out the images {', '.join(outside)}.", where=where)
     matrix, size = np.zeros((3 * len(bodies), 3 * len(bodies))), len(bodies)
+    # Point i goes to the place of its image's body.
     for i, image in enumerate(images):
         j = bodies.index(image)
         matrix[3 * j : 3 * j + 3, 3 * i : 3 * i + 3] = pairing.isometry.matrix
+    # Points, not vectors: the isometry's own fixed point shifts them.
     offset = np.tile(whole(pairing.isometry.point(np.zeros(3))), size)
     return Affine(matrix, offset), tuple(f"{name} {axis}" for name in names for axis in "xyz")
 
@@ -243,6 +254,7 @@ def _constant(of: str, where: str) -> tuple[Affine, tuple[str, ...]]:
 def _without_free(model: Any, full: Affine, labels: tuple[str, ...], width: int) -> tuple[Affine, tuple[str, ...]]:
     """The coordinates of all joints but free ones, which come first in every file that has one."""
     adr = model.jnt_qposadr if width == 7 else model.jnt_dofadr
+    # 7 numbers of qpos or 6 of qvel per free joint.
     free = {int(adr[j]) + k for j in range(model.njnt) if model.jnt_type[j] == 0 for k in range(width)}
     kept = [i for i in range(full.dim) if i not in free]
     return Affine(full.matrix[np.ix_(kept, kept)], full.offset[kept]), tuple(labels[i] for i in kept)
@@ -259,12 +271,12 @@ def velocity_labels(model: Any) -> tuple[str, ...]:
 
 
 def _joint_labels(model: Any, parts: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
-    found: list[str] = []
+    labels: list[str] = []
     for joint in range(model.njnt):
         name = _short(model, "joint", joint)
         several = parts.get(int(model.jnt_type[joint]))
-        found += [f"{name} {part}" for part in several] if several else [name]
-    return tuple(found)
+        labels += [f"{name} {part}" for part in several] if several else [name]
+    return tuple(labels)
 
 
 def _short(model: Any, section: str, index: int) -> str:
@@ -286,8 +298,10 @@ def gymnasium_blocks(env: Any) -> tuple[str, ...] | None:
     structure = getattr(env, "observation_structure", None)
     if not isinstance(structure, dict) or not set(structure) <= _STRUCTURE:
         return None
+    # Positions along the ground, which Gymnasium leaves out by default.
     skipped = int(structure.get("skipped_qpos", 0))
     parts = {
+        # In the order in which Gymnasium concatenates them.
         "qpos": f"qpos[{skipped}:]" if skipped else "qpos",
         "qvel": "qvel",
         "cinert": "cinert[1:]",

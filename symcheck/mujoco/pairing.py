@@ -43,7 +43,7 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
     Raises:
         SpecError: `given` names bodies that are not there.
     """
-    bodies = _Bodies(model, isometry, reference, _given(model, given, isometry))
+    bodies = _Bodies(model, isometry, reference, _read_pairs(model, given, isometry))
     bodies.match(0, 0)
     pairing = Pairing(
         isometry,
@@ -54,26 +54,29 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
         np.full(model.ngeom, -1),
         unpaired=bodies.unpaired,
     )
+    # Joints and geoms are compared between a body and its image only.
     for body, image in enumerate(pairing.bodies):
         if image >= 0:
             _pair_joints(model, pairing, body, int(image))
             _pair_geoms(model, pairing, body, int(image))
+    # Tendons after joints, actuators after tendons: each needs the images of what it pulls on.
     pair_tendons(model, pairing)
     pair_actuators(model, pairing)
     return pairing
 
 
-def _given(model: Any, given: Mapping[str, str], isometry: Isometry) -> dict[int, int]:
+def _read_pairs(model: Any, given: Mapping[str, str], isometry: Isometry) -> dict[int, int]:
     if not isinstance(given, Mapping):
         raise SpecError(f"expected a mapping of names of bodies to names of bodies, got {given!r}.", where="pairs")
     known = {name_of(model, "body", i): i for i in range(model.nbody)}
     missing = [name for pair in given.items() for name in pair if name not in known]
     if missing:
         raise SpecError(f"names bodies that the model does not have: {', '.join(missing)}.", where="pairs")
-    found = {known[one]: known[other] for one, other in given.items()}
+    images = {known[source]: known[target] for source, target in given.items()}
+    # A reflection exchanges: the other direction follows.
     if isometry.order == 2:
-        found.update({other: one for one, other in list(found.items())})
-    return found
+        images.update({target: source for source, target in list(images.items())})
+    return images
 
 
 class _Bodies:
@@ -86,6 +89,7 @@ class _Bodies:
         self._reference = reference
         self._moved = isometry.point(reference.body_position), isometry.point(reference.centre)
         self.image = np.full(model.nbody, -1)
+        # The world is its own image.
         self.image[0] = 0
         self.unpaired: list[str] = []
 
@@ -94,85 +98,100 @@ class _Bodies:
         sources, targets = self._children(body), self._children(image)
         if not sources:
             return
-        cost = np.array([[self._cost(one, other) for other in targets] for one in sources]).reshape(len(sources), -1)
-        matched = self._greedy(cost) if body == image and self._isometry.order == 2 else _assigned(cost)
-        for i, one in enumerate(sources):
+        # (sources, targets).
+        cost = np.array([[self._cost(source, target) for target in targets] for source in sources]).reshape(
+            len(sources), -1
+        )
+        # Children of a body that is its own image must be paired as an involution under a reflection.
+        matched = self._greedy(cost) if body == image and self._isometry.order == 2 else _assign_rows(cost)
+        for i, source in enumerate(sources):
             j = matched.get(i)
             if j is None or not np.isfinite(cost[i, j]):
-                self.unpaired.append(self._why(one, targets))
+                self.unpaired.append(self._why(source, targets))
                 continue
-            self.image[one] = targets[j]
-        for one in sources:
-            if self.image[one] >= 0:
-                self.match(one, int(self.image[one]))
+            self.image[source] = targets[j]
+        # Down the tree: children of a pair are matched with each other.
+        for source in sources:
+            if self.image[source] >= 0:
+                self.match(source, int(self.image[source]))
 
     def _children(self, body: int) -> list[int]:
         return [i for i in range(1, self._model.nbody) if self._model.body_parentid[i] == body]
 
-    def distance(self, one: int, other: int) -> float:
+    def distance(self, body: int, other: int) -> float:
         """How far the image of a body is from another body, in metres: the larger of frames and centres of mass."""
         reference = self._reference
-        frames = np.linalg.norm(self._moved[0][one] - reference.body_position[other])
-        centres = np.linalg.norm(self._moved[1][one] - reference.centre[other])
+        frames = np.linalg.norm(self._moved[0][body] - reference.body_position[other])
+        centres = np.linalg.norm(self._moved[1][body] - reference.centre[other])
         return float(max(frames, centres))
 
-    def _cost(self, one: int, other: int) -> float:
+    def _cost(self, body: int, other: int) -> float:
         model = self._model
-        if one in self._given or other in self._given.values():
-            return -1.0 if self._given.get(one) == other else np.inf
-        if model.body_jntnum[one] != model.body_jntnum[other]:
+        if body in self._given or other in self._given.values():
+            # What the user says is free of cost; everything else about these bodies is ruled out.
+            return -1.0 if self._given.get(body) == other else np.inf
+        if model.body_jntnum[body] != model.body_jntnum[other]:
             return float(np.inf)
-        if not all(model.jnt_type[i] == model.jnt_type[j] for i, j in zip(*self._joints(one, other), strict=True)):
+        if not all(model.jnt_type[i] == model.jnt_type[j] for i, j in zip(*self._joints(body, other), strict=True)):
             return float(np.inf)
-        distance = self.distance(one, other)
+        distance = self.distance(body, other)
         if distance > _NEAR * self._reference.extent:
             return float(np.inf)
-        heavier = max(float(model.body_mass[one]), float(model.body_mass[other]), 1e-12)
-        unlike = abs(float(model.body_mass[one] - model.body_mass[other])) / heavier
-        named = self._isometry.order == 2 and are_mirrored(name_of(model, "body", one), name_of(model, "body", other))
+        heavier = max(float(model.body_mass[body]), float(model.body_mass[other]), 1e-12)
+        # Relative difference of the masses, between 0 and 1.
+        unlike = abs(float(model.body_mass[body] - model.body_mass[other])) / heavier
+        named = self._isometry.order == 2 and are_mirrored(name_of(model, "body", body), name_of(model, "body", other))
+        # Metres: a matching name outweighs small differences of place, never a large one.
         return distance + _BONUS * self._reference.extent * (0.25 * unlike - named)
 
-    def _joints(self, one: int, other: int) -> tuple[range, range]:
+    def _joints(self, body: int, other: int) -> tuple[range, range]:
         model = self._model
-        first, second = int(model.body_jntadr[one]), int(model.body_jntadr[other])
-        count = int(model.body_jntnum[one])
+        first, second = int(model.body_jntadr[body]), int(model.body_jntadr[other])
+        # Joints of one body are consecutive.
+        count = int(model.body_jntnum[body])
         return range(first, first + count), range(second, second + count)
 
     @staticmethod
     def _greedy(cost: Array) -> dict[int, int]:
         """An involution: the nearest pair (or body that is its own image) first, both taken out."""
+        # Both directions must fit: the larger of the two costs.
         cost = np.maximum(cost, cost.T)
-        found: dict[int, int] = {}
+        partner: dict[int, int] = {}
         for flat in np.argsort(cost, axis=None, kind="stable"):
+            # Position in the flattened matrix to row and column.
             i, j = (int(k) for k in np.unravel_index(flat, cost.shape))
-            if i not in found and j not in found and np.isfinite(cost[i, j]):
-                found[i], found[j] = j, i
-        return found
+            if i not in partner and j not in partner and np.isfinite(cost[i, j]):
+                partner[i], partner[j] = j, i
+        return partner
 
-    def _why(self, one: int, targets: list[int]) -> str:
-        model, what = self._model, title(self._model, "body", one)
-        wanted = mirrored_names(name_of(model, "body", one))
+    def _why(self, body: int, targets: list[int]) -> str:
+        model, element = self._model, title(self._model, "body", body)
+        wanted = mirrored_names(name_of(model, "body", body))
+        # A body with the mirrored name is the likeliest mistake, else the nearest one.
         named = [i for i in range(model.nbody) if name_of(model, "body", i) in wanted]
-        near = named or sorted(targets, key=lambda other: self.distance(one, other))
+        near = named or sorted(targets, key=lambda other: self.distance(body, other))
         if not near:
-            return f"{what}: no body hangs where its image would"
+            return f"{element}: no body hangs where its image would"
         other = near[0]
-        if other == one:
-            own = self.distance(one, one)
-            return f"{what}: no counterpart; it is not its own image either, which lies {own:.3g} m beside it"
-        text = f"{what}: the nearest is {title(model, 'body', other)}, {self.distance(one, other):.3g} m from its image"
-        if model.body_jntnum[one] != model.body_jntnum[other]:
+        if other == body:
+            own = self.distance(body, body)
+            return f"{element}: no counterpart; it is not its own image either, which lies {own:.3g} m beside it"
+        text = f"{element}: the nearest is {title(model, 'body', other)}, "
+        text += f"{self.distance(body, other):.3g} m from its image"
+        if model.body_jntnum[body] != model.body_jntnum[other]:
             count = int(model.body_jntnum[other])
-            text += f" and with {count} {'joint' if count == 1 else 'joints'} instead of {model.body_jntnum[one]}"
+            text += f" and with {count} {'joint' if count == 1 else 'joints'} instead of {model.body_jntnum[body]}"
         return text
 
 
-def _assigned(cost: Array) -> dict[int, int]:
+def _assign_rows(cost: Array) -> dict[int, int]:
     """The assignment of least total cost; rows without any finite cost are left out."""
     if not cost.size:
         return {}
+    # 1e6 stands for "impossible": linear_sum_assignment takes no infinities.
     bounded = np.where(np.isfinite(cost), cost, 1e6)
     rows, columns = linear_sum_assignment(bounded)
+    # Assigned at the cost of an impossible pair means not assigned.
     return {int(i): int(j) for i, j in zip(rows, columns, strict=True) if np.isfinite(cost[i, j])}
 
 
@@ -182,6 +201,7 @@ def _pair_joints(model: Any, pairing: Pairing, body: int, image: int) -> None:
         pairing.unpaired.append(f"the joints of {title(model, 'body', body)}: {title(model, 'body', image)} has others")
         return
     for step in range(int(model.body_jntnum[body])):
+        # Joints of a body and its image correspond in order.
         joint, other = first + step, second + step
         if model.jnt_type[joint] != model.jnt_type[other]:
             pairing.unpaired.append(
@@ -206,18 +226,19 @@ def _cosine(model: Any, pairing: Pairing, joint: int, other: int) -> float:
     axes, isometry = pairing.reference.axis, pairing.isometry
     slide = model.jnt_type[joint] == 2  # mjJNT_SLIDE
     moved = isometry.polar(axes[joint]) if slide else isometry.axial(axes[joint])
+    # Axes have length 1: the product is the cosine.
     return float(moved @ axes[other])
 
 
 def _pair_geoms(model: Any, pairing: Pairing, body: int, image: int) -> None:
-    one = range(int(model.body_geomadr[body]), int(model.body_geomadr[body] + model.body_geomnum[body]))
-    other = range(int(model.body_geomadr[image]), int(model.body_geomadr[image] + model.body_geomnum[image]))
-    if not len(one) or not len(other):
+    sources = range(int(model.body_geomadr[body]), int(model.body_geomadr[body] + model.body_geomnum[body]))
+    targets = range(int(model.body_geomadr[image]), int(model.body_geomadr[image] + model.body_geomnum[image]))
+    if not len(sources) or not len(targets):
         return
-    cost = np.array([[_geom_cost(model, pairing, i, j) for j in other] for i in one])
-    matched = _Bodies._greedy(cost) if body == image and pairing.isometry.order == 2 else _assigned(cost)
+    cost = np.array([[_geom_cost(model, pairing, i, j) for j in targets] for i in sources])
+    matched = _Bodies._greedy(cost) if body == image and pairing.isometry.order == 2 else _assign_rows(cost)
     for i, j in matched.items():
-        pairing.geoms[one[i]] = other[j]
+        pairing.geoms[sources[i]] = targets[j]
 
 
 def _geom_cost(model: Any, pairing: Pairing, i: int, j: int) -> float:
@@ -229,9 +250,11 @@ def _geom_cost(model: Any, pairing: Pairing, i: int, j: int) -> float:
     if model.geom_type[i] == 0:  # planes are endless: only the distance along the normal counts
         offset = offset @ reference.geom_rotation[j][:, 2]
     distance = float(np.linalg.norm(offset))
+    # Geoms may be placed less exactly than bodies: twice the distance.
     if distance > 2 * _NEAR * reference.extent:
         return float(np.inf)
     unlike = float(np.abs(model.geom_size[i] - model.geom_size[j]).max())
     visible = model.geom_contype[i] == model.geom_contype[j] and model.geom_conaffinity[i] == model.geom_conaffinity[j]
     named = are_mirrored(name_of(model, "geom", i), name_of(model, "geom", j))
+    # A geom that collides is no image of one that does not; names decide between equal ones only.
     return distance + unlike + (0.0 if visible else reference.extent) - (10 * ROUNDING if named else 0.0)

@@ -67,6 +67,7 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
     for joint in range(model.njnt):
         if model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_FREE):
             start = model.jnt_qposadr[joint]
+            # A free body may stand anywhere: on the plane or axis of the isometry.
             data.qpos[start : start + 3] = isometry.through
     mujoco.mj_kinematics(model, data)
     if slide_home:
@@ -74,6 +75,7 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
         mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     turned = data.ximat.reshape(-1, 3, 3).copy()
+    # R diag(I) R^T, the inertia in world axes, (bodies, 3, 3).
     inertia = turned @ (model.body_inertia[:, :, None] * np.swapaxes(turned, 1, 2))
     return Reference(
         data.qpos.copy(),
@@ -93,6 +95,7 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
 
 def _slide(model: Any, data: Any, isometry: Isometry) -> None:
     """Slide the bodies that hang from the world to where the isometry leaves them, as far as their slides reach."""
+    # M - I is 0 exactly for displacements that the isometry leaves alone.
     moving = isometry.matrix - np.eye(3)
     for body in range(1, model.nbody):
         if model.body_parentid[body] != 0:
@@ -102,6 +105,7 @@ def _slide(model: Any, data: Any, isometry: Isometry) -> None:
         if slides:
             axes = data.xaxis[slides].T
             missing = moving @ (data.xpos[body] - isometry.through)
+            # Least squares: the slides reach the plane as far as their axes allow.
             steps = np.linalg.lstsq(moving @ axes, -missing, rcond=None)[0]
             data.qpos[model.jnt_qposadr[slides]] += whole(steps)
 
@@ -110,4 +114,5 @@ def _extent(model: Any, data: Any) -> float:
     points = np.concatenate([data.xpos[1:], data.xipos[1:]])
     spread = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
     radius = float(model.geom_rbound.max()) if model.ngeom else 0.0  # planes have radius 0
+    # 1e-6: a model of one point has an extent too, by which distances are divided.
     return max(spread, radius, 1e-6)

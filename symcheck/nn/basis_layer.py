@@ -52,6 +52,7 @@ class BasisLayer(EquivariantModule):
         self.weight_coefficients = nn.Parameter(torch.zeros(weights.stored_shape))
         parameter = None if biases is None else nn.Parameter(torch.zeros(biases.stored_shape))
         self.register_parameter("bias_coefficients", parameter)
+        # Buffers take the parameter's dtype and place, so it comes first.
         self._refresh()
         self._kept: Kept | None = None
         self.reset_parameters()
@@ -74,11 +75,13 @@ class BasisLayer(EquivariantModule):
     def _refresh(self) -> None:
         """Makes the constant tensors from the float64 bases, in the coefficients' dtype and place."""
         marks = self._weights.basis.fingerprint + (b"" if self._biases is None else self._biases.basis.fingerprint)
+        # As a buffer, so that checkpoints carry it.
         mark = torch.tensor(list(marks), dtype=torch.uint8, device=self.weight_coefficients.device)
         self.register_buffer("fingerprint", mark)
         for name, expansion in (("weight", self._weights), ("bias", self._biases)):
             gather, factors = (None, None) if expansion is None else expansion.constants()
             device, dtype = self.weight_coefficients.device, self.weight_coefficients.dtype
+            # Not persistent: constants follow from the bases and would only enlarge checkpoints.
             self.register_buffer(f"{name}_gather", None if gather is None else gather.to(device), persistent=False)
             factors = None if factors is None else factors.to(device=device, dtype=dtype)
             self.register_buffer(f"{name}_factors", factors, persistent=False)
@@ -86,7 +89,9 @@ class BasisLayer(EquivariantModule):
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> BasisLayer:
         """Moves and casts; constants are made again from the float64 bases, so that `.double()` is exact."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        # The kept weight may have another dtype or device now.
         self._kept = None
+        # Parameters on "meta" have no place where constants could be made.
         if not self.weight_coefficients.is_meta:
             self._refresh()
         return self
@@ -100,8 +105,10 @@ class BasisLayer(EquivariantModule):
         """
         fan_in, fan_out = self._fans()
         variance = 2.0 / (fan_in + fan_out) if self.init == "xavier" else 2.0 / fan_in
+        # Per basis matrix, so that the entries of the weight have the variance asked for.
         deviations = self._weights.standard_deviations(variance * gain**2)
         with torch.no_grad():
+            # Standard normal in storage order first, then scaled per basis matrix.
             self.weight_coefficients.normal_(generator=generator)
             self.coefficients.mul_(deviations.to(self.weight_coefficients))
             if self.bias_coefficients is not None:
@@ -115,12 +122,13 @@ class BasisLayer(EquivariantModule):
         constants = self._buffers  # a plain dictionary: attributes of modules take half a microsecond each
         weight = self._weights.expand(self.weight_coefficients, constants["weight_gather"], constants["weight_factors"])
         biases = self._biases
+        # No invariant bias exists: the bias is none.
         if biases is None or not biases.rank:
             return weight, None
         coefficients = cast(nn.Parameter, self.bias_coefficients)
         return weight, biases.expand(coefficients, constants["bias_gather"], constants["bias_factors"])
 
-    def kept(self) -> Kept | None:
+    def keep_weight(self) -> Kept | None:
         """The plain layer's weight and bias, kept between changes of the coefficients; None where autograd records.
 
         Returns:
@@ -144,12 +152,14 @@ class BasisLayer(EquivariantModule):
         return self._weights.to_plain(weight)
 
     def _may_keep(self, coefficients: Tensor) -> bool:
+        # Changes of inference tensors are not counted, and a tracer must record how the weight is made.
         if type(coefficients) is not nn.Parameter or coefficients.is_inference() or is_tracing():
             return False
+        # On accelerators comparing values would wait for the device; there versions serve, in eval mode only.
         return coefficients.is_contiguous() and (coefficients.device.type == "cpu" or not self.training)
 
     @torch.no_grad()
-    def _materialized(self) -> tuple[Tensor, Tensor | None]:
+    def _plain_weight(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias computed in float64 and cast once."""
         weight = self._weights.plain(self.weight_coefficients)
         if self._biases is None or self.bias_coefficients is None or not self._biases.rank:
@@ -166,9 +176,11 @@ class BasisLayer(EquivariantModule):
                 remedy="Build the layer with the same representations, kind of basis and kernel size as when saving.",
             )
         super()._load_from_state_dict(state_dict, prefix, *rest)
+        # Loaded coefficients make the kept weight stale.
         self._kept = None
 
     def __getstate__(self) -> dict[str, Any]:
+        # A copy or a pickle makes its own weight: the kept one watches the memory of this layer's parameters.
         return {**self.__dict__, "_kept": None}
 
     def extra_repr(self) -> str:

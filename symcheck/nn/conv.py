@@ -81,9 +81,11 @@ class BasisConv2d(BasisLayer):
         self.stride = _pair(stride, "stride", least=1)
         self.padding = _pair(padding, "padding", least=0)
         self.spatial = tuple(spatial)
+        # Stride and padding that differ along the axes do not commute with exchanging them.
         self._check_isotropic()
         self.input_type: FieldType = FieldType(rho_in, channels_in, self.spatial, input_size)
         self._in, self._out = (channels_in, rho_in.dim), (channels_out, rho_out.dim)
+        # Fails at once where the size is known, not in the first forward pass.
         if input_size is not None:
             self.output_size(input_size)
 
@@ -126,7 +128,9 @@ class BasisConv2d(BasisLayer):
                 f"the filter ({kernel}) is larger than the padded image ({size + 2 * padding}).",
                 where="BasisConv2d(input size)",
             )
+        # The filter's positions must be symmetric in the image: a remainder leaves a margin on one side only.
         if moved and room % stride:
+            # Sizes nearby that work, for the message.
             near = [n for n in range(size - stride, size + stride + 1) if (n + 2 * padding - kernel) % stride == 0]
             raise SymcheckError(
                 f"stride {stride} does not commute with {', '.join(self.spatial)} at size {size}: "
@@ -138,10 +142,12 @@ class BasisConv2d(BasisLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels_in, dim_in, height, width) to (batch, channels_out, dim_out, height', width')."""
+        # Shapes are not to be looked at while a tracer records: only plain tensors are checked.
         if type(x) is Tensor and not is_tracing() and (x.ndim != 5 or x.shape[1:3] != self._in):
             self._refuse(x)
-        kept = self.kept()
+        kept = self.keep_weight()
         weight, bias = self._expand() if kept is None else (kept.weight, kept.bias)
+        # conv2d on (batch, channels_in * dim_in, height, width).
         planes = functional.conv2d(x.flatten(1, 2), weight, bias, self.stride, self.padding)
         return torch.unflatten(planes, 1, self._out)
 
@@ -168,7 +174,8 @@ class BasisConv2d(BasisLayer):
             A `torch.nn.Conv2d` from channels_in * dim_in to channels_out * dim_out planes with its own copy of the
             weight.
         """
-        weight, bias = self._materialized()
+        weight, bias = self._plain_weight()
+        # On "meta": no memory for weights that are replaced below.
         plain = nn.Conv2d(
             weight.shape[1],
             weight.shape[0],

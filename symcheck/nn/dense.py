@@ -46,23 +46,26 @@ def to_dense(net: nn.Module) -> nn.Module:
     if not isinstance(net, nn.Module):
         raise SymcheckError(f"expected a torch module, got {net!r}.", where="to_dense")
     if isinstance(net, EquivariantModule):
-        plain: nn.Module = _flattened(net)
+        plain: nn.Module = _flatten_input(net)
     else:
+        # Another module may hold equivariant ones: a copy, in which they are replaced.
         plain = copy.deepcopy(net)
         _replace_inside(plain)
     return plain.train(net.training)
 
 
-def _flattened(net: EquivariantModule) -> nn.Module:
+def _flatten_input(net: EquivariantModule) -> nn.Module:
     """The plain network behind a `Flatten` that merges channels and components, and leaves flat inputs alone."""
     plain, taken = copy.deepcopy(net.materialize()), net.input_type
     if taken is None or taken.flat:
         return plain
+    # Channels and components become one axis; pixels keep their own.
     return _behind(nn.Flatten(1, -1 if taken.spatial is None else -3), plain)
 
 
 def _behind(first: nn.Module, plain: nn.Module) -> nn.Module:
     """A module and then a plain network, as one sequence where that is one."""
+    # Heads stay heads: the flattening goes in front of their body.
     if isinstance(plain, PlainHeads):
         return PlainHeads(_behind(first, plain.body), dict(plain.heads.items()))
     return nn.Sequential(first, *(plain if isinstance(plain, nn.Sequential) else [plain]))
@@ -71,6 +74,7 @@ def _behind(first: nn.Module, plain: nn.Module) -> nn.Module:
 def _replace_inside(module: nn.Module) -> None:
     for name, child in list(module.named_children()):
         if isinstance(child, EquivariantModule):
+            # Its neighbours keep their shapes, so the replacement must too.
             setattr(module, name, _same_shapes(child))
         else:
             _replace_inside(child)
@@ -81,10 +85,11 @@ def _same_shapes(module: EquivariantModule) -> nn.Module:
     if isinstance(module, PointwiseNonlinearity):
         return copy.deepcopy(module.activation)
     if isinstance(module, EquivariantHeads):
-        heads = {name: _separated(head, module.output_types[name]) for name, head in module.heads.items()}
+        # Each head gets its channels and components apart again.
+        heads = {name: _separate_output(head, module.output_types[name]) for name, head in module.heads.items()}
         plain: nn.Module = PlainHeads(copy.deepcopy(module.body.materialize()), heads)
     elif isinstance(module, EquivariantSequential | BasisLayer):
-        plain = _separated(module, module.propagate(cast(FieldType, module.input_type)))
+        plain = _separate_output(module, module.propagate(cast(FieldType, module.input_type)))
     elif type(module) in _PLAIN_SHAPES:
         return _PLAIN_SHAPES[type(module)](module)
     else:
@@ -99,16 +104,17 @@ def _same_shapes(module: EquivariantModule) -> nn.Module:
     return _behind(nn.Flatten(-2) if taken.spatial is None else nn.Flatten(1, 2), plain)
 
 
-def _separated(module: nn.Module, made: FieldType) -> nn.Module:
+def _separate_output(module: nn.Module, made: FieldType) -> nn.Module:
     """The plain network on flat activations, with separate channels and components at its end where `made` has them."""
     plain = copy.deepcopy(cast(EquivariantModule, module).materialize())
     if made.flat:
         return plain
+    # The flat axis is split again: the last one for vectors, axis 1 for images.
     split = nn.Unflatten(-1 if made.spatial is None else 1, (made.channels, made.rho.dim))
     return nn.Sequential(*(plain if isinstance(plain, nn.Sequential) else [plain]), split)
 
 
-def _pool(pool: nn.Module) -> nn.Module:
+def _pool_pixels(pool: nn.Module) -> nn.Module:
     """Pools the pixels of (batch, channels, dim, height, width)."""
     return nn.Sequential(pool, nn.Flatten(2))
 
@@ -119,8 +125,8 @@ def _split(module: EquivariantModule) -> nn.Module:
 
 
 _PLAIN_SHAPES: dict[type[nn.Module], Callable[[EquivariantModule], nn.Module]] = {
-    GlobalMaxPool: lambda module: _pool(nn.AdaptiveMaxPool3d((None, 1, 1))),
-    GlobalAveragePool: lambda module: _pool(nn.AdaptiveAvgPool3d((None, 1, 1))),
+    GlobalMaxPool: lambda module: _pool_pixels(nn.AdaptiveMaxPool3d((None, 1, 1))),
+    GlobalAveragePool: lambda module: _pool_pixels(nn.AdaptiveAvgPool3d((None, 1, 1))),
     SplitChannels: _split,
     MergeChannels: lambda module: nn.Flatten(1, 2),
     FlattenPixels: lambda module: nn.Flatten(2),

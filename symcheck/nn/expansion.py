@@ -46,6 +46,7 @@ class Expansion(abc.ABC):
     def __init__(self, basis: IntertwinerBasis, channels_out: int, channels_in: int = 1) -> None:
         self.basis, self.rank = basis, basis.rank
         self.channels_out, self.channels_in = channels_out, channels_in
+        # Orbit bases are kept as an index of one number per entry, whatever their rank.
         if not isinstance(basis, OrbitBasis) and basis.rank * basis.size > DENSE_LIMIT:
             raise SymcheckError(
                 f"the {basis.kind} basis has {basis.rank:,} matrices of {basis.size:,} entries, too many to keep.",
@@ -60,12 +61,14 @@ class Expansion(abc.ABC):
             (index, None) for orbits without signs, (index, signs) with them, (None, rows) for dense bases and
             (None, None) for rank 0.
         """
+        # A basis without matrices: the weight is zero and nothing is gathered.
         if not self.rank:
             return None, None
         if not isinstance(self.basis, OrbitBasis):
             return None, torch.from_numpy(self._rows(self.basis.matrices().astype(np.float64)))
         orbits = self.basis.orbits
         index = self._index(orbits.index.reshape(self.basis.shape)).astype(np.int64)
+        # Permutations have no signs: one multiplication less in every forward pass.
         if (orbits.sign == 1).all():
             return torch.from_numpy(index), None
         signs = self._signs(orbits.sign.astype(np.float64).reshape(self.basis.shape))
@@ -98,6 +101,7 @@ class Expansion(abc.ABC):
     def plain(self, coefficients: Tensor) -> Tensor:
         """The plain layer's weight, worked out in float64 on the CPU and cast once."""
         given = self.by_channel(coefficients.detach()).double().cpu().numpy()
+        # To (channels_out, out, channels_in, *rest), the order of the plain layer.
         block = np.moveaxis(self.basis.combine(given), 2, 1)
         return torch.from_numpy(np.ascontiguousarray(block).reshape(self.plain_shape)).to(coefficients)
 
@@ -109,8 +113,10 @@ class Expansion(abc.ABC):
         """
         norms = self.basis.squared_norms
         if isinstance(self.basis, OrbitBasis):
+            # Each entry of a weight copies one coefficient: the same variance for all, more where entries vanish.
             variances = np.full(self.rank, variance * self.basis.size / max(norms.sum(), 1.0))
         else:
+            # E |W|^2 = sum of var_k |B_k|^2, shared equally among the basis matrices.
             variances = variance * self.basis.size / (max(self.rank, 1) * norms)
         return torch.from_numpy(np.sqrt(variances))
 
@@ -125,9 +131,10 @@ class BiasExpansion(Expansion):
 
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
         """The bias vector."""
+        # General representations: a product with the basis rows, no gather.
         if gather is None:
             return (coefficients @ cast(Tensor, factors)).reshape(self.used_shape)
-        bias = taken(coefficients, gather)
+        bias = take_entries(coefficients, gather)
         return bias if factors is None else bias * factors
 
     def by_channel(self, coefficients: Tensor) -> Tensor:
@@ -135,6 +142,7 @@ class BiasExpansion(Expansion):
         return coefficients
 
     def _index(self, orbits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        # Channel c reads its coefficients at c * rank + orbit.
         return (np.arange(self.channels_out)[:, None] * self.rank + orbits.ravel()).ravel()
 
     def _signs(self, signs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -175,14 +183,17 @@ class RowExpansion(LinearExpansion):
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
         """The weight on component-major inputs."""
         if gather is not None:
+            # Whole rows of channels_in numbers are gathered at once.
             weight = coefficients.view(-1, self.channels_in).index_select(0, gather).view(self.plain_shape)
             return (weight if factors is None else weight * factors).t()
+        # Rank 0: the symmetry leaves nothing but zeros.
         if factors is None:
             return coefficients.new_zeros(self.used_shape)
         return (factors @ coefficients).reshape(self.plain_shape).t()
 
     def to_plain(self, weight: Tensor) -> Tensor:
         """The columns reordered to channel-major, contiguous."""
+        # From (out, in, channels_in) to (out, channels_in, in).
         columns = weight.t().view(-1, self.basis.shape[1], self.channels_in)
         return columns.transpose(1, 2).reshape(self.plain_shape)
 
@@ -190,6 +201,7 @@ class RowExpansion(LinearExpansion):
         return (np.arange(self.channels_out)[:, None] * self.rank + orbits.ravel()).ravel()
 
     def _signs(self, signs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        # (channels_out, out, in, channels_in): a sign belongs to its (out, in) entry.
         block = np.broadcast_to(signs[None, ..., None], (self.channels_out, *self.basis.shape, self.channels_in))
         return block.reshape(self.plain_shape)
 
@@ -208,13 +220,14 @@ class EntryExpansion(LinearExpansion):
 
     def __init__(self, basis: IntertwinerBasis, channels_out: int, channels_in: int) -> None:
         super().__init__(basis, channels_out, channels_in)
+        # Gathered in the orientation in which rows are longer.
         self._inputs_first = self.used_shape[0] < self.used_shape[1]
 
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
         """The weight on channel-major inputs."""
         if gather is None:
             return coefficients.new_zeros(self.used_shape)
-        weight = taken(coefficients, gather)
+        weight = take_entries(coefficients, gather)
         weight = weight if factors is None else weight * factors
         return weight if self._inputs_first else weight.t()
 
@@ -224,15 +237,17 @@ class EntryExpansion(LinearExpansion):
 
     def _index(self, orbits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         rows, channels = np.ogrid[: self.channels_out, : self.channels_in]
+        # The place of (channel_out, orbit, channel_in) in the stored (channels_out, rank, channels_in).
         place = (rows[:, None, :, None] * self.rank + orbits[None, :, None, :]) * self.channels_in
-        return self._laid(place + channels[:, None, :, None])
+        return self._lay_out(place + channels[:, None, :, None])
 
     def _signs(self, signs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         shape = (self.channels_out, self.basis.shape[0], self.channels_in, self.basis.shape[1])
-        return self._laid(np.broadcast_to(signs[None, :, None], shape))
+        return self._lay_out(np.broadcast_to(signs[None, :, None], shape))
 
-    def _laid(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _lay_out(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Entries (channels_out, out, channels_in, in) in the shape that is gathered."""
+        # The transposition is done once here, on the index, instead of in every forward pass.
         plain = entries.reshape(self.plain_shape)
         return np.ascontiguousarray(plain.T if self._inputs_first else plain)
 
@@ -256,18 +271,20 @@ class SingleExpansion(RowExpansion):
 def linear_expansion(basis: IntertwinerBasis, channels_out: int, channels_in: int) -> LinearExpansion:
     """The faster way to gather a linear weight of this size."""
     if isinstance(basis, OrbitBasis):
+        # Few entries: the number of operations decides, and single entries need fewer.
         small = basis.size * channels_out * channels_in <= ENTRY_LIMIT
         return (EntryExpansion if small else RowExpansion)(basis, channels_out, channels_in)
     return (SingleExpansion if channels_in == 1 else RowExpansion)(basis, channels_out, channels_in)
 
 
-def taken(coefficients: Tensor, index: Tensor) -> Tensor:
+def take_entries(coefficients: Tensor, index: Tensor) -> Tensor:
     """The entries of the flattened coefficients at `index`, in its shape.
 
     Few entries of a parameter in the host's memory are taken in one operation, whose gradient is slower for many;
     `torch.func` has no rule for it, and on other devices its gradient is not deterministic.
     """
     few = index.numel() <= ENTRY_LIMIT
+    # A plain parameter on the CPU, outside of compilers: `take` is one operation where the other way is three.
     if few and type(coefficients) is nn.Parameter and coefficients.is_cpu and not torch.compiler.is_compiling():
         return torch.take(coefficients, index)
     return coefficients.view(-1).index_select(0, index.view(-1)).view(index.shape)
@@ -285,11 +302,13 @@ class FilterExpansion(Expansion):
     def expand(self, coefficients: Tensor, gather: Tensor | None, factors: Tensor | None) -> Tensor:
         """The filters on channel-major planes."""
         if gather is not None:
-            weight = taken(coefficients, gather)
+            # The gather yields (channels_out * out, channels_in * in, height, width).
+            weight = take_entries(coefficients, gather)
             return weight if factors is None else weight * factors
         if factors is None:
             return coefficients.new_zeros(self.used_shape)
         out, *rest = self.basis.shape
+        # (channels_out * channels_in, out * in * height * width).
         dense = coefficients.view(-1, self.rank) @ factors
         return dense.view(self.channels_out, self.channels_in, out, *rest).transpose(1, 2).reshape(self.used_shape)
 
@@ -298,7 +317,9 @@ class FilterExpansion(Expansion):
         return coefficients
 
     def _index(self, orbits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        # The number of each channel pair; it has `rank` coefficients in a row.
         channel = np.arange(self.channels_out)[:, None] * self.channels_in + np.arange(self.channels_in)
+        # Orbit numbers (out, 1, rest) broadcast over the channels.
         block = orbits.reshape(self.basis.shape[0], 1, -1)
         return np.asarray((channel[:, None, :, None] * self.rank + block).reshape(self.used_shape))
 

@@ -44,6 +44,7 @@ class FieldType:
         """The shape of one activation without its batch; None where the size of images is not known."""
         if self.spatial is not None and self.size is None:
             return None
+        # Flat activations merge channels and components into one axis.
         both = (self.channels * self.rho.dim,) if self.flat else (self.channels, self.rho.dim)
         return (*both, *(self.size or ()))
 
@@ -105,6 +106,7 @@ class EquivariantModule(nn.Module, abc.ABC):
         if shape is None:
             raise AttributeError("the module takes inputs of several shapes")
         parameter = next(self.parameters(), None)
+        # In the parameters' dtype: a float64 network refuses float32 inputs.
         return torch.zeros(1, *shape, dtype=None if parameter is None else parameter.dtype)
 
     @abc.abstractmethod
@@ -122,6 +124,7 @@ class EquivariantModule(nn.Module, abc.ABC):
 
 def moving(spatial: Sequence[str]) -> tuple[bool, bool]:
     """Whether some operator moves rows, and whether some operator moves columns."""
+    # flip_lr keeps every row in place; flip_ud keeps every column.
     rows = any(name not in ("identity", "flip_lr") for name in spatial)
     columns = any(name not in ("identity", "flip_ud") for name in spatial)
     return rows, columns

@@ -30,6 +30,7 @@ class Kept:
     def of(weight: Tensor, bias: Tensor | None, weights: Tensor, biases: Tensor | None) -> Kept:
         """Keeps a weight and bias that were just made of these contiguous parameters."""
         given = [p for p in (weights, biases) if p is not None]
+        # CPU: a copy of the bytes beside a live view of them, compared at every use.
         memory = [(p, p.data_ptr(), live := _bytes(p), bytearray(live)) for p in given if p.is_cpu]
         versions = [(p, p.data_ptr(), p._version) for p in given if not p.is_cpu]
         return Kept(weight, bias, (weights, biases), tuple(memory), tuple(versions))

@@ -73,29 +73,34 @@ class BasisLinear(BasisLayer):
         self.output_type = FieldType(rho_out, channels_out)
         self._out = (channels_out, rho_out.dim)
         self._in = (channels_in, rho_in.dim)
+        # Shapes of the last input: a loop over equal batches works them out once.
         self._seen: tuple[Shape, int, int, Shape] = ((-1,), 0, 0, ())
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (..., channels_in, dim_in) to (..., channels_out, dim_out)."""
-        kept = self.kept()
+        kept = self.keep_weight()
+        # Training, tracing and subclasses of Tensor go through recorded operations.
         if kept is None or type(x) is not Tensor or is_tracing():
-            return self._recorded(x, kept)
+            return self._forward_recorded(x, kept)
         given, rows, columns, made = self._seen
         if x.shape != given:
             rows, columns, made = self._see(x)
         flat, bias = x.reshape(rows, columns), kept.bias
+        # One matrix product on flattened inputs; addmm adds the bias in the same call.
         return (torch.mm(flat, kept.weight) if bias is None else bias.addmm(flat, kept.weight)).view(*made)
 
-    def _recorded(self, x: Tensor, kept: Kept | None) -> Tensor:
+    def _forward_recorded(self, x: Tensor, kept: Kept | None) -> Tensor:
         """The same through operations of torch alone, for autograd, `torch.func`, compilers and tracers."""
         eager = type(x) is Tensor and not is_tracing()
         if eager and x.shape[-2:] != self._in:
             self._refuse(x)
         if kept is None:
             weight, bias = self._expand()
+            # Component-major weights take (batch, dim_in, channels_in).
             x = x.transpose(-2, -1) if self._weights.component_major else x
         else:
             weight, bias = kept.weight, kept.bias
+        # The common case of (batch, channels, dim) as one addmm.
         if eager and bias is not None and x.ndim == 3:
             return torch.addmm(bias, x.flatten(1), weight).view(-1, *self._out)
         return torch.unflatten(functional.linear(x.flatten(-2), weight.t(), bias), -1, self._out)
@@ -109,6 +114,7 @@ class BasisLinear(BasisLayer):
         if x.shape[-2:] != self._in:
             self._refuse(x)
         lead = x.shape[:-2]
+        # Leading axes are the rows, channels and components the columns.
         rows, columns, made = lead.numel(), math.prod(self._in), (*lead, *self._out)
         self._seen = x.shape, rows, columns, made
         return rows, columns, made
@@ -131,7 +137,8 @@ class BasisLinear(BasisLayer):
         Returns:
             A `torch.nn.Linear` from channels_in * dim_in to channels_out * dim_out with its own copy of the weight.
         """
-        weight, bias = self._materialized()
+        weight, bias = self._plain_weight()
+        # On "meta": no memory for weights that are replaced below.
         plain = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta", dtype=weight.dtype)
         plain.weight = nn.Parameter(weight)
         if bias is not None:
@@ -141,4 +148,5 @@ class BasisLinear(BasisLayer):
 
 def bias_expansion(rho_out: Representation, channels: int, kind: Kind) -> BiasExpansion:
     """The basis of biases: intertwiners from the trivial representation, one column each."""
+    # One column: a bias is a vector b with rho_out(g) b = b.
     return BiasExpansion(intertwiner_basis(constructors.trivial(rho_out.group), rho_out, kind=kind), channels)

@@ -67,6 +67,7 @@ def is_pointwise(module: nn.Module) -> bool:
         >>> is_pointwise(nn.ReLU()), is_pointwise(nn.Softmax(-1))
         (True, False)
     """
+    # One slope for all entries acts on each alike; a slope per channel would not on components.
     if isinstance(module, nn.PReLU):
         return module.num_parameters == 1
     return isinstance(module, tuple(NAMED.values()))
@@ -94,12 +95,15 @@ def check_commutes(rho: Representation, activation: nn.Module, *, where: str) ->
             where=where,
             remedy=f"Known: {', '.join(NAMED)}.",
         )
+    # The identity commutes with everything, also with matrices that are no signed permutations.
     if isinstance(activation, nn.Identity):
         return
+    # f(M x) = M f(x) for an elementwise f needs every row of M to have a single entry.
     if not isinstance(rho, SignedPermutationRepresentation):
         raise SymcheckError(
             f"{name} does not commute with {rho.name}: its matrices mix components.", where=where, remedy=ALTERNATIVES
         )
+    # f(-x) = -f(x) is what a change of sign needs.
     if not rho.is_permutation and not isinstance(activation, ODD):
         raise SymcheckError(
             f"{name} does not commute with {rho.name}: the group changes signs and {name} is not odd.",
@@ -158,8 +162,10 @@ def named_activation(activation: Activation) -> nn.Module:
     if isinstance(activation, nn.Module):
         return activation
     if isinstance(activation, type):
+        # A class: built with its own defaults.
         return cast(nn.Module, activation())
     if callable(activation):
+        # A function such as torch.relu goes by its name.
         activation = str(getattr(activation, "__name__", activation))
     if activation not in NAMED:
         remedy = suggestion(str(activation), NAMED)
@@ -174,6 +180,7 @@ def require_orthogonal(rho: Representation, where: str) -> None:
         SymcheckError: some matrix is not orthogonal.
     """
     require_representation(rho, where)
+    # Only orthogonal matrices keep |x|, of which the norm nonlinearity is a function.
     if not rho.is_orthogonal:
         raise SymcheckError(
             f"expected an orthogonal representation, got {rho.name}: lengths are not invariant.",
@@ -207,7 +214,9 @@ class NormNonlinearity(EquivariantModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels, dim, ...) to the same shape."""
+        # The smallest normal number keeps the gradient at x = 0 finite.
         length = x.square().sum(dim=2, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny).sqrt()
+        # One bias per channel, spread over components and pixels.
         bias = self.bias.reshape(1, self.channels, *(1,) * (x.ndim - 2))
         return x * (torch.relu(length + bias) / length)
 
@@ -243,10 +252,12 @@ class GatedNonlinearity(EquivariantModule):
     def __init__(self, rho: Representation) -> None:
         super().__init__()
         self.rho = rho
+        # One invariant component for the gate, then the vector that it scales.
         self.input_representation = operations.direct_sum(constructors.trivial(rho.group), rho)
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels, 1 + dim, ...) to (batch, channels, dim, ...)."""
+        # (batch, channels, 1, ...) broadcasts over the components.
         return x[:, :, 1:] * torch.sigmoid(x[:, :, :1])
 
     def propagate(self, given: FieldType) -> FieldType:

@@ -57,6 +57,7 @@ class EquivariantBatchNorm(EquivariantModule):
         self.rho = rho
         self.channels = check_channels(channels, "EquivariantBatchNorm(channels)")
         self.eps, self.momentum, self.images = eps, momentum, images
+        # Only permutations leave a mean over components invariant: a sign would change it.
         self.centred = _only_permutes(rho)
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels)) if self.centred else None
@@ -65,16 +66,20 @@ class EquivariantBatchNorm(EquivariantModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels, dim, ...) to the same shape."""
+        # One channel's statistics over its components and pixels: batch_norm's own reduction.
         if self.centred:
             mean, variance, weight, bias = self.running_mean, self.running_square, self.weight, self.bias
             return functional.batch_norm(x, mean, variance, weight, bias, self.training, self.momentum, self.eps)
+        # Without a mean the second moment takes the place of the variance.
         square = self.running_square
         if self.training:
+            # All axes but the channels'.
             axes = [axis for axis in range(x.ndim) if axis != 1]
             square = x.square().mean(dim=axes)
             with torch.no_grad():
                 self.running_square.lerp_(square.detach(), self.momentum)
         scale = (square + self.eps).rsqrt() * self.weight
+        # (1, channels, 1, ...).
         return x * scale.reshape(1, self.channels, *(1,) * (x.ndim - 2))
 
     def propagate(self, given: FieldType) -> FieldType:
@@ -92,6 +97,7 @@ class EquivariantBatchNorm(EquivariantModule):
         size = self.channels * self.rho.dim
         plain = kind(size, eps=self.eps, momentum=self.momentum).to(self.weight)
         with torch.no_grad():
+            # The plain layer has one number per component: each channel's is repeated dim times.
             plain.weight.copy_(self.weight.repeat_interleave(self.rho.dim))
             plain.bias.copy_(torch.zeros(size) if self.bias is None else self.bias.repeat_interleave(self.rho.dim))
             cast(Tensor, plain.running_mean).copy_(self.running_mean.repeat_interleave(self.rho.dim))
@@ -133,6 +139,7 @@ class EquivariantLayerNorm(EquivariantModule):
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels, dim, ...) to the same shape."""
         if self.bias is not None:
+            # One group over channels, components and pixels.
             return functional.group_norm(x, 1, self.weight, self.bias, self.eps)
         axes = tuple(range(1, x.ndim))
         scale = (x.square().mean(dim=axes, keepdim=True) + self.eps).rsqrt()

@@ -17,6 +17,7 @@ from symcheck.representations.representation import (
 def _require_images(given: FieldType, where: str) -> FieldType:
     if given.spatial is None or given.flat:
         raise SymcheckError(f"expected images (batch, channels, dim, height, width), got {given}.", where=where)
+    # Without pixels the type is that of a vector.
     return FieldType(given.rho, given.channels)
 
 
@@ -43,6 +44,7 @@ class GlobalMaxPool(EquivariantModule):
     @staticmethod
     def _check(rho: Representation) -> None:
         require_representation(rho, "GlobalMaxPool(rho)")
+        # A maximum over pixels is taken entry by entry: a sign change turns it into a minimum.
         if not (isinstance(rho, SignedPermutationRepresentation) and rho.is_permutation):
             raise SymcheckError(
                 f"a maximum does not commute with {rho.name}: only permutations of components keep it.",

@@ -52,6 +52,7 @@ class EquivariantSequential(EquivariantModule):
         self.layers = nn.ModuleList(modules)
         start = first if input_size is None else replace(first, size=input_size)
         self.input_type = start
+        # Every pair of neighbours is checked here, before any data.
         self.output_type = self.propagate(start)
 
     def __len__(self) -> int:
@@ -78,6 +79,7 @@ class EquivariantSequential(EquivariantModule):
     def materialize(self) -> nn.Sequential:
         """Plain torch modules on flat activations, on which splitting and merging channels leaves nothing to do."""
         plain = (layer.materialize() if isinstance(layer, EquivariantModule) else layer for layer in self.layers)
+        # Identities of the plain network would cost a call each.
         return nn.Sequential(*(module for module in plain if not isinstance(module, nn.Identity)))
 
 
@@ -91,6 +93,7 @@ def step_type(layer: nn.Module, given: FieldType, *, where: str) -> FieldType:
         try:
             return layer.propagate(given)
         except SymcheckError as error:
+            # The place in the network goes in front of the layer's own message.
             inner = f"{where}: {error.where}" if error.where else where
             raise SymcheckError(error.problem, where=inner, remedy=error.remedy) from error
     if not is_pointwise(layer):
@@ -135,6 +138,7 @@ class EquivariantHeads(EquivariantModule):
         self.body = body
         self.heads = nn.ModuleDict(heads)
         self.input_type = body.input_type
+        # All heads take the body's output type.
         between = body.propagate(body.input_type)
         self.output_types = {
             name: step_type(head, between, where=f"EquivariantHeads[{name!r}]") for name, head in heads.items()

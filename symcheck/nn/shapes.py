@@ -50,6 +50,7 @@ class SplitChannels(EquivariantModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels * dim, ...) to (batch, channels, dim, ...)."""
+        # (channels * dim) -> (channels, dim): channels are the slow axis.
         return torch.unflatten(x, 1, self._shape)
 
     def propagate(self, given: FieldType) -> FieldType:
@@ -104,6 +105,7 @@ class FlattenPixels(EquivariantModule):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps (batch, channels, dim, height, width) to (batch, channels, dim * height * width)."""
+        # From axis 2 on: dim, height and width become one axis.
         return x.flatten(2)
 
     def propagate(self, given: FieldType) -> FieldType:
@@ -115,6 +117,7 @@ class FlattenPixels(EquivariantModule):
                 remedy="Give input_size= to EquivariantSequential.",
             )
         height, width = given.size
+        # Components carry the tensor product of rho and the pixels' permutation.
         return FieldType(grids.with_grid(given.rho, height, width, given.spatial), given.channels)
 
     def materialize(self) -> nn.Module:

@@ -39,8 +39,10 @@ def trivial(G: Group, dim: int = 1) -> SignedPermutationRepresentation:
         2
     """
     validation.require_group(G, "trivial")
+    # True is an int in Python; a dimension of True is a mistake.
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
         raise RepresentationError(f"expected a positive dimension, got dim = {dim!r}.", where="trivial")
+    # Nothing to check: identities satisfy every relation.
     images = [SignedImages.identity(int(dim))] * len(G.generators)
     return SignedPermutationRepresentation(G, images, name=f"trivial({G.name})", check=False)
 
@@ -71,14 +73,17 @@ def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepre
     entries = arrays.to_numpy(signs, where="sign(signs)", error=RepresentationError).ravel()
     if not np.isin(entries, (1, -1)).all():
         raise RepresentationError(f"expected 1 or -1 per generator, got {list(signs)}.", where="sign(signs)")
-    one = np.zeros(1, dtype=np.int64)
-    images = [SignedImages(one, np.array([int(s)])) for s in entries]
+    # One component, which goes to itself.
+    index = np.zeros(1, dtype=np.int64)
+    images = [SignedImages(index, np.array([int(s)])) for s in entries]
     return SignedPermutationRepresentation(G, images, name=f"sign({G.name})")
 
 
 def _default_signs(G: Group) -> list[int]:
+    # For these families the determinant of the standard matrices: -1 exactly for reflections.
     if G.family is not None and G.family[0] in ("dihedral", "hyperoctahedral"):
         return [round(float(np.linalg.det(np.asarray(m, dtype=float)))) for m in standard(G).generator_matrices]
+    # The parity of the permutation: a cycle of length k is a product of k - 1 transpositions.
     return [(-1) ** sum(len(cycle) - 1 for cycle in g.cycles) for g in G.generators]
 
 
@@ -101,6 +106,7 @@ def regular(G: Group) -> SignedPermutationRepresentation:
                [1, 0]])
     """
     validation.require_group(G, "regular")
+    # Column i is how left multiplication by generator i rearranges the elements.
     table = G.cayley_table
     ones = np.ones(len(table), dtype=np.int64)
     images = [SignedImages(np.ascontiguousarray(table[:, i]), ones) for i in range(table.shape[1])]
@@ -133,6 +139,7 @@ def permutation(G: Group, images: Sequence[Sequence[int]]) -> SignedPermutationR
 
 def _read_permutation(entry: Sequence[int], where: str) -> SignedImages:
     index = arrays.to_numpy(entry, where=where, error=RepresentationError).ravel()
+    # Floats are refused, also whole ones: they come from matrices given by mistake.
     if index.dtype.kind not in "iu" or not np.array_equal(np.sort(index), np.arange(len(index))) or not len(index):
         shown = list(entry) if len(index) <= 12 else f"{len(index)} numbers"
         raise RepresentationError(f"expected a rearrangement of 0..{max(len(index) - 1, 0)}, got {shown}.", where=where)
@@ -171,10 +178,13 @@ def _read_signed(entry: Sequence[int | str], where: str) -> SignedImages:
     except (ValueError, TypeError) as cause:
         raise RepresentationError(f"expected signed one-based images, got {entry!r}.", where=where) from cause
     values = np.array(numbers, dtype=np.int64)
+    # A zero has sign +1 here and is refused by the next line.
     signs = np.where(values < 0, -1, 1)
+    # Signed images use each of 1..n once, whatever the sign.
     if values.size and np.array_equal(np.sort(np.abs(values)), np.arange(1, len(values) + 1)):
         return SignedImages(np.abs(values) - 1, signs)
     written_as_images = any(isinstance(part, str) for part in entry)
+    # Numbers that are all 1 or -1 are signs; strings never are: ["1", "-1"] repeats an image.
     if values.size and not written_as_images and (np.abs(values) == 1).all():
         return SignedImages(np.arange(len(values)), signs)
     wanted = "images" if written_as_images else "n signs, or images"
@@ -210,6 +220,7 @@ def from_matrices(G: Group, matrices: Sequence[Any], *, name: str | None = None)
     name = name or f"matrices({G.name})"
     matrices = arrays.entries(matrices, where=name, error=RepresentationError)
     signed = [_as_signed(matrix, f"{name}, entry {i}") for i, matrix in enumerate(matrices)]
+    # Exact integers wherever all entries allow them; one dense matrix makes the whole representation dense.
     if signed and all(image is not None for image in signed):
         return SignedPermutationRepresentation(G, [image for image in signed if image is not None], name=name)
     dense = [arrays.to_numpy(m, where=f"{name}, entry {i}", error=RepresentationError) for i, m in enumerate(matrices)]
@@ -221,10 +232,13 @@ def _as_signed(matrix: Any, where: str) -> SignedImages | None:
     given = arrays.to_numpy(matrix, where=where, error=RepresentationError)
     dense = arrays.square_matrix(given, where=where, error=RepresentationError)
     rounded = np.rint(dense)
+    # Entries off by rounding only, and of size 1, can be a signed permutation.
     if np.abs(dense - rounded).max() > validation.accuracy_of(given) or np.abs(rounded).max() != 1:
         return None
+    # One entry of size 1 in every row and column.
     if (np.abs(rounded).sum(axis=0) != 1).any() or (np.abs(rounded).sum(axis=1) != 1).any():
         return None
+    # Column j has its entry in the row that e_j is sent to.
     index = np.abs(rounded).argmax(axis=0)
     return SignedImages(index.astype(np.int64), rounded[index, np.arange(len(rounded))].astype(np.int64))
 
@@ -246,6 +260,7 @@ def natural(G: Group) -> SignedPermutationRepresentation:
     validation.require_group(G, "natural")
     if G.family is not None and G.family[0] == "hyperoctahedral":
         n = G.family[1]
+        # Point i (+) goes to a point below n with sign +, else to component point - n with sign -.
         halves = [np.array(g.images[:n], dtype=np.int64) for g in G.generators]
         signed = [SignedImages(half % n, np.where(half < n, 1, -1)) for half in halves]
         return SignedPermutationRepresentation(G, signed, name=f"natural({G.name})", check=False)
@@ -278,6 +293,7 @@ def standard(G: Group) -> Representation:
     """
     validation.require_group(G, "standard")
     family = G.family[0] if G.family is not None else ""
+    # The textbook matrices in the plane, not the deleted permutation representation.
     if family in ("cyclic", "dihedral"):
         return rotation(G)
     if family == "hyperoctahedral":
@@ -285,12 +301,14 @@ def standard(G: Group) -> Representation:
     if G.degree < 2:
         raise RepresentationError(f"{G.name} acts on one point and has no standard representation.", where="standard")
     basis = _orthonormal_sum_zero(G.degree)
+    # The permutation matrices on the sum-zero subspace: basis is (n - 1, n) with orthonormal rows.
     matrices = [basis @ np.asarray(m, dtype=np.float64) @ basis.T for m in natural(G).generator_matrices]
     return from_matrices(G, matrices, name=f"standard({G.name})")
 
 
 def _orthonormal_sum_zero(n: int) -> npt.NDArray[np.float64]:
     """(n - 1, n): Helmert's rows, an orthonormal basis of the vectors whose entries add up to 0."""
+    # Row k has k + 1 ones, then its last entry becomes -(k + 1); scaled to length 1.
     rows = np.tril(np.ones((n - 1, n)), 0)
     k = np.arange(1, n)
     rows[k - 1, k] = -k
@@ -318,7 +336,9 @@ def rotation(G: Group, frequency: int = 1) -> Representation:
     validation.require_group(G, "rotation")
     if G.family is None or G.family[0] not in ("cyclic", "dihedral"):
         raise RepresentationError(f"expected a cyclic or dihedral group, got {G.name}.", where="rotation")
+    # Only the remainder of the frequency matters: turns by 2 pi are the identity.
     angle = 2 * np.pi * (frequency % G.family[1]) / G.family[1]
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    # Cyclic groups have the rotation only.
     matrices = [turn, np.diag([1.0, -1.0])][: len(G.generators)]
     return from_matrices(G, matrices, name=f"rotation({G.name}, {frequency})")

@@ -50,6 +50,7 @@ def check_spatial(group: Group, spatial: Sequence[str], *, size: tuple[int, int]
         >>> from symcheck.groups import cyclic
         >>> check_spatial(cyclic(4), ["rot90"], size=(7, 7))
     """
+    # A plain string is iterable, letter by letter, and would be counted as such.
     if isinstance(spatial, str) or not hasattr(spatial, "__iter__"):
         raise RepresentationError(
             f"expected one operator per generator of {group.name}, got {spatial!r}.",
@@ -81,6 +82,7 @@ def _check_relations(group: Group, spatial: tuple[str, ...], where: str) -> None
 
 @lru_cache(maxsize=256)
 def _images(operator: str, height: int, width: int) -> SignedImages:
+    # moved[p] is the pixel that ends up at place p; `index` is its inverse, where each pixel goes.
     moved = OPERATORS[operator](np.arange(height * width).reshape(height, width)).ravel()
     index = np.empty_like(moved)
     index[moved] = np.arange(height * width)
@@ -109,6 +111,7 @@ def image_grid(G: Group, height: int, width: int, spatial: Sequence[str]) -> Sig
     """
     if not all(isinstance(n, int | np.integer) and n >= 1 for n in (height, width)):
         raise RepresentationError(f"expected a positive height and width, got {height} x {width}.", where="image_grid")
+    # Square sizes and relations first: the cached construction below is not checked again.
     check_spatial(G, spatial, size=(height, width))
     return _grid(G, int(height), int(width), tuple(spatial))
 
@@ -140,4 +143,5 @@ def with_grid(rho: Representation, height: int, width: int, spatial: Sequence[st
         >>> with_grid(regular(cyclic(4)), 5, 5, ["rot90"]).dim
         100
     """
+    # Components are the slow axis, as in (channels, height, width) arrays.
     return operations.tensor(rho, image_grid(rho.group, height, width, spatial))

@@ -79,16 +79,19 @@ def _combine(
     for number, part in enumerate(parts[1:], 2):
         require_same_group(parts[0], part, names=("the first representation", f"number {number}"))
     group, name = parts[0].group, symbol.join(part.name for part in parts)
+    # Exact where all parts are; one dense part makes the result dense.
     exact = [part for part in parts if isinstance(part, SignedPermutationRepresentation)]
     if len(exact) == len(parts):
         images = [reduce(signed, row) for row in zip(*(part.images for part in exact), strict=True)]
         return SignedPermutationRepresentation(group, images, name=name, check=False)
     rows = zip(*(part.generator_matrices for part in parts), strict=True)
     matrices = [reduce(dense, [np.asarray(m, dtype=np.float64) for m in row]) for row in rows]
+    # No check: sums and products of representations satisfy every relation that their parts do.
     return MatrixRepresentation(group, matrices, name=name, check=False)
 
 
 def _signed_sum(a: SignedImages, b: SignedImages) -> SignedImages:
+    # The second summand's components come after the first one's.
     return SignedImages(np.concatenate([a.index, a.dim + b.index]), np.concatenate([a.sign, b.sign]))
 
 
@@ -103,6 +106,7 @@ def _matrix_tensor(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _signed_tensor(a: SignedImages, b: SignedImages) -> SignedImages:
+    # Component (i, j) has number i * b.dim + j, as in numpy's Kronecker product.
     index = (a.index[:, None] * b.dim + b.index).ravel()
     return SignedImages(index, (a.sign[:, None] * b.sign).ravel())
 
@@ -123,6 +127,7 @@ def dual(rho: Representation) -> Representation:
         3
     """
     require_representation(rho, "dual")
+    # rho(g^-1)^T = rho(g) where the matrices are orthogonal.
     if rho.is_orthogonal:
         return rho
     matrices = [np.linalg.inv(np.asarray(m, dtype=np.float64)).T for m in rho.generator_matrices]
@@ -152,6 +157,7 @@ def restrict(rho: Representation, *, to: Group) -> Representation:
     require_representation(rho, "restrict")
     validation.require_group(to, "restrict(to)")
     name = f"{rho.name} restricted to {to.name}"
+    # Words in G's generators: images of the subgroup's generators are products of known matrices.
     words = [rho.group.word(g) for g in to.generators]
     if isinstance(rho, SignedPermutationRepresentation):
         return SignedPermutationRepresentation(to, [rho.evaluate(w) for w in words], name=name, check=False)
@@ -187,8 +193,10 @@ def induce(rho: Representation, *, to: Group) -> Representation:
         raise RepresentationError(f"{rho.group.name} is not a subgroup of {to.name}.", where="induce")
     coset: dict[Element, int] = {}
     representatives: list[Element] = []
+    # The first element met in each left coset t H represents it; the identity represents H.
     for g in to.elements():
         if g not in coset:
+            # All of g H at once, so that each coset is visited once.
             coset.update({g * h: len(representatives) for h in inside})
             representatives.append(g)
     name = f"{rho.name} induced to {to.name}"
@@ -202,11 +210,13 @@ def induce(rho: Representation, *, to: Group) -> Representation:
 def _moves(g: Element, representatives: Sequence[Element], coset: dict[Element, int]) -> list[tuple[int, Element]]:
     """Per coset k: the coset l it goes to, and the element h of H with g t_k = t_l h."""
     targets = [coset[g * t] for t in representatives]
+    # h = t_l^-1 g t_k, with l the coset that g t_k lies in.
     return [(k, ~representatives[k] * g * t) for k, t in zip(targets, representatives, strict=True)]
 
 
 def _signed_blocks(rho: SignedPermutationRepresentation, moves: Sequence[tuple[int, Element]]) -> SignedImages:
     parts = [(k, rho.image(h)) for k, h in moves]
+    # Copy k of rho goes to copy l, its components by rho(h).
     index = np.concatenate([k * rho.dim + image.index for k, image in parts])
     return SignedImages(index, np.concatenate([image.sign for _, image in parts]))
 
@@ -215,5 +225,6 @@ def _matrix_blocks(rho: Representation, moves: Sequence[tuple[int, Element]]) ->
     d = rho.dim
     result = np.zeros((len(moves) * d, len(moves) * d))
     for k, (target, h) in enumerate(moves):
+        # Block column k (the source) has its only block in row `target`.
         result[target * d : (target + 1) * d, k * d : (k + 1) * d] = rho.matrix(h)
     return result

@@ -124,10 +124,11 @@ class SignedPermutationRepresentation(Representation):
     def image(self, g: Element) -> SignedImages:
         """rho(g) as signed images; words are remembered for small groups."""
         if g not in self._cache:
-            found = self.evaluate(self.group.word(g))
+            signed = self.evaluate(self.group.word(g))
+            # A full cache is not emptied: the values computed first, along short words, are used most.
             if len(self._cache) * self.dim > LISTING_LIMIT // 8:
-                return found
-            self._cache[g] = found
+                return signed
+            self._cache[g] = signed
         return self._cache[g]
 
     def matrix(self, g: Element) -> Integers:
@@ -149,15 +150,17 @@ class SignedPermutationRepresentation(Representation):
     def _all_images(self) -> Iterator[SignedImages]:
         """The images of all elements in order; words are prefix closed, so one product each suffices."""
         known: dict[Word, SignedImages] = {(): SignedImages.identity(self.dim)}
+        # Prefixes are kept only while all images fit in memory.
         keep = self.group.order * self.dim <= LISTING_LIMIT
         for g in self.group.elements():
             word = self.group.word(g)
+            # Words are shortest and breadth first: every prefix was met before.
             if word not in known:
-                found = known[word[:-1]] @ self.images[word[-1]] if keep else self.evaluate(word)
+                image = known[word[:-1]] @ self.images[word[-1]] if keep else self.evaluate(word)
                 if not keep:
-                    yield found
+                    yield image
                     continue
-                known[word] = found
+                known[word] = image
             yield known[word]
 
     @property
@@ -173,6 +176,7 @@ class SignedPermutationRepresentation(Representation):
     @cached_property
     def content(self) -> bytes:
         """Sixteen bytes that identify group and images, exactly."""
+        # Index and sign of every generator, in generator order.
         parts = [part for image in self.images for part in (image.index, image.sign)]
         return arrays.content_hash("signed", *_group_content(self.group), *parts)
 
@@ -238,10 +242,10 @@ class MatrixRepresentation(Representation):
     def matrix(self, g: Element) -> npt.NDArray[np.float64]:
         """The matrix of g, (dim, dim)."""
         if g not in self._cache:
-            found = self.evaluate(self.group.word(g))
+            dense = self.evaluate(self.group.word(g))
             if len(self._cache) * self.dim**2 > LISTING_LIMIT // 8:
-                return found
-            self._cache[g] = found
+                return dense
+            self._cache[g] = dense
         return self._cache[g].copy()
 
     def character(self, g: Element) -> float:
@@ -271,6 +275,7 @@ class MatrixRepresentation(Representation):
     @cached_property
     def content(self) -> bytes:
         """Sixteen bytes that identify group and matrices, to the last place."""
+        # + 0.0 turns -0.0 into 0.0, which has other bytes.
         return arrays.content_hash("matrix", *_group_content(self.group), *(m + 0.0 for m in self.matrices))
 
     @cached_property

@@ -40,11 +40,13 @@ class SignedImages:
 
     def __matmul__(self, other: SignedImages) -> SignedImages:
         """The product of the matrices: `other` acts first."""
+        # sign[j] of the product: `other` first, then the sign at the place that it sends j to.
         return SignedImages(self.index[other.index], other.sign * self.sign[other.index])
 
     def inverse(self) -> SignedImages:
         """The inverse, which is the transpose."""
         index, sign = np.empty_like(self.index), np.empty_like(self.sign)
+        # `index` is a rearrangement: assignment through it inverts it.
         index[self.index] = np.arange(self.dim)
         sign[self.index] = self.sign
         return SignedImages(index, sign)
@@ -52,6 +54,7 @@ class SignedImages:
     def matrix(self) -> Integers:
         """The dense (n, n) integer matrix."""
         dense = np.zeros((self.dim, self.dim), dtype=np.int64)
+        # Column j holds one entry, in row index[j].
         dense[self.index, np.arange(self.dim)] = self.sign
         return dense
 
@@ -61,13 +64,15 @@ class SignedImages:
 
     def residual(self) -> int:
         """The largest entry of |matrix - identity|: 0, 1 or 2."""
-        here = self.index == np.arange(self.dim)
-        if not here.all():
-            return 1 if (self.sign[here] > 0).all() else 2
+        in_place = self.index == np.arange(self.dim)
+        # Moved components leave entries of size 1, a component in place with its sign changed leaves 2.
+        if not in_place.all():
+            return 1 if (self.sign[in_place] > 0).all() else 2
         return 0 if (self.sign > 0).all() else 2
 
     def as_points(self) -> tuple[int, ...]:
         """The permutation of 2n points: component j with sign + is point j, with sign - point n + j."""
+        # Point j is +e_j, point n + j is -e_j; a negative sign swaps the two halves.
         up = self.index + self.dim * (self.sign < 0)
         down = self.index + self.dim * (self.sign > 0)
         return tuple(np.concatenate([up, down]).tolist())

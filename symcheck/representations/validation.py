@@ -60,6 +60,7 @@ def common_dimension(dims: Sequence[int], name: str) -> int:
 
 def precision_of(matrix: Any) -> float:
     """The unit in the last place, relative, of the dtype in which a matrix was given."""
+    # Tensors and arrays name their dtype alike; bfloat16 has no NumPy dtype and is taken as float16.
     dtype = np.dtype(str(getattr(matrix, "dtype", "float64")).removeprefix("torch.").replace("bfloat16", "float16"))
     return float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
 
@@ -71,6 +72,7 @@ def accuracy_of(matrix: Any) -> float:
     500 ulp for others. What is accepted is moved to the nearest true representation.
     """
     precision = precision_of(matrix)
+    # float64 entries may have been typed with nine digits; lower precisions get 500 units in the last place.
     return 1e-9 if precision <= float(np.finfo(np.float64).eps) else min(500 * precision, 1e-2)
 
 
@@ -79,6 +81,7 @@ def evaluate(word: Word, images: Sequence[SignedImages], identity: SignedImages)
     result = identity
     for letter, run in itertools.groupby(word):
         base, exponent = images[letter], len(list(run))
+        # Repeated squaring: r^1000 takes ten products.
         while exponent:
             if exponent & 1:
                 result = result @ base
@@ -104,6 +107,7 @@ def check_signed_relations(group: Group, images: Sequence[SignedImages], name: s
         RepresentationError: names the first relation that fails.
     """
     if not group.has_relators:
+        # Without relators: the pairs (generator, image) generate a group of order |G| exactly for a homomorphism.
         _check_joint_order(group, images, name)
         return
     identity = SignedImages.identity(images[0].dim)
@@ -116,6 +120,7 @@ def check_signed_relations(group: Group, images: Sequence[SignedImages], name: s
 def _check_joint_order(group: Group, images: Sequence[SignedImages], name: str) -> None:
     from symcheck.groups import large
 
+    # As permutations of 2 dim points, so that one implementation of Schreier-Sims serves.
     joint = large.joint_order(group.generators, [Element(image.as_points()) for image in images])
     if joint != group.order:
         raise RepresentationError(
@@ -156,6 +161,7 @@ def check_matrix_relations(
     worst = 0.0
     for word in _relators(group, name):
         residual = float(np.abs(evaluate_matrices(word, matrices) - np.eye(len(matrices[0]))).max())
+        # Accumulated over the letters of the word: each factor contributes its entries' error once.
         tolerance = max(_rounding(word, matrices, precision), accuracy * len(word))
         if not residual <= tolerance:
             raise _broken(group, word, residual, tolerance, name)

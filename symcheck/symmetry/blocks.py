@@ -88,6 +88,7 @@ class Block:
         if self.history == 1:
             return tuple(inside)
         if self.layout == "frames":
+            # Frame by frame: all numbers of frame 0 first.
             return tuple(f"{label}, frame {k}" for k in range(self.history) for label in inside)
         return tuple(f"{label}, frame {k}" for label in inside for k in range(self.history))
 
@@ -96,6 +97,7 @@ def is_blocks(written: Any) -> bool:
     """Whether what a user wrote for a part of a symmetry is a list of blocks, or a table with one."""
     if isinstance(written, Mapping):
         return "blocks" in written
+    # Blocks built in Python come as Block objects, from data files as tables.
     return isinstance(written, list | tuple) and bool(written) and all(isinstance(item, Block) for item in written)
 
 
@@ -124,12 +126,12 @@ def parse_blocks(written: Any, part: str, generators: int) -> tuple[Block, ...]:
         raise SpecError(f"has fields beside its blocks: {others}.", where=part)
     if not isinstance(items, list | tuple) or not items:
         raise SpecError(f"expected a list of blocks, got {items!r}.", where=f"{part}.blocks")
-    blocks = tuple(_parsed(_block(item, part, i), part, generators) for i, item in enumerate(items))
-    seen: set[str] = set()
+    blocks = tuple(_parse_block(_block(item, part, i), part, generators) for i, item in enumerate(items))
+    names: set[str] = set()
     for block in blocks:
-        if block.name in seen:
+        if block.name in names:
             raise SpecError(f"two blocks are called {block.name!r}.", where=f"{part}.blocks")
-        seen.add(block.name)
+        names.add(block.name)
     return blocks
 
 
@@ -139,7 +141,8 @@ def _block(item: Any, part: str, position: int) -> Block:
     where = f"{part}.blocks[{position}]"
     if not isinstance(item, Mapping):
         raise SpecError(f"expected a table with name, size and map, got {item!r}.", where=where)
-    known = [one.name for one in fields(Block)]
+    # The fields of the dataclass are the fields of the table.
+    known = [declared.name for declared in fields(Block)]
     unknown = [key for key in item if key not in known]
     missing = [key for key in ("name", "map") if key not in item]
     if unknown:
@@ -149,7 +152,7 @@ def _block(item: Any, part: str, position: int) -> Block:
     return Block(**item)
 
 
-def _parsed(block: Block, part: str, generators: int) -> Block:
+def _parse_block(block: Block, part: str, generators: int) -> Block:
     where = f"{part} block {block.name!r}"
     _check_fields(block, where)
     maps = block.map
@@ -160,8 +163,9 @@ def _parsed(block: Block, part: str, generators: int) -> Block:
             where=where,
             remedy="Write a list: map = [first generator's entry, ...].",
         )
-    entries = [_entry(block, item, f"{where}, map[{i}]") for i, item in enumerate(maps)]
-    changes = {one.name: getattr(block, one.name) for one in fields(Block)}
+    entries = [_parse_map(block, item, f"{where}, map[{i}]") for i, item in enumerate(maps)]
+    changes = {declared.name: getattr(block, declared.name) for declared in fields(Block)}
+    # A new block: the one given may be shared between symmetries.
     return Block(**{**changes, "map": tuple(entries)})
 
 
@@ -203,13 +207,15 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _entry(block: Block, written: Any, where: str) -> Entry:
+def _parse_map(block: Block, written: Any, where: str) -> Entry:
+    # A mapping without "matrix" or "signs" maps names to names.
     if isinstance(written, Mapping) and not ({"matrix", "signs"} & set(written)):
         return _by_name(block, written, where)
     entry = parse_entry(written, where)
     if isinstance(entry, SpatialEntry):
         entry = _on_grid(block, entry, where)
     if isinstance(entry, IdentityEntry):
+        # Written out at the block's size, so that blocks can be joined.
         return AffineEntry(index=np.arange(block.count), sign=np.ones(block.count, dtype=np.int64))
     if isinstance(entry, AffineEntry) and entry.dim != block.count:
         raise SpecError(f"acts on {entry.dim} numbers, but the block has {block.count}.", where=where)
@@ -224,14 +230,17 @@ def _by_name(block: Block, written: Mapping[Any, Any], where: str) -> AffineEntr
     names = list(block.names)
     index, sign = np.arange(len(names)), np.ones(len(names), dtype=np.int64)
     for source, image in written.items():
+        # "-b" is component b with its sign changed.
         target = image.lstrip("+-") if isinstance(image, str) else str(image)
         for name in (source, target):
             if name not in names:
                 raise SpecError(
                     f"names {name!r}, which is not in the block.", where=where, remedy=suggestion(name, names)
                 )
+        # index[j] is where component j goes.
         index[names.index(source)] = names.index(target)
         sign[names.index(source)] = -1 if str(image).startswith("-") else 1
+    # Two components with one image: a swap of which one half was written.
     twice = sorted({names[i] for i in index if (index == i).sum() > 1})
     if twice:
         raise SpecError(
@@ -249,12 +258,15 @@ def _on_grid(block: Block, entry: SpatialEntry, where: str) -> AffineEntry:
             where=where,
             remedy="Write shape = [rows, columns].",
         )
+    # Grids of rows and columns get one channel; operators act on the first two axes.
     numbered = np.arange(block.count).reshape(*block.shape, *([1] if len(block.shape) == 2 else []))
+    # Operators act on the last two axes: the channel goes first and comes back.
     source = np.moveaxis(SPATIAL_OPERATORS[entry.operator](np.moveaxis(numbered, -1, 0)), 0, -1)
     if source.shape != numbered.shape:
         sides = "x".join(map(str, block.shape[:2]))
         raise SpecError(f"{entry.operator!r} needs a square grid, the block has {sides}.", where=where)
     index = np.empty(block.count, dtype=np.int64)
+    # source[p] is the number that ends up at place p; index is its inverse.
     index[source.reshape(-1)] = np.arange(block.count)
     return AffineEntry(index=index, sign=np.ones(block.count, dtype=np.int64))
 
@@ -274,6 +286,7 @@ def frame_entry(block: Block, generator: int) -> Entry:
         return entry
     frames, count = block.history, block.count
     slow = block.layout == "frames"
+    # columns[k, j] is the column of number j in frame k.
     columns = (
         np.arange(frames * count).reshape(frames, count) if slow else np.arange(frames * count).reshape(count, frames).T
     )
@@ -283,9 +296,11 @@ def frame_entry(block: Block, generator: int) -> Entry:
         offset[columns] = entry.offset
     if entry.index is not None and entry.sign is not None:
         index, sign = np.empty(frames * count, dtype=np.int64), np.empty(frames * count, dtype=np.int64)
+        # The same signed permutation in every frame.
         index[columns], sign[columns] = columns[:, entry.index], entry.sign
         return AffineEntry(index=index, sign=sign, offset=offset)
     matrix, same = entry.dense(), np.eye(frames)
+    # Frames are the slow axis in one layout, the fast one in the other.
     dense = np.asarray(np.kron(same, matrix) if slow else np.kron(matrix, same), dtype=np.float64)
     return AffineEntry(matrix=dense, offset=offset)
 
@@ -307,19 +322,22 @@ def joined_entry(blocks: Sequence[Block], generator: int) -> Entry:
     """
     entries = [frame_entry(block, generator) for block in blocks]
     affine = [entry for entry in entries if isinstance(entry, AffineEntry)]
+    # A callable in one block makes the whole map a callable.
     if len(affine) < len(entries):
         return FunctionEntry(_Piecewise(blocks, entries))
-    offset = np.concatenate([np.zeros(one.dim) if one.offset is None else one.offset for one in affine])
-    starts = np.cumsum([0, *(one.dim for one in affine)])
-    if all(one.index is not None for one in affine):
+    offset = np.concatenate([np.zeros(part.dim) if part.offset is None else part.offset for part in affine])
+    # Where each block begins in the whole vector.
+    starts = np.cumsum([0, *(part.dim for part in affine)])
+    if all(part.index is not None for part in affine):
         index = np.concatenate(
-            [one.index + start for one, start in zip(affine, starts, strict=False) if one.index is not None]
+            [part.index + start for part, start in zip(affine, starts, strict=False) if part.index is not None]
         )
-        sign = np.concatenate([one.sign for one in affine if one.sign is not None])
+        sign = np.concatenate([part.sign for part in affine if part.sign is not None])
         return AffineEntry(index=index, sign=sign, offset=offset if offset.any() else None)
+    # Block diagonal: blocks do not mix.
     matrix = np.zeros((starts[-1], starts[-1]))
-    for one, start in zip(affine, starts, strict=False):
-        matrix[start : start + one.dim, start : start + one.dim] = one.dense()
+    for part, start in zip(affine, starts, strict=False):
+        matrix[start : start + part.dim, start : start + part.dim] = part.dense()
     return AffineEntry(matrix=matrix, offset=offset if offset.any() else None)
 
 
@@ -337,14 +355,17 @@ class _Piecewise:
         for block, entry in zip(self._blocks, self._entries, strict=True):
             part = flat[start : start + block.width]
             start += block.width
-            pieces.append(entry.apply(part) if isinstance(entry, AffineEntry) else _called(block, entry, part, context))
+            pieces.append(
+                entry.apply(part) if isinstance(entry, AffineEntry) else _call_function(block, entry, part, context)
+            )
         return np.concatenate(pieces).astype(array.dtype).reshape(array.shape)
 
 
-def _called(block: Block, entry: Entry, part: Any, context: tuple[Any, ...]) -> Any:
+def _call_function(block: Block, entry: Entry, part: Any, context: tuple[Any, ...]) -> Any:
     where = f"block {block.name!r}"
     if not isinstance(entry, FunctionEntry):
         raise SpecError(f"expected a callable, got {type(entry).__name__}.", where=where)
+    # A copy: the callable may write into its argument.
     image = np.asarray(entry.function(part.copy(), *context)).reshape(-1)
     if image.size != part.size or image.dtype.kind not in "iufb":
         raise SpecError(
@@ -371,6 +392,7 @@ def check_columns(blocks: Sequence[Block], size: int, part: str) -> None:
     if total == size:
         return
     table, start = [], 0
+    # Which columns each block takes, for the message.
     for block in blocks:
         table.append(f"{block.name}: columns {start} to {start + block.width - 1}")
         start += block.width

@@ -56,11 +56,13 @@ class BoundSymmetry:
         self.group = symmetry.group
         self.observation_space = observation_space
         self.action_space = action_space
+        # Blocks first: their message names the block whose size is wrong.
         _check_blocks(symmetry, "observation", observation_space)
         _check_blocks(symmetry, "action", action_space)
-        self._observation = _fitted(symmetry.observation, observation_space, "observation")
-        self._action = _fitted(symmetry.action, action_space, "action")
-        self._state = None if symmetry.state is None else _fitted(symmetry.state, None, "state")
+        self._observation = _fit_entries(symmetry.observation, observation_space, "observation")
+        self._action = _fit_entries(symmetry.action, action_space, "action")
+        self._state = None if symmetry.state is None else _fit_entries(symmetry.state, None, "state")
+        # Only callables can look at the observation; data acts on every action alike.
         self._action_needs_observation = any(_has_function(entry) for entry in symmetry.action)
 
     @property
@@ -84,6 +86,7 @@ class BoundSymmetry:
 
     def label(self, word: Word) -> str:
         """A readable name of the element: the symmetry's own name for its only generator, else generator names."""
+        # A single generator goes by the symmetry's own name: "mirror" rather than "g".
         if len(self.group.generators) != 1:
             return " ".join(self.group.generator_names[i] for i in word) or "identity"
         power = len(word)
@@ -91,11 +94,11 @@ class BoundSymmetry:
 
     def observation(self, word: Word, obs: Any) -> Any:
         """L_g obs, for one unbatched observation; floats keep their dtype."""
-        return _applied(self._observation, word, obs)
+        return _apply_word(self._observation, word, obs)
 
     def observation_batch(self, word: Word, observations: Any) -> Any:
         """L_g on stacked observations, shape (n, *shape), or on a list of structured ones."""
-        return _applied_batch(self._observation, word, observations)
+        return _apply_word_batch(self._observation, word, observations)
 
     def state(self, word: Word, state: Any) -> Any:
         """L_g on one internal state.
@@ -103,7 +106,7 @@ class BoundSymmetry:
         Raises:
             SpecError: the symmetry has no state entries.
         """
-        return _applied(self._state_maps(), word, state)
+        return _apply_word(self._state_maps(), word, state)
 
     def state_batch(self, word: Word, states: Any) -> Any:
         """L_g on stacked internal states, shape (n, dim).
@@ -111,20 +114,23 @@ class BoundSymmetry:
         Raises:
             SpecError: the symmetry has no state entries.
         """
-        return _applied_batch(self._state_maps(), word, states)
+        return _apply_word_batch(self._state_maps(), word, states)
 
     def action(self, word: Word, action: Any, obs: Any) -> Any:
         """K_g^s a, for one action; `obs` is the original observation (unused where K does not depend on it)."""
+        # The last letter acts first.
         for letter in reversed(word):
             context = obs if self._action_needs_observation else None
-            action = self._action[letter].one(action, context)
+            action = self._action[letter].image(action, context)
+            # After a letter the state is its image, which the next letter's K^s depends on.
             if self._action_needs_observation:
-                obs = self._observation[letter].one(obs)
+                obs = self._observation[letter].image(obs)
         return action
 
     def action_batch(self, word: Word, actions: Any, observations: Any) -> Any:
         """K_g^s on stacked actions; `observations` are the original ones, stacked alike."""
         for letter in reversed(word):
+            # As in `action`, for stacked values.
             contexts = observations if self._action_needs_observation else None
             actions = self._action[letter].batch(actions, contexts)
             if self._action_needs_observation:
@@ -145,7 +151,7 @@ def _check_blocks(symmetry: ClaimedMaps, part: str, space: gym.Space[Any]) -> No
             check_columns(blocks, int(np.prod(shape)), part if key is None else f"{part}[{key!r}]")
 
 
-def _fitted(entries: Sequence[Entry], space: gym.Space[Any] | None, part: str) -> tuple[SpaceMap, ...]:
+def _fit_entries(entries: Sequence[Entry], space: gym.Space[Any] | None, part: str) -> tuple[SpaceMap, ...]:
     return tuple(fit(entry, space, f"{part}[{i}]") for i, entry in enumerate(entries))
 
 
@@ -155,13 +161,13 @@ def _has_function(entry: Entry) -> bool:
     return isinstance(entry, FunctionEntry)
 
 
-def _applied(maps: Sequence[SpaceMap], word: Word, value: Any) -> Any:
+def _apply_word(maps: Sequence[SpaceMap], word: Word, value: Any) -> Any:
     for letter in reversed(word):
-        value = maps[letter].one(value)
+        value = maps[letter].image(value)
     return value
 
 
-def _applied_batch(maps: Sequence[SpaceMap], word: Word, values: Any) -> Any:
+def _apply_word_batch(maps: Sequence[SpaceMap], word: Word, values: Any) -> Any:
     for letter in reversed(word):
         values = maps[letter].batch(values)
     return values

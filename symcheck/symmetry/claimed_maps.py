@@ -68,22 +68,25 @@ class ClaimedMaps:
 
     def _entries(self, written: Any, part: str) -> tuple[Entry, ...]:
         """The entries of one part; its blocks, where it is written as such, are kept under their key (None for all)."""
+        # Blocks for the whole part, or one table of blocks per key of a Dict space.
         if not is_blocks(written) and not (
             isinstance(written, dict) and written and all(is_blocks(child) for child in written.values())
         ):
             return _entries(written, self.group, part)
         count = len(self.group.generators)
         tables = {None: written} if is_blocks(written) else written
-        self.blocks[part] = found = {
+        self.blocks[part] = parsed = {
             key: parse_blocks(table, part if key is None else f"{part}[{key!r}]", count)
             for key, table in tables.items()
         }
-        for blocks in found.values():
+        # Block by block, so that the message names the block.
+        for blocks in parsed.values():
             for block in blocks:
                 check_relations(self.group, tuple(block.map), f"{part} block {block.name!r}")
-        if None in found:
-            return tuple(joined_entry(found[None], i) for i in range(count))
-        return tuple(TreeEntry({key: joined_entry(blocks, i) for key, blocks in found.items()}) for i in range(count))
+        if None in parsed:
+            # Blocks of the whole part, under the key None.
+            return tuple(joined_entry(parsed[None], i) for i in range(count))
+        return tuple(TreeEntry({key: joined_entry(blocks, i) for key, blocks in parsed.items()}) for i in range(count))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, group={self.group.name})"
@@ -109,6 +112,7 @@ class ClaimedMaps:
 
 def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
     if isinstance(written, Representation):
+        # Equal by generators: representations of another group have other relations.
         if written.group != group:
             raise RepresentationError(
                 f"must represent the symmetry's group {group.name!r} (order {group.order}): "
@@ -116,6 +120,7 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
                 where=part,
                 remedy="Build both from the same group object.",
             )
+        # One matrix per generator, read like any other entries.
         written = [written.matrix(g) for g in group.generators]
     count = len(group.generators)
     items = _as_list(written)
@@ -130,6 +135,7 @@ def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:
 
 
 def _as_list(written: Any) -> list[Any] | None:
+    # Strings and dictionaries are sequences or mappings of something else than generators.
     if isinstance(written, str | dict) or callable(written):
         return None
     if isinstance(written, Sequence) or hasattr(written, "__array__"):
@@ -152,17 +158,20 @@ def check_relations(group: Group, entries: Sequence[Entry], part: str) -> None:
     if any(isinstance(entry, TreeEntry) for entry in entries):
         _check_tree(group, entries, part)
         return
+    # A callable cannot be checked beforehand; runs check it on samples.
     if any(isinstance(entry, FunctionEntry) for entry in entries):
         return
     affine = [entry for entry in entries if isinstance(entry, AffineEntry)]
     spatial = [entry for entry in entries if isinstance(entry, SpatialEntry)]
+    # Identities take the size of the others.
     if affine and not spatial:
-        _affine_representation(group, _filled(entries, affine, part), part)
+        _affine_representation(group, _fill_identities(entries, affine, part), part)
     elif spatial and not affine:
+        # Spatial operators are checked on the corners of a square, which tell them apart.
         _refuse_unless(group, [corner_images(entry) for entry in entries], part)
 
 
-def _filled(entries: Sequence[Entry], affine: Sequence[AffineEntry], part: str) -> list[AffineEntry]:
+def _fill_identities(entries: Sequence[Entry], affine: Sequence[AffineEntry], part: str) -> list[AffineEntry]:
     """The entries with identities written out at the size of the others."""
     sizes = sorted({entry.dim for entry in affine})
     if len(sizes) > 1:
@@ -175,9 +184,11 @@ def _filled(entries: Sequence[Entry], affine: Sequence[AffineEntry], part: str) 
 def _affine_representation(group: Group, entries: Sequence[AffineEntry], part: str) -> Representation:
     if all(entry.is_signed_permutation for entry in entries):
         return _refuse_unless(group, [signed_images(entry) for entry in entries], part)
+    # With offsets on (x, 1), where affine maps compose as matrices.
     linear = all(entry.offset is None for entry in entries)
     matrices = [entry.dense() if linear else entry.homogeneous() for entry in entries]
     try:
+        # The relations of the group are checked by the constructor.
         return constructors.from_matrices(group, matrices)
     except RepresentationError as error:
         raise RepresentationError(error.problem, where=part, remedy=error.remedy) from error
@@ -194,6 +205,7 @@ def _check_tree(group: Group, entries: Sequence[Entry], part: str) -> None:
     if not all(isinstance(entry, TreeEntry | IdentityEntry) for entry in entries):
         raise SpecError("expected every generator's entry to be a mapping (or tuple), got a mixture.", where=part)
     trees = [entry.children if isinstance(entry, TreeEntry) else {} for entry in entries]
+    # Sub-spaces are mapped each by itself: relations hold for each key.
     for key in sorted({key for tree in trees for key in tree}, key=str):
         check_relations(group, [tree.get(key, IdentityEntry()) for tree in trees], f"{part}[{key!r}]")
 
@@ -219,6 +231,7 @@ def corner_images(entry: Entry) -> list[int]:
         return [1, 2, 3, 4]
     if not isinstance(entry, SpatialEntry):
         raise SpecError(f"expected a spatial operator, got {_in_words(entry)[0]}.")
+    # source[p] is the corner that ends up at place p; its inverse is where each corner goes.
     source = SPATIAL_OPERATORS[entry.operator](np.arange(4).reshape(2, 2)).ravel()
     return [int(image) + 1 for image in np.argsort(source)]
 
@@ -244,12 +257,14 @@ def _in_words(entry: Entry) -> tuple[str, str]:
 def _representation(group: Group, entries: Sequence[Entry], part: str) -> Representation:
     affine = [entry for entry in entries if isinstance(entry, AffineEntry)]
     vectorial = all(isinstance(entry, AffineEntry | IdentityEntry) for entry in entries)
+    # A linear representation needs data on one vector, without offsets.
     if not affine or not vectorial or any(entry.offset is not None for entry in affine):
-        told = list(dict.fromkeys(_in_words(entry) for entry in entries))
+        # Each kind of obstacle once, in the order of the entries.
+        obstacles = list(dict.fromkeys(_in_words(entry) for entry in entries))
         raise SpecError(
             f"expected {part} entries that are linear data on a vector (signs, permutations, matrices); "
-            f"got {' and '.join(words for words, _ in told)}.",
+            f"got {' and '.join(words for words, _ in obstacles)}.",
             where=f"{part}_representation",
-            remedy=" ".join(dict.fromkeys(remedy for _, remedy in told if remedy)),
+            remedy=" ".join(dict.fromkeys(remedy for _, remedy in obstacles if remedy)),
         )
-    return _affine_representation(group, _filled(entries, affine, part), part)
+    return _affine_representation(group, _fill_identities(entries, affine, part), part)

@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 class SpaceMap(Protocol):
     """A map of one space to itself. `context` is the original observation where an action map depends on it."""
 
-    def one(self, value: Any, context: Any = None) -> Any:
+    def image(self, value: Any, context: Any = None) -> Any:
         """The image of one unbatched value."""
 
     def batch(self, values: Any, contexts: Any = None) -> Any:
@@ -53,7 +53,7 @@ def fit(entry: Entry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
 
 
 class _Identity:
-    def one(self, value: Any, context: Any = None) -> Any:
+    def image(self, value: Any, context: Any = None) -> Any:
         return value
 
     def batch(self, values: Any, contexts: Any = None) -> Any:
@@ -67,13 +67,15 @@ class _Vector:
         self._entry = entry
         self._where = where
 
-    def one(self, value: Any, context: Any = None) -> Array:
+    def image(self, value: Any, context: Any = None) -> Array:
         array = np.asarray(value)
+        # Images of any shape are mapped as flat vectors and keep their shape.
         self._check(array, array.size)
         return self._entry.apply(array.reshape(-1)).reshape(array.shape)
 
     def batch(self, values: Any, contexts: Any = None) -> Array:
         array = np.asarray(values)
+        # An empty batch has no first value to check.
         if not len(array):
             return array
         self._check(array[0], array[0].size)
@@ -91,7 +93,7 @@ class _Spatial:
     def __init__(self, entry: SpatialEntry) -> None:
         self._entry = entry
 
-    def one(self, value: Any, context: Any = None) -> Array:
+    def image(self, value: Any, context: Any = None) -> Array:
         return self._entry.apply(np.asarray(value))
 
     def batch(self, values: Any, contexts: Any = None) -> Array:
@@ -105,7 +107,8 @@ class _Values:
         self._images = images
         self._start = start
 
-    def one(self, value: Any, context: Any = None) -> np.int64:
+    def image(self, value: Any, context: Any = None) -> np.int64:
+        # Values of a Discrete space may begin at any number.
         return np.int64(self._images[int(value) - self._start] + self._start)
 
     def batch(self, values: Any, contexts: Any = None) -> Array:
@@ -120,24 +123,27 @@ class _Function:
         self._space = space
         self._where = where
 
-    def one(self, value: Any, context: Any = None) -> Any:
-        arguments = (_copied(value),) if context is None else (_copied(value), _copied(context))
+    def image(self, value: Any, context: Any = None) -> Any:
+        # Copies: a callable that writes into its argument must not change the caller's value.
+        arguments = (_copy_value(value),) if context is None else (_copy_value(value), _copy_value(context))
         try:
             image = self._function(*arguments)
         except Exception as error:
             raise SpecError(
-                f"the callable raised {type(error).__name__}: {error} (given {_shown(value)}).",
+                f"the callable raised {type(error).__name__}: {error} (given {_shorten(value)}).",
                 where=self._where,
                 remedy="It receives one unbatched value: observation(obs), state(state) or action(action, obs).",
             ) from error
-        return self._checked(image, value)
+        return self._check_image(image, value)
 
     def batch(self, values: Any, contexts: Any = None) -> Any:
+        # Actions whose map depends on the observation come in pairs with it.
         pairs = [(v, None) for v in values] if contexts is None else list(zip(values, contexts, strict=True))
-        images = [self.one(value, context) for value, context in pairs]
+        images = [self.image(value, context) for value, context in pairs]
+        # Plain numbers and arrays are stacked; structured images stay a list.
         return np.stack(images) if images and isinstance(images[0], np.ndarray | np.generic) else images
 
-    def _checked(self, image: Any, value: Any) -> Any:
+    def _check_image(self, image: Any, value: Any) -> Any:
         if isinstance(self._space, spaces.Discrete):
             return self._discrete(image)
         if isinstance(image, Mapping | tuple) or not hasattr(value, "shape"):
@@ -153,8 +159,9 @@ class _Function:
 
     def _discrete(self, image: Any) -> np.int64:
         array = np.asarray(image)
+        # Whole numbers in any numeric dtype; 0.5 is no action.
         if array.dtype.kind not in "iufb" or array.size != 1 or not np.equal(np.mod(array, 1), 0).all():
-            raise SpecError(f"the callable returned {_shown(image)}, expected one whole number.", where=self._where)
+            raise SpecError(f"the callable returned {_shorten(image)}, expected one whole number.", where=self._where)
         return np.int64(array.reshape(-1)[0])
 
 
@@ -164,18 +171,19 @@ class _Tree:
     def __init__(self, children: Mapping[Any, SpaceMap]) -> None:
         self._children = children
 
-    def one(self, value: Any, context: Any = None) -> Any:
+    def image(self, value: Any, context: Any = None) -> Any:
         if isinstance(value, Mapping):
             return {key: self._child(key, item, context) for key, item in value.items()}
         return tuple(self._child(i, item, context) for i, item in enumerate(value))
 
     def batch(self, values: Any, contexts: Any = None) -> list[Any]:
         if contexts is None:
-            return [self.one(value) for value in values]
-        return [self.one(value, context) for value, context in zip(values, contexts, strict=True)]
+            return [self.image(value) for value in values]
+        return [self.image(value, context) for value, context in zip(values, contexts, strict=True)]
 
     def _child(self, key: Any, item: Any, context: Any) -> Any:
-        return self._children[key].one(item, context) if key in self._children else item
+        # Sub-spaces without an entry stay unchanged.
+        return self._children[key].image(item, context) if key in self._children else item
 
 
 def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
@@ -183,6 +191,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
         return _Vector(entry, where)
     if isinstance(space, spaces.Discrete):
         return _fit_discrete(entry, space, where)
+    # Errors name the sub-space.
     if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
         raise SpecError(
             f"a vector map of size {entry.dim} cannot act on {type(space).__name__} {space}.",
@@ -196,6 +205,7 @@ def _fit_affine(entry: AffineEntry, space: spaces.Space[Any] | None, where: str)
             where=where,
             remedy=f"Write {size} signs, {size} images or a {size}x{size} matrix.",
         )
+    # Unsigned spaces hold no image of a negated component.
     if entry.offset is None and entry.sign is not None and (entry.sign < 0).any() and not _holds_negatives(space):
         raise SpecError(
             f"negates components, but the space holds no negative numbers: {space}.",
@@ -215,10 +225,12 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
     """
     low: npt.NDArray[Any]
     high: npt.NDArray[Any]
+    # Values run from `start` to `start + nvec - 1`.
     if isinstance(space, spaces.MultiDiscrete):
         low, high = np.asarray(space.start), np.asarray(space.start) + np.asarray(space.nvec) - 1
     else:
         low, high = np.zeros(space.shape), np.ones(space.shape)
+    # Affine maps of single components take their extremes at the ends.
     for end in (low, high):
         image = entry.apply(end.reshape(-1).astype(np.float64)).reshape(end.shape)
         if (image < low).any() or (image > high).any():
@@ -232,6 +244,7 @@ def _check_values(entry: AffineEntry, space: spaces.MultiBinary | spaces.MultiDi
 
 def _fit_discrete(entry: AffineEntry, space: spaces.Discrete, where: str) -> SpaceMap:
     images = entry.permutation()
+    # The size fits, so the form is at fault.
     if images is None and entry.dim == space.n:
         raise SpecError(
             f"must permute the {space.n} values of {space}: got signs, a matrix or an offset.",
@@ -261,6 +274,7 @@ def _fit_spatial(entry: SpatialEntry, space: spaces.Space[Any] | None, where: st
         raise SpecError(
             f"{entry.operator!r} acts on the last two axes of an image, but the space is {space}.", where=where
         )
+    # These two exchange height and width.
     if entry.operator in ("rot90", "transpose") and shape[-1] != shape[-2]:
         raise SpecError(
             f"{entry.operator!r} needs square images, but the space has {shape[-2]}x{shape[-1]}: {space}.",
@@ -277,6 +291,7 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
         subspaces: dict[Any, spaces.Space[Any]] = dict(space.spaces)
     elif isinstance(space, spaces.Tuple):
         subspaces = dict(enumerate(space.spaces))
+        # TOML keys are strings; positions of a Tuple are numbers.
         children = {int(key) if str(key).isdigit() else key: child for key, child in children.items()}
     else:
         raise SpecError(f"a mapping or tuple of entries needs a Dict or Tuple space, got {space}.", where=where)
@@ -286,18 +301,19 @@ def _fit_tree(children: Mapping[Any, Entry], space: spaces.Space[Any] | None, wh
     return _Tree({key: fit(child, subspaces[key], f"{where}[{key!r}]") for key, child in children.items()})
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: _copy_value(item) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple, as graphs are
-        return type(value)(*(_copied(item) for item in value))
+        return type(value)(*(_copy_value(item) for item in value))
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return type(value)(_copied(item) for item in value)  # type: ignore[call-arg]
+        # The container's own type: a list stays a list.
+        return type(value)(_copy_value(item) for item in value)  # type: ignore[call-arg]
     return value
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 120 else f"{text[:117]}..."

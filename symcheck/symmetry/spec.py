@@ -77,6 +77,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
     """
     missing = [key for key in _REQUIRED if key not in data]
     unknown = [key for key in data if key not in (*_REQUIRED, *_OPTIONAL)]
+    # Missing and unknown fields in one message: often one is the misspelt other.
     if missing or unknown:
         problem = "; ".join(
             [*([f"is missing {', '.join(missing)}"] if missing else []), *_unknown_fields(unknown)],
@@ -118,6 +119,7 @@ def parse_group(text: Any, where: str) -> Group:
     if not isinstance(text, str):
         raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
     try:
+        # A bare name such as "C4"; with parentheses it is a call of the catalogue.
         if "(" not in text:
             return catalog.named(text)
         group = _evaluate(ast.parse(text, mode="eval").body, where)
@@ -136,6 +138,7 @@ def parse_group(text: Any, where: str) -> Group:
 
 def _evaluate(node: ast.expr, where: str) -> Any:
     match node:
+        # Only catalogue functions with positional arguments; everything else must be a literal.
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if name not in _GROUPS:
                 raise SpecError(f"unknown group {name!r}.", where=where, remedy=suggestion(name, _GROUPS))

@@ -26,6 +26,7 @@ def claim(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str]) -> dict[
     Returns:
         {"observation": [...], "action": [...]} and "state" where the symmetry has one.
     """
+    # A symmetry without its own map of internal states says nothing about them.
     parts = {"observation": symmetry.observation, "action": symmetry.action, "state": symmetry.state or ()}
     whole = {
         part: [f"{label((i,))}: {describe(entry, part[0])}" for i, entry in enumerate(entries)]
@@ -37,24 +38,25 @@ def claim(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str]) -> dict[
 
 def _claim_of_blocks(symmetry: ClaimedMaps, label: Callable[[Sequence[int]], str]) -> dict[str, list[str]]:
     """How each generator acts, block by block."""
-    found = {}
+    lines = {}
     for part, tables in symmetry.blocks.items():
         blocks = [(key, block) for key, listed in tables.items() for block in listed]
-        found[part] = [
+        lines[part] = [
             f"{label((i,))}: "
             + "; ".join(
-                f"{block.name if key is None else f'{key} {block.name}'}: {_named(block, block.map[i], part[0])}"
+                f"{block.name if key is None else f'{key} {block.name}'}: {_block_text(block, block.map[i], part[0])}"
                 for key, block in blocks
             )
             for i in range(len(symmetry.group.generators))
         ]
-    return found
+    return lines
 
 
-def _named(block: Block, entry: Entry, symbol: str) -> str:
+def _block_text(block: Block, entry: Entry, symbol: str) -> str:
     """One block's entry: by the names of its components where it has some, else as a formula."""
     if block.names is None or not isinstance(entry, AffineEntry) or entry.index is None or entry.sign is None:
         return describe(entry, symbol)
+    # Components that move or change their sign; the rest is unchanged.
     moved = [
         f"{name} -> {'-' if s < 0 else ''}{block.names[i]}"
         for k, (name, i, s) in enumerate(zip(block.names, entry.index, entry.sign, strict=True))
@@ -62,7 +64,7 @@ def _named(block: Block, entry: Entry, symbol: str) -> str:
     ]
     if not moved:
         return "unchanged"
-    return ", ".join(moved) if len(moved) <= _LONGEST_LISTED else _counted(entry)
+    return ", ".join(moved) if len(moved) <= _LONGEST_LISTED else _count_changes(entry)
 
 
 def describe(entry: Entry, symbol: str) -> str:
@@ -96,21 +98,24 @@ def describe(entry: Entry, symbol: str) -> str:
 
 
 def _affine(entry: AffineEntry, symbol: str) -> str:
+    # A permutation of values reads best as cycles; of components as a formula.
     if (images := entry.permutation()) is not None and symbol == "a":
         return _cycles(images)
     if entry.dim > _LONGEST_LISTED:
-        return _counted(entry)
+        return _count_changes(entry)
     source = ", ".join(f"{symbol}{i}" for i in range(entry.dim))
     matrix = entry.dense()
     offset = np.zeros(entry.dim) if entry.offset is None else entry.offset
-    image = ", ".join(_row(row, shift, symbol) for row, shift in zip(matrix, offset, strict=True))
+    image = ", ".join(_row_formula(row, shift, symbol) for row, shift in zip(matrix, offset, strict=True))
     return f"({source}) -> ({image})"
 
 
-def _row(row: Sequence[float], shift: float, symbol: str) -> str:
+def _row_formula(row: Sequence[float], shift: float, symbol: str) -> str:
+    # Terms with coefficient 0 are left out; a row of zeros shows its offset.
     terms = [_term(coefficient, f"{symbol}{i}") for i, coefficient in enumerate(row) if coefficient]
     if shift or not terms:
         terms.append(f"{shift:+.6g}")
+    # "+x0" becomes "+ x0"; a leading plus is dropped below.
     text = " ".join(f"{term[0]} {term[1:]}" for term in terms)
     return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
 
@@ -122,13 +127,14 @@ def _term(coefficient: float, name: str) -> str:
 
 
 def _cycles(images: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
-    seen: set[int] = set()
+    visited: set[int] = set()
     cycles = []
+    # Each cycle from its smallest value; fixed values have cycles of length 1 and are left out.
     for first in range(len(images)):
         cycle = []
         value = first
-        while value not in seen:
-            seen.add(value)
+        while value not in visited:
+            visited.add(value)
             cycle.append(value)
             value = int(images[value])
         if len(cycle) == 2:
@@ -138,7 +144,7 @@ def _cycles(images: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) 
     return ", ".join(cycles) or "unchanged"
 
 
-def _counted(entry: AffineEntry) -> str:
+def _count_changes(entry: AffineEntry) -> str:
     if entry.index is None or entry.sign is None:
         return f"a dense {entry.dim}x{entry.dim} matrix"
     moved = int((entry.index != np.arange(entry.dim)).sum())

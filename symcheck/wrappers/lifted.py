@@ -52,6 +52,7 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
     elements = Elements(bound)
     width = symmetry.action_representation.dim
     group = symmetry.group
+    # The inverse takes the answer at the representative back to the observation's own frame.
     back = [torch.tensor(symmetry.action_representation.matrix(~g), dtype=torch.float64) for g in group.elements()]
 
     class Lifted(torch.nn.Module):
@@ -64,29 +65,35 @@ def lifted_network(net: nn.Module, symmetry: Symmetry, *, env: gym.Env[Any, Any]
         @torch.no_grad()
         def forward(self, observations: Tensor) -> Any:
             given = observations.cpu().numpy()
+            # (elements, batch): every observation under every element.
             images = [np.asarray(bound.observation_batch(word, given)) for word in elements.words]
+            # alive[g, i]: whether element g leads observation i to its representative.
             alive = leading(images, len(given))
             total: list[Tensor] | None = None
             used = np.flatnonzero(alive.any(axis=1)) if len(given) else [0]  # no rows have outputs of a shape too
             for element in used:
+                # Only the rows that this element leads to their representatives.
                 rows = torch.as_tensor(np.flatnonzero(alive[element]))
-                seen = torch.as_tensor(np.ascontiguousarray(images[element][rows.numpy()])).to(observations)
-                answers = self.net(seen)
+                representatives = torch.as_tensor(np.ascontiguousarray(images[element][rows.numpy()])).to(observations)
+                answers = self.net(representatives)
                 parts = list(answers) if isinstance(answers, tuple) else [answers]
-                moved = [_moved(part, back[element], width) for part in parts]
+                moved = [_map_output_back(part, back[element], width) for part in parts]
+                # Allocated when the first outputs show their shapes.
                 if total is None:
                     total = [part.new_zeros((len(given), *part.shape[1:])) for part in moved]
                 for whole, part in zip(total, moved, strict=True):
+                    # Several elements may lead to one representative: their answers are averaged.
                     whole.index_add_(0, rows, part)
                 several = isinstance(answers, tuple)
             count = torch.as_tensor(alive.sum(axis=0)).to(observations)
-            outputs = [_divided(whole, count) for whole in total or []]
+            outputs = [_divide_rows(whole, count) for whole in total or []]
             return tuple(outputs) if several else outputs[0]
 
     return Lifted()
 
 
-def _moved(output: Tensor, back: Tensor, width: int) -> Tensor:
+def _map_output_back(output: Tensor, back: Tensor, width: int) -> Tensor:
+    # Action vectors transform by K; values are invariant.
     if output.ndim == 2 and output.shape[1] == width:
         return output @ back.to(output).T
     if output.ndim <= 2 and output.shape[1:].numel() == 1:
@@ -98,5 +105,6 @@ def _moved(output: Tensor, back: Tensor, width: int) -> Tensor:
     )
 
 
-def _divided(total: Tensor, count: Tensor) -> Tensor:
+def _divide_rows(total: Tensor, count: Tensor) -> Tensor:
+    # The count has one axis; outputs have any number behind it.
     return total / count.reshape(-1, *[1] * (total.ndim - 1)).to(total)

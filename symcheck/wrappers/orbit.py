@@ -75,10 +75,12 @@ def leading_one(images: Sequence[Any], *, copies: bool) -> Bools:
     """
     first = images[0]
     if copies and isinstance(first, np.ndarray | np.generic) and first.size <= _MOST_LISTED:
+        # Lists compare in lexicographic order, as the representative is defined.
         rows = [np.asarray(image).reshape(-1).tolist() for image in images]
         best = max(rows)
         if all(number == number for number in best):  # NaN equals nothing; the general way knows it
             return np.array([row == best for row in rows])
+    # A batch of one for the general way.
     single = [[image] if isinstance(image, Mapping | tuple) else np.asarray(image)[None] for image in images]
     return leading(single, 1)[:, 0]
 
@@ -96,10 +98,13 @@ def leading(images: Sequence[Any], count: int) -> Bools:
 
     Cost: elements times components, until one image leads.
     """
-    flat = np.stack([_flattened(image, count) for image in images])
+    # (elements, count, components).
+    flat = np.stack([_flatten_values(image, count) for image in images])
     tolerance = _tolerance(flat)
     alive = np.ones(flat.shape[:2], dtype=np.bool_)
+    # Components that no element changes decide nothing.
     differing = np.flatnonzero((flat != flat[0]).any(axis=(0, 1)))
+    # Lexicographic: each component leaves the elements whose value is the largest.
     for component in differing:
         if (alive.sum(axis=0) == 1).all():
             break
@@ -109,18 +114,19 @@ def leading(images: Sequence[Any], count: int) -> Bools:
     return alive
 
 
-def _flattened(image: Any, count: int) -> npt.NDArray[np.float64]:
+def _flatten_values(image: Any, count: int) -> npt.NDArray[np.float64]:
     """Stacked values as rows of numbers; structured ones by their leaves, in the order of their keys."""
     if isinstance(image, np.ndarray) and image.dtype != object:
         return image.reshape(count, math.prod(image.shape[1:])).astype(np.float64)
-    return np.stack([np.concatenate(_leaves(one)) for one in image])
+    return np.stack([np.concatenate(_leaves(value)) for value in image])
 
 
 def _leaves(value: Any) -> list[npt.NDArray[np.float64]]:
     if isinstance(value, Mapping):
+        # Sorted keys: the order must not depend on how a dictionary was built.
         return [leaf for key in sorted(value, key=str) for leaf in _leaves(value[key])]
     if isinstance(value, tuple | list):
-        return [leaf for one in value for leaf in _leaves(one)]
+        return [leaf for item in value for leaf in _leaves(item)]
     return [np.asarray(value, dtype=np.float64).reshape(-1)]
 
 
@@ -129,7 +135,9 @@ def _tolerance(flat: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
     Signed permutations copy numbers and need none of it; a product with a matrix in float32 leaves a few units.
     """
+    # Images that only rearrange and negate are exact: any difference counts.
     exact = (np.sort(np.abs(flat), axis=2) == np.sort(np.abs(flat[:1]), axis=2)).all()
+    # The largest finite component of each observation over all elements.
     scale = np.abs(np.where(np.isfinite(flat), flat, 0.0)).max(axis=(0, 2), initial=0.0)
     result: npt.NDArray[np.float64] = scale * (0.0 if exact else 64 * float(np.finfo(np.float32).eps))
     return result

@@ -44,11 +44,13 @@ class Quotient(SymmetryWrapper):
         """Reset the environment; the representative of its first observation, and which element led there."""
         self._dice.seed(seed)
         observation, info = self.env.reset(seed=seed, options=options)
-        return self._show(observation), self._told(info)
+        return self._show(observation), self._add_element_name(info)
 
     def _show(self, observation: Any) -> Any:
+        # Every element is tried: the representative is the last image in lexicographic order.
         images = [self._bound.observation(word, observation) for word in self._elements.words]
         alive = leading_one(images, copies=self._elements.copies)
+        # Stabilisers: of several elements with the same image one is drawn.
         self._element = self._dice.among(alive)
         self._shown = images[self._element]
         return self._shown

@@ -36,8 +36,9 @@ class RandomSymmetry(SymmetryWrapper):
         """Draw an element for the episode, reset the environment, and show it through the element."""
         self._dice.seed(seed)
         observation, info = self.env.reset(seed=seed, options=options)
+        # After the environment's reset, whose randomness it must not share.
         self._element = int(self._dice.below(len(self._elements), 1)[0])
-        return self._show(observation), self._told(info)
+        return self._show(observation), self._add_element_name(info)
 
     def _show(self, observation: Any) -> Any:
         self._shown = self._bound.observation(self._elements.words[self._element], observation)

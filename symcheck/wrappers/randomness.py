@@ -25,13 +25,15 @@ class Dice:
         """Start a new stream, as `reset(seed=...)` asks; None goes on with the present one."""
         if seed is None:
             return
-        numbers = [seed] if isinstance(seed, int | np.integer) else [one for one in seed if one is not None]
+        # Vector environments seed each environment; None leaves one unseeded.
+        numbers = [seed] if isinstance(seed, int | np.integer) else [number for number in seed if number is not None]
         if numbers:
-            self._rng = np.random.default_rng([_STREAM, *(int(one) for one in numbers)])
+            self._rng = np.random.default_rng([_STREAM, *(int(number) for number in numbers)])
 
     def among(self, alive: npt.NDArray[np.bool_]) -> int:
         """One of the marked places, all equally likely."""
         places = np.flatnonzero(alive)
+        # No draw without a choice: the stream stays comparable between runs.
         return int(places[0]) if len(places) == 1 else int(self._rng.choice(places))
 
     def among_each(self, alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -39,13 +39,14 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Map the action back, step, and show what follows."""
+        # The action is an action at the observation shown: K at that observation, by the inverse.
         mapped = self._bound.action(self._elements.inverses[self._element], action, self._shown)
         observation, reward, terminated, truncated, info = self.env.step(mapped)
-        return self._show(observation), reward, terminated, truncated, self._told(info)
+        return self._show(observation), reward, terminated, truncated, self._add_element_name(info)
 
     def _show(self, observation: Any) -> Any:
         """What the agent sees of an observation; it is kept in `_shown`, and the element in `_element`."""
         raise NotImplementedError
 
-    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _add_element_name(self, info: dict[str, Any]) -> dict[str, Any]:
         return {**info, "group_element": self._elements.names[self._element]}

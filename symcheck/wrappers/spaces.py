@@ -24,6 +24,7 @@ def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.S
         The environment's space where no image leaves it; a wider box where maps are affine and one does.
     """
     space = bound.observation_space
+    # Callables cannot be bounded; the space is kept as declared.
     if not isinstance(space, spaces.Box) or not bound.is_data("observation"):
         return space
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
@@ -34,6 +35,7 @@ def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.S
         lows.append(least)
         highs.append(most)
     wide_low, wide_high = np.min(lows, axis=0), np.max(highs, axis=0)
+    # A symmetric box is its own image.
     if (wide_low == low).all() and (wide_high == high).all():
         return space
     dtype: Any = space.dtype
@@ -47,12 +49,15 @@ def _extremes(bound: BoundSymmetry, word: tuple[int, ...], low: Any, high: Any) 
         corners = [bound.observation(word, low), bound.observation(word, high)]
         return np.minimum(*corners), np.maximum(*corners)
     zero = np.zeros(low.shape)
+    # The image of 0, then of each unit vector: the map's matrix and offset.
     offset = np.asarray(bound.observation(word, zero), dtype=np.float64).reshape(-1)
     units = np.eye(size).reshape(size, *low.shape)
     matrix = np.asarray(bound.observation_batch(word, units), dtype=np.float64).reshape(size, size) - offset
     ends = np.stack([low.reshape(-1), high.reshape(-1)])
+    # 0 times an infinite bound is nan in NumPy, and 0 here.
     with np.errstate(invalid="ignore"):
         reached = np.where(matrix == 0.0, 0.0, matrix * ends[:, :, None])
+    # Each component is a sum over axes of the smaller end, and of the larger.
     least = reached.min(axis=0).sum(axis=0) + offset
     most = reached.max(axis=0).sum(axis=0) + offset
     return least.reshape(low.shape), most.reshape(low.shape)

@@ -42,23 +42,26 @@ class _SymmetryVectorWrapper(VectorWrapper):
         self._dice.seed(seed)
         fresh = np.ones(self.num_envs, dtype=np.bool_)
         if options is not None and "reset_mask" in options:
+            # Environments outside the mask go on with their episodes and their elements.
             fresh = np.asarray(options["reset_mask"], dtype=np.bool_)
         observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # lists are taken too
         self._ended &= ~fresh
-        return self._show(observations, fresh), self._told(infos)
+        return self._show(observations, fresh), self._add_element_names(infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Map every action back, step, and show what follows."""
-        observations, rewards, terminations, truncations, infos = self.env.step(self._mapped_back(actions))
+        observations, rewards, terminations, truncations, infos = self.env.step(self._map_back(actions))
         ended = np.asarray(terminations | truncations)
+        # SAME_STEP: the observation is the next episode's first one, the last one is in the infos.
         if self._mode == AutoresetMode.SAME_STEP:
             infos = self._with_final(infos)
             fresh = ended
         else:
+            # NEXT_STEP: episodes that ended one step ago begin now.
             fresh = self._ended if self._mode == AutoresetMode.NEXT_STEP else np.zeros_like(ended)
         shown = self._show(observations, fresh)
         self._ended = ended
-        return shown, rewards, terminations, truncations, self._told(infos)
+        return shown, rewards, terminations, truncations, self._add_element_names(infos)
 
     def _choose(self, observations: Any, fresh: npt.NDArray[np.bool_]) -> None:
         """Set the element of each environment; `fresh` ones have just begun an episode."""
@@ -68,32 +71,35 @@ class _SymmetryVectorWrapper(VectorWrapper):
         singles = self._split(observations, self.env.single_observation_space)
         self._choose(singles, fresh)
         self._shown = self._through(singles, self._elements.words)
-        return self._joined(self._shown, self.single_observation_space)
+        return self._join_values(self._shown, self.single_observation_space)
 
     def _through(self, values: Any, words: tuple[tuple[int, ...], ...]) -> Any:
         """Each observation through its own element."""
         result: Any = np.array(values) if isinstance(values, np.ndarray) else list(values)
+        # One call per element in use, not one per environment.
         for element in np.unique(self._chosen):
             rows = np.flatnonzero(self._chosen == element)
-            image = self._bound.observation_batch(words[element], _rows(values, rows))
-            _put(result, rows, image)
+            image = self._bound.observation_batch(words[element], _select_rows(values, rows))
+            _write_rows(result, rows, image)
         return result
 
-    def _mapped_back(self, actions: Any) -> Any:
+    def _map_back(self, actions: Any) -> Any:
         singles = self._split(actions, self.env.single_action_space)
         result: Any = np.array(singles) if isinstance(singles, np.ndarray) else list(singles)
         for element in np.unique(self._chosen):
             rows = np.flatnonzero(self._chosen == element)
             inverse = self._elements.inverses[element]
-            image = self._bound.action_batch(inverse, _rows(singles, rows), _rows(self._shown, rows))
-            _put(result, rows, image)
-        return self._joined(result, self.env.single_action_space)
+            # K depends on the observation that the agent saw, which is `_shown`.
+            image = self._bound.action_batch(inverse, _select_rows(singles, rows), _select_rows(self._shown, rows))
+            _write_rows(result, rows, image)
+        return self._join_values(result, self.env.single_action_space)
 
     def _with_final(self, infos: dict[str, Any]) -> dict[str, Any]:
         """The last observations of episodes that ended in this step, through the elements of those episodes."""
         if "final_obs" not in infos:
             return infos
         final = np.array(infos["final_obs"], dtype=object)
+        # Only rows of episodes that ended hold a last observation.
         for row in np.flatnonzero(infos["_final_obs"]):
             word = self._elements.words[self._final_element(int(row), final[row])]
             final[row] = self._bound.observation(word, final[row])
@@ -102,7 +108,7 @@ class _SymmetryVectorWrapper(VectorWrapper):
     def _final_element(self, row: int, observation: Any) -> int:
         return int(self._chosen[row])
 
-    def _told(self, infos: dict[str, Any]) -> dict[str, Any]:
+    def _add_element_names(self, infos: dict[str, Any]) -> dict[str, Any]:
         names = np.array([self._elements.names[element] for element in self._chosen], dtype=object)
         return {**infos, "group_element": names, "_group_element": np.ones(self.num_envs, dtype=np.bool_)}
 
@@ -111,7 +117,7 @@ class _SymmetryVectorWrapper(VectorWrapper):
             return np.asarray(values)
         return list(iterate(batch_space(space, self.num_envs), values))
 
-    def _joined(self, values: Any, space: gym.Space[Any]) -> Any:
+    def _join_values(self, values: Any, space: gym.Space[Any]) -> Any:
         if isinstance(space, _STACKED):
             return values
         empty: Any = create_empty_array(space, self.num_envs)
@@ -175,16 +181,17 @@ class VectorQuotient(_SymmetryVectorWrapper):
         self._chosen = self._dice.among_each(leading(images, self.num_envs))
 
     def _final_element(self, row: int, observation: Any) -> int:
+        # A batch of one for `leading`.
         single = [observation] if isinstance(observation, dict | tuple) else np.asarray(observation)[None]
         images = [self._bound.observation_batch(word, single) for word in self._elements.words]
         return self._dice.among(leading(images, 1)[:, 0])
 
 
-def _rows(values: Any, rows: npt.NDArray[np.int64]) -> Any:
+def _select_rows(values: Any, rows: npt.NDArray[np.int64]) -> Any:
     return values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows]
 
 
-def _put(result: Any, rows: npt.NDArray[np.int64], images: Any) -> None:
+def _write_rows(result: Any, rows: npt.NDArray[np.int64], images: Any) -> None:
     if isinstance(result, np.ndarray):
         result[rows] = images
     else:

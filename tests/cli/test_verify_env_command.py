@@ -25,7 +25,7 @@ def test_cartpole_passes_and_every_report_is_written(folder):
     code, output = run("verify-env", "CartPole-v1", "--samples", "1000", *reports)
     assert code == 0, output
     data = json.loads((folder / "r.json").read_text())
-    assert data["schema"] == "symcheck/1"
+    assert data["schema"] == "symcheck/2"
     assert data["kind"] == "env"
     assert data["target"] == "CartPole-v1"
     assert data["group"] == {"name": "C2", "order": 2}
@@ -65,7 +65,7 @@ def test_a_wrong_claim_fails_with_a_shrunk_counterexample_that_replays(folder, t
     assert example["residual"] > transition["tolerance"]
     assert sum(value != 0 for value in example["observation"]) <= 1, "the counterexample was not shrunk"
     assert example["reproduce"] == "symcheck replay r.json"
-    assert any(cause in text for text in transition["causes"]), transition["causes"]
+    assert any(cause in item["text"] for item in transition["causes"]), transition["causes"]
     code, again = run("replay", "r.json")
     assert code == 1
     assert "transition_invariance" in again

@@ -67,20 +67,27 @@ class Windy(FrozenLakeEnv):
         return super().step(1)
 
 
-def _nothing() -> Symmetry:
-    return Symmetry("nothing", C2, [list(range(16))], [[0, 1, 2, 3]])
+def _sideways() -> Symmetry:
+    """Left and right do the same in a corridor of one cell's width that leads down."""
+    return Symmetry("sideways", C2, [list(range(4))], [[2, 1, 0, 3]])
+
+
+CORRIDOR = [["S"], ["F"], ["F"], ["G"]]
 
 
 def test_a_table_that_the_steps_contradict_proves_nothing() -> None:
     def windy() -> Windy:
-        return Windy(is_slippery=False)
+        return Windy(desc=CORRIDOR, is_slippery=False)
 
-    report = _verified(windy, _nothing())
+    def slippery() -> FrozenLakeEnv:
+        return FrozenLakeEnv(desc=CORRIDOR, is_slippery=True)
+
+    report = _verified(windy, _sideways())
     assert report["transition_invariance"].verdict == "passed"
     assert report["transition_invariance"].method == "paired"
     with pytest.raises(OptionError, match="to which its table P gives no probability"):
-        _verified(windy, _nothing(), method="exact")
-    assert _verified(lambda: FrozenLakeEnv(is_slippery=True), _nothing())["transition_invariance"].verdict == "proved"
+        _verified(windy, _sideways(), method="exact")
+    assert _verified(slippery, _sideways())["transition_invariance"].verdict == "proved"
 
 
 class Late(gym.Env[Any, Any]):

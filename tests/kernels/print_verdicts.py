@@ -20,13 +20,13 @@ from faulty_worlds import FAULTY
 from net_catalogue import mirror, mirror_mlp
 from sound_worlds import SOUND
 from subjects import weight_off
+from symcheck.engine.env_runner import run_env
+from symcheck.engine.net_options import NetOptions
+from symcheck.engine.net_runner import run_net
 from torch import nn
 
 import symcheck as sc
 import symcheck_properties  # noqa: F401  (registers the properties)
-from symcheck.engine.env_runner import run_env
-from symcheck.engine.net_options import NetOptions
-from symcheck.engine.net_runner import run_net
 from symcheck.engine.options import EnvOptions
 from symcheck.envs import atlas
 from symcheck.envs.targets import resolve_environment

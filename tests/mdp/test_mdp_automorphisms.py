@@ -14,7 +14,7 @@ from symcheck.errors import MissingExtraError, SpecError, SymcheckError
 from symcheck.mdp import search_builtin, search_igraph
 from symcheck.mdp.automorphisms import find_automorphisms
 from symcheck.mdp.homomorphism import from_maps
-from symcheck.mdp.structure import reduced
+from symcheck.mdp.structure import reduce_mdp
 from symcheck.mdp.tabular import TabularMDP
 from symcheck.mdp.worlds import torus_chase
 
@@ -288,7 +288,7 @@ def test_a_single_state_has_the_identity(reward: float, method: str) -> None:
 
 
 def test_a_wrong_permutation_is_no_symmetry_of_the_structure() -> None:
-    structure = reduced(torus_chase())
+    structure = reduce_mdp(torus_chase())
     shifted = np.roll(np.arange(49), 1)
     assert structure.action_images(shifted) is None
     assert structure.action_images(np.arange(49)) is not None

@@ -155,12 +155,12 @@ def test_a_kept_weight_is_dropped_after_the_smallest_change_behind_torchs_back(m
         parameter.view(-1)[0] = 0.0
         x = torch.randn(2, 3, 4)
         layer(x)
-        kept = layer.kept()
-        assert kept is layer.kept()
+        kept = layer.keep_weight()
+        assert kept is layer.keep_weight()
         version = parameter._version
         MOVES[move](parameter)
         assert parameter._version == version, "torch notices this one by itself"
-        assert layer.kept() is not kept
+        assert layer.keep_weight() is not kept
         if parameter.is_contiguous():
             torch.testing.assert_close(layer(x).flatten(1), layer.materialize()(x.flatten(1)), rtol=0, atol=1e-6)
 

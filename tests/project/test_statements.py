@@ -254,7 +254,7 @@ def test_every_reason_that_facts_give_has_the_fields_of_its_sentence(code: Reaso
 OUTSIDE_TEXT = {
     "symcheck/mujoco/observations.py": "the source code of Gymnasium's environments",
     "symcheck/mujoco/names.py": "names in a robot's model file",
-    "symcheck/engine/environments/subject/labels.py": "coordinate names as an environment's author gives them",
+    "symcheck/spaces/labels.py": "coordinate names as an environment's author gives them",
     "symcheck/envs/targets.py": "environment ids and attribute paths as a user types them",
     "symcheck/envs/atlas_page.py": "the columns of a Markdown table that it writes",
     "symcheck/entries/forms.py": "entries of SPEC files",

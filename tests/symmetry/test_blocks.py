@@ -225,4 +225,5 @@ def test_a_failure_names_the_block_and_the_component():
     wrong = Symmetry("m", catalog.cyclic(2), [Block("cart", [[-1, -1]], names=["x", "v"]), pole], [[1, 0]])
     found = sc.verify_env("CartPole-v1", wrong, samples=200)["transition_invariance"]
     assert found.counterexample.where == "observation[3] (pole omega)"
-    assert "holds with sign -1 on observation[3] (pole omega)" in found.causes
+    correction = next(cause for cause in found.causes if cause.code == "SYM014")
+    assert correction.fields == {"sign": "-1", "coordinate": "observation[3] (pole omega)"}

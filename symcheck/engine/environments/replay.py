@@ -23,6 +23,7 @@ from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import BY_PART, GROUP_AXIOMS, Part
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
+from symcheck.engine.published import element_word
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.targets import AnyEnv
@@ -85,7 +86,7 @@ def _evaluate(
     if not isinstance(chosen.evidence, PairedEvidence) and entry.name != GROUP_AXIOMS.name:
         # Enumerated, or compared as distributions: the whole comparison is the evidence.
         return entry.check(EnvContext(chosen.bench, chosen))
-    word = _find_word(chosen, str(example.get("group_element", "")))
+    word = _find_word(chosen, element_word(example))
     situation, action = _read_input(chosen, example)
     if entry.name == GROUP_AXIOMS.name:
         return judge_one_relation(entry.name, chosen.bench, word, situation, action)

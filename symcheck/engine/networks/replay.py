@@ -19,6 +19,7 @@ from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.networks.values import SignedPermutation
 from symcheck.engine.networks.verdicts import EXACT, ROUNDED
+from symcheck.engine.published import element_word
 from symcheck.engine.registry import describe, registered
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Facts, decide
@@ -142,7 +143,7 @@ def _check_permutations(proof: Proof) -> PropertyResult:
 
 
 def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str, Any], x: Any) -> PropertyResult:
-    generator = generator_named(context, str(counterexample.get("group_element")))
+    generator = generator_named(context, element_word(counterexample))
     path = path_of(context, str(counterexample.get("where")))
     again = describe_input(context.claimed, x, generator, path)
     expected, actual = np.asarray(again.expected), np.asarray(again.actual)
