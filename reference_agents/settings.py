@@ -17,6 +17,8 @@ from typing import Any, Literal, get_args, get_type_hints
 from symcheck.errors import OptionError, suggestion
 
 Algorithm = Literal["ppo", "a2c"]
+IN_EPOCHS = frozenset({"ppo"})
+"""Algorithms that go over a batch in epochs of minibatches, and read the log probabilities of its actions."""
 Evaluation = Literal["episodes", "window", "training"]
 
 
@@ -87,6 +89,11 @@ class Settings:
         return self.environments * self.horizon
 
     @property
+    def in_epochs(self) -> bool:
+        """Whether a batch is learnt from in epochs of minibatches; else in one step on the whole batch."""
+        return self.algorithm in IN_EPOCHS
+
+    @property
     def updates(self) -> int:
         """Batches that one run collects in all."""
         # The last batch is whole: a run may take up to one batch more than its steps.
@@ -110,8 +117,9 @@ def _problems(settings: Settings) -> Sequence[str]:
     problems = [
         f"{name} to be 1 or more, got {getattr(settings, name)}" for name in positive if getattr(settings, name) < 1
     ]
-    if settings.algorithm not in ("ppo", "a2c"):
-        problems.append(f"algorithm to be 'ppo' or 'a2c', got {settings.algorithm!r}")
+    if settings.algorithm not in get_args(Algorithm):
+        known = " or ".join(map(repr, get_args(Algorithm)))
+        problems.append(f"algorithm to be {known}, got {settings.algorithm!r}")
     if settings.evaluation not in get_args(Evaluation):
         problems.append(f"evaluation to be one of {', '.join(get_args(Evaluation))}, got {settings.evaluation!r}")
     coefficients = ("value_coefficient", "entropy_coefficient", "max_gradient_norm", "clip", "bias_gain", "input_scale")
@@ -127,7 +135,7 @@ def _problems(settings: Settings) -> Sequence[str]:
     if settings.decorrelation_steps < 0:
         problems.append(f"decorrelation_steps to be 0 or more, got {settings.decorrelation_steps}")
     # Only sensible numbers are divided.
-    if not problems and settings.algorithm == "ppo" and settings.batch % settings.minibatches:
+    if not problems and settings.in_epochs and settings.batch % settings.minibatches:
         problems.append(f"minibatches to divide the batch of {settings.batch} steps, got {settings.minibatches}")
     return problems
 

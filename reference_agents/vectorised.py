@@ -36,7 +36,7 @@ def tabulates(job_network: NetworkPlan, settings: Settings, task: Task) -> bool:
     That pays where there are fewer of them than steps in a minibatch, so for A2C on the grid world. Augmentation needs
     the images themselves.
     """
-    return task.name == "gridworld" and settings.algorithm == "a2c" and job_network.views != "augmented"
+    return task.name == "gridworld" and not settings.in_epochs and job_network.views != "augmented"
 
 
 def environment_class(task: Task) -> MakeEnvironment:

@@ -63,7 +63,7 @@ def _finding(kind: str, code: str) -> Finding:
         code,
         entry.get("title", sentence),
         sentence,
-        entry.get("meaning") or _MEANINGS[kind],
+        entry.get("meaning", _MEANINGS.get(kind, "")),
         tuple(entry.get("causes", ())),
         tuple(entry.get("remedies", ())),
     )

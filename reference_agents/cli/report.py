@@ -10,6 +10,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from reference_agents.record import Curve, Record, find_runs, load, write_output
+from reference_agents.settings import IN_EPOCHS
 from symcheck.errors import OptionError
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
@@ -184,7 +185,7 @@ def _shared_settings(records: Sequence[Record]) -> dict[str, str]:
     """Every setting that its algorithm uses; where records differ, what each has."""
     shown = {"preset": " / ".join(dict.fromkeys(record.preset for record in records))}
     # A2C has no epochs, minibatches and clipping; their defaults would mislead.
-    unused = set() if any(record.settings.get("algorithm") != "a2c" for record in records) else PPO_ONLY
+    unused = set() if any(record.settings.get("algorithm", "ppo") in IN_EPOCHS for record in records) else PPO_ONLY
     for key in (key for key in records[0].settings if key not in unused):
         values = dict.fromkeys(_setting(record.settings.get(key)) for record in records)
         shown[key.replace("_", " ")] = " / ".join(values)

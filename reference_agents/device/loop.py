@@ -117,7 +117,7 @@ class DeviceLoop:
         self._asked.refresh()
         settings = self.job.settings
         # A random permutation of the batch for each epoch, by sorting uniform numbers.
-        orders = self._random(settings.epochs, settings.batch).argsort(-1) if settings.algorithm == "ppo" else None
+        orders = self._random(settings.epochs, settings.batch).argsort(-1) if settings.in_epochs else None
         self.finite &= self._learner.update(self._collect(), orders=orders)
 
     def _collect(self) -> Rollout:

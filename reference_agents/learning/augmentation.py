@@ -34,7 +34,7 @@ class Augmenter:
         self._views, self._policy = views, policy
         # PPO compares with the probability of the action as it is stored, so a moved pair needs a new one; A2C does
         # not.
-        self._asks = settings.algorithm == "ppo"
+        self._asks = settings.in_epochs
         self._streams = UniformStreams(seeds, Purpose.AUGMENTATION, (settings.batch,))
         self._uploads = Uploads(views.index.device)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from reference_agents.learning.distributions import Distribution
-from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
+from reference_agents.learning.losses import DERIVATIVES, Batch, LossWeights
 from reference_agents.learning.optimiser import StackedAdam
 from reference_agents.learning.rollout import Rollout
 from reference_agents.learning.transfer import Uploads
@@ -53,7 +53,7 @@ class Learner:
         self._settings = settings
         self._weights = LossWeights(settings.value_coefficient, settings.entropy_coefficient, settings.clip)
         self._optimiser = optimiser or StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
-        self._derivatives = ppo_derivatives if settings.algorithm == "ppo" else a2c_derivatives
+        self._derivatives = DERIVATIVES[settings.algorithm]
         self._uploads = Uploads(network.parameters.values.device)
         # Permutations come from sorting uniform numbers; few steps a block, since one step is a whole batch of epochs.
         self._streams = UniformStreams(seeds, Purpose.MINIBATCHES, (settings.epochs, settings.batch), block=4)
@@ -87,7 +87,7 @@ class Learner:
         Returns:
             For each run whether every gradient was finite, shape (runs,), bool.
         """
-        if self._settings.algorithm == "a2c":
+        if not self._settings.in_epochs:
             return torch.isfinite(self._step(rollout))
         # A run counts as finite if all of its minibatches were.
         finite = torch.ones(len(rollout.actions), dtype=torch.bool, device=rollout.actions.device)

@@ -6,11 +6,13 @@ automatic differentiation of the losses as written in the papers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 
 from reference_agents.learning.distributions import Distribution
+from reference_agents.settings import Algorithm
 
 
 @dataclass(frozen=True)
@@ -108,3 +110,9 @@ def _combine(
     size = values.shape[1]
     # Means over the batch of each run.
     return d_numbers.div_(size), d_values.div_(size)
+
+
+Derivatives = Callable[
+    [torch.Tensor, torch.Tensor, Batch, LossWeights, Distribution], tuple[torch.Tensor, torch.Tensor]
+]
+DERIVATIVES: Mapping[Algorithm, Derivatives] = {"ppo": ppo_derivatives, "a2c": a2c_derivatives}

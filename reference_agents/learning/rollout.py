@@ -165,7 +165,7 @@ class Collector:
         """Take `settings.horizon` steps in every environment with the network as it is."""
         # A2C takes one step with the parameters that it acted with, so that it need not ask for the batch again. Views
         # of one batch are not in the order of several.
-        kept = self._settings.algorithm == "a2c" and type(network) is ActorCritic
+        kept = not self._settings.in_epochs and type(network) is ActorCritic
         if kept and isinstance(network, ActorCritic):
             network.start_keeping()
         asked, host_parts = zip(*(self._step(network, keep=kept) for _ in range(self._settings.horizon)), strict=True)

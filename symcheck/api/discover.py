@@ -13,10 +13,9 @@ import gymnasium as gym
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import options_that_differ, to_command
-from symcheck.api.options import DiscoverKeywords
 from symcheck.discovery import search
 from symcheck.discovery.claims import toml_of
-from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.options import DiscoverKeywords, DiscoverOptions
 from symcheck.discovery.result import Discovery, Trial
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options

@@ -6,14 +6,14 @@ dictionaries repeat names and types for static checkers, which cannot derive the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from symcheck.engine.networks.options import NETWORK, NetOptions
+from symcheck.engine.networks.options import NETWORK, NetKeywords, NetOptions
 from symcheck.engine.option_fields import option, read_json_object
-from symcheck.engine.options import REPORTS, EnvOptions, Method
+from symcheck.engine.options import REPORTS, EnvKeywords, EnvOptions
 
 if TYPE_CHECKING:
     from symcheck.api.baseline import Baseline
@@ -50,41 +50,16 @@ class VerifyNetOptions(NetOptions):
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
 
-class _RunKeywords(TypedDict, total=False):
-    samples: int | None
-    max_time: float | None
-    alpha: float
-    seed: int
-
-
-class DiscoverKeywords(_RunKeywords, total=False):
-    """The keywords of `discover`, for static checkers."""
-
-    env_kwargs: Mapping[str, Any] | None
-
-
-class EnvKeywords(_RunKeywords, total=False):
+class VerifyEnvKeywords(EnvKeywords, total=False):
     """The keywords of `verify_env`, for static checkers."""
 
-    method: Method
-    fail_fast: bool
-    accept_gap: float | None
-    discount: float
     env_kwargs: Mapping[str, Any] | None
     baseline: Baseline | str | Path | None
 
 
-class NetKeywords(_RunKeywords, total=False):
+class VerifyNetKeywords(NetKeywords, total=False):
     """The keywords of `verify_net`, for static checkers."""
 
-    input_shape: Sequence[Any] | Mapping[Any, Any] | None
-    outputs: Sequence[Any] | None
-    mode: str
-    dtype: str | None
-    device: str
-    strict: bool
-    noise_seed: int | None
-    observations: Any
     env: Any
     checkpoint: str | Path | None
     trust: bool

@@ -8,7 +8,7 @@ from typing import Unpack
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import options_that_differ, to_command
-from symcheck.api.options import EnvKeywords, VerifyEnvOptions
+from symcheck.api.options import VerifyEnvKeywords, VerifyEnvOptions
 from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
@@ -27,7 +27,7 @@ def verify_env(
     symmetry: Symmetry | str | None = None,
     *,
     emit: Emit | None = None,
-    **options: Unpack[EnvKeywords],
+    **options: Unpack[VerifyEnvKeywords],
 ) -> Report:
     """Check that an environment has a symmetry: reward, transition, termination, start and observation.
 

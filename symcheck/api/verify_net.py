@@ -13,7 +13,7 @@ from torch import nn
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import RunCommand, options_that_differ, to_command
-from symcheck.api.options import NetKeywords, VerifyNetOptions
+from symcheck.api.options import VerifyNetKeywords, VerifyNetOptions
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
 from symcheck.api.run_folders import networks_of_run
@@ -39,7 +39,7 @@ def verify_net(
     symmetry: Symmetry | str,
     *,
     emit: Emit | None = None,
-    **options: Unpack[NetKeywords],
+    **options: Unpack[VerifyNetKeywords],
 ) -> Report:
     """Check that a network is equivariant: K f(x) = f(L x) for every generator, with L on inputs and K on outputs.
 

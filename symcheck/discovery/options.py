@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from symcheck.engine.option_fields import option, read_json_object
-from symcheck.engine.options import BUDGET, DEFAULT_SAMPLES, EnvOptions, RunOptions
+from symcheck.engine.options import BUDGET, DEFAULT_SAMPLES, EnvOptions, RunKeywords, RunOptions
 
 _FEWER_SAMPLES = 2_000
 _LONG_STATE = 12
@@ -64,3 +64,9 @@ class DiscoverOptions(RunOptions):
         if self.samples is not None:
             return self.samples
         return _FEWER_SAMPLES if state > _LONG_STATE else DEFAULT_SAMPLES
+
+
+class DiscoverKeywords(RunKeywords, total=False):
+    """The fields of `DiscoverOptions` as keywords, for static checkers."""
+
+    env_kwargs: Mapping[str, Any] | None

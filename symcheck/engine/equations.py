@@ -112,6 +112,4 @@ BY_PART: dict[Part, Equation] = {
 STEP_PARTS: tuple[Part, ...] = ("reward", "transition", "termination")
 """The parts of the MDP itself, which every method judges."""
 
-BY_NAME: dict[str, Equation] = {
-    row.name: row for row in (GROUP_AXIOMS, *BY_PART.values(), START, LAYER, NETWORK, PROPAGATION)
-}
+BY_NAME: dict[str, Equation] = {row.name: row for row in tuple(vars().values()) if isinstance(row, Equation)}

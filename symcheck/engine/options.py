@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, TypeGuard, get_args
+from typing import Literal, TypedDict, TypeGuard, get_args
 
 from symcheck.engine.option_fields import option
 from symcheck.errors import OptionError, suggestion
@@ -103,6 +103,24 @@ class EnvOptions(RunOptions):
                 where="--method",
                 remedy=suggestion(str(self.method), METHODS),
             )
+
+
+class RunKeywords(TypedDict, total=False):
+    """The options of every run as keywords, for static checkers."""
+
+    samples: int | None
+    max_time: float | None
+    alpha: float
+    seed: int
+
+
+class EnvKeywords(RunKeywords, total=False):
+    """The fields of `EnvOptions` as keywords, for static checkers."""
+
+    method: Method
+    fail_fast: bool
+    accept_gap: float | None
+    discount: float
 
 
 def check_limits(max_time: object, alpha: object) -> None:

@@ -13,6 +13,7 @@ those of `Symmetry`; every entry form but callables can be written. Groups are n
 from __future__ import annotations
 
 import ast
+import inspect
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,21 +24,12 @@ from symcheck.groups import catalog
 from symcheck.groups.group import Group
 from symcheck.symmetry.symmetry import Symmetry
 
+# Text can write numbers and lists, no elements of a group; short names have a form of their own.
+_NOT_WRITTEN = ("named", "semidirect", "subgroup")
 _GROUPS: dict[str, Callable[..., Group]] = {
-    name: getattr(catalog, name)
-    for name in (
-        "trivial",
-        "cyclic",
-        "dihedral",
-        "symmetric",
-        "alternating",
-        "hyperoctahedral",
-        "klein_four",
-        "quaternion",
-        "product",
-        "from_permutations",
-        "from_matrices",
-    )
+    name: function
+    for name, function in inspect.getmembers(catalog, inspect.isfunction)
+    if function.__module__ == catalog.__name__ and not name.startswith("_") and name not in _NOT_WRITTEN
 }
 _REQUIRED = ("name", "group", "observation", "action")
 _OPTIONAL = ("state", "initial")

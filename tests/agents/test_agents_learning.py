@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
 from reference_agents.learning.distributions import Categorical, Gaussian
-from reference_agents.learning.losses import Batch, LossWeights, a2c_derivatives, ppo_derivatives
+from reference_agents.learning.losses import DERIVATIVES, Batch, LossWeights
 from reference_agents.learning.optimiser import StackedAdam
 from reference_agents.learning.returns import advantages_and_returns
 from reference_agents.networks.parameters import Layout, StackedParameters
+from reference_agents.settings import IN_EPOCHS, Algorithm
 
 WEIGHTS = LossWeights(value_coefficient=0.7, entropy_coefficient=0.03, clip=0.1)
 
@@ -75,28 +77,33 @@ def _shared_loss(logits: torch.Tensor, values: torch.Tensor, batch: Batch) -> to
     return (WEIGHTS.value_coefficient * value_loss - WEIGHTS.entropy_coefficient * entropy).sum()
 
 
-def _log_probability(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
-    return torch.distributions.Categorical(logits=logits).log_prob(batch.actions)
-
-
-def test_the_derivatives_of_ppo_are_those_of_the_loss_as_written_in_its_paper() -> None:
-    logits, values, batch = _batch()
-    ratio = (_log_probability(logits, batch) - batch.log_probabilities).exp()
+def _clipped_surrogate(log_probability: torch.Tensor, batch: Batch) -> torch.Tensor:
+    ratio = (log_probability - batch.log_probabilities).exp()
     clipped = ratio.clamp(1 - WEIGHTS.clip, 1 + WEIGHTS.clip)
     assert ((ratio - clipped) != 0).any()
-    surrogate = torch.minimum(ratio * batch.advantages, clipped * batch.advantages)
-    (-surrogate.mean(1).sum() + _shared_loss(logits, values, batch)).backward()
-    d_logits, d_values = ppo_derivatives(logits.detach(), values.detach(), batch, WEIGHTS, Categorical())
-    # both sides are float64 and a handful of operations long
-    torch.testing.assert_close(d_logits, logits.grad, rtol=1e-12, atol=1e-14)
-    torch.testing.assert_close(d_values, values.grad, rtol=1e-12, atol=1e-14)
+    return -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean(1).sum()
 
 
-def test_the_derivatives_of_a2c_are_those_of_the_policy_gradient() -> None:
+def _policy_gradient(log_probability: torch.Tensor, batch: Batch) -> torch.Tensor:
+    return -(batch.advantages * log_probability).mean(1).sum()
+
+
+# The policy's part of each loss as its paper writes it, from the log probabilities of the actions.
+LOSSES = {"ppo": _clipped_surrogate, "a2c": _policy_gradient}
+
+
+def test_every_algorithm_has_derivatives_and_its_loss_stands_above() -> None:
+    assert set(get_args(Algorithm)) == set(DERIVATIVES) == set(LOSSES)
+    assert set(get_args(Algorithm)) >= IN_EPOCHS
+
+
+@pytest.mark.parametrize("algorithm", LOSSES)
+def test_the_derivatives_of_an_algorithm_are_those_of_the_loss_as_written_in_its_paper(algorithm: Algorithm) -> None:
     logits, values, batch = _batch()
-    policy_loss = -(batch.advantages * _log_probability(logits, batch)).mean(1).sum()
-    (policy_loss + _shared_loss(logits, values, batch)).backward()
-    d_logits, d_values = a2c_derivatives(logits.detach(), values.detach(), batch, WEIGHTS, Categorical())
+    log_probability = torch.distributions.Categorical(logits=logits).log_prob(batch.actions)
+    (LOSSES[algorithm](log_probability, batch) + _shared_loss(logits, values, batch)).backward()
+    d_logits, d_values = DERIVATIVES[algorithm](logits.detach(), values.detach(), batch, WEIGHTS, Categorical())
+    # both sides are float64 and a handful of operations long
     torch.testing.assert_close(d_logits, logits.grad, rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(d_values, values.grad, rtol=1e-12, atol=1e-14)
 
@@ -145,8 +152,8 @@ def test_a_gradient_that_is_not_finite_moves_no_other_run_and_leaves_no_nan() ->
     assert torch.isfinite(poisoned.values).all()
 
 
-@pytest.mark.parametrize("derivatives", [ppo_derivatives, a2c_derivatives])
-def test_the_derivatives_of_a_gaussian_policy_are_those_of_torchs_normal_distribution(derivatives) -> None:
+@pytest.mark.parametrize("algorithm", LOSSES)
+def test_the_derivatives_of_a_gaussian_policy_are_those_of_torchs_normal_distribution(algorithm: Algorithm) -> None:
     generator = torch.Generator().manual_seed(4)
     numbers = 0.5 * torch.randn(3, 40, 6, generator=generator, dtype=torch.float64)
     _, values, batch = _batch()
@@ -157,16 +164,11 @@ def test_the_derivatives_of_a_gaussian_policy_are_those_of_torchs_normal_distrib
     log_probability = normal.log_prob(actions).sum(-1)
     before = (log_probability + 0.2 * torch.randn(3, 40, generator=generator, dtype=torch.float64)).detach()
     batch = Batch(actions, before, batch.advantages, batch.returns)
-    if derivatives is ppo_derivatives:
-        ratio = (log_probability - before).exp()
-        clipped = ratio.clamp(1 - WEIGHTS.clip, 1 + WEIGHTS.clip)
-        loss = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean(1).sum()
-    else:
-        loss = -(batch.advantages * log_probability).mean(1).sum()
+    loss = LOSSES[algorithm](log_probability, batch)
     value_loss = 0.5 * (values - batch.returns).square().mean(1)
     entropy = normal.entropy().sum(-1).mean(1)
     (loss + (WEIGHTS.value_coefficient * value_loss - WEIGHTS.entropy_coefficient * entropy).sum()).backward()
-    d_numbers, d_values = derivatives(numbers.detach(), values.detach(), batch, WEIGHTS, Gaussian(3))
+    d_numbers, d_values = DERIVATIVES[algorithm](numbers.detach(), values.detach(), batch, WEIGHTS, Gaussian(3))
     torch.testing.assert_close(d_numbers, numbers.grad, rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(d_values, values.grad, rtol=1e-12, atol=1e-14)
 

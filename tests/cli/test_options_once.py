@@ -1,5 +1,6 @@
 """An option is declared once: command line, settings, Python signatures and replay are derived from its field."""
 
+import ast
 import dataclasses
 import inspect
 from pathlib import Path
@@ -11,15 +12,19 @@ from typer.testing import CliRunner
 
 import symcheck
 from symcheck.api.commands import from_command, options_that_differ, to_command
-from symcheck.api.options import DiscoverKeywords, EnvKeywords, NetKeywords, VerifyEnvOptions, VerifyNetOptions
+from symcheck.api.options import VerifyEnvKeywords, VerifyEnvOptions, VerifyNetKeywords, VerifyNetOptions
 from symcheck.cli import settings as settings_files
 from symcheck.cli.derive import values_of, with_options
 from symcheck.cli.main import app
 from symcheck.cli.outputs import Outputs
-from symcheck.discovery.options import DiscoverOptions
+from symcheck.discovery.options import DiscoverKeywords, DiscoverOptions
 from symcheck.engine.option_fields import from_keywords, from_texts, option, option_fields, typed_fields
 
-KEYWORDS = [(VerifyEnvOptions, EnvKeywords), (VerifyNetOptions, NetKeywords), (DiscoverOptions, DiscoverKeywords)]
+KEYWORDS = [
+    (VerifyEnvOptions, VerifyEnvKeywords),
+    (VerifyNetOptions, VerifyNetKeywords),
+    (DiscoverOptions, DiscoverKeywords),
+]
 COMMANDS = [("verify-env", VerifyEnvOptions), ("verify-net", VerifyNetOptions), ("discover", DiscoverOptions)]
 
 
@@ -126,6 +131,31 @@ def test_a_new_field_is_a_parameter_of_the_command_and_reaches_it():
     assert CliRunner().invoke(tried, ["--grid", "7", "--fast"]).exit_code == 0
     assert received == {"grid": 7, "fast": True, "junit": False}
     assert CliRunner().invoke(tried, ["--grid", "seven"]).exit_code == 2
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def unread_options(kind, trees):
+    """The options of a dataclass that no module reads as an attribute."""
+    attributes = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return [field.name for field in option_fields(kind) if field.name not in attributes]
+
+
+@pytest.mark.parametrize("kind", [VerifyEnvOptions, VerifyNetOptions, DiscoverOptions])
+def test_no_option_is_declared_and_left_unread(kind):
+    # The modules that declare options read them too, to check them; that is no use of an option.
+    files = [path for path in (ROOT / "symcheck").rglob("*.py") if path.name != "options.py"]
+    assert unread_options(kind, [ast.parse(path.read_text(encoding="utf-8")) for path in files]) == []
+
+
+def test_an_option_that_nothing_reads_is_caught():
+    @dataclasses.dataclass(frozen=True)
+    class Planted:
+        grid: int = option(5, "Points of the grid.", kind=int)
+        fast: bool = option(False, "Skip the rest.", kind=bool)
+
+    assert unread_options(Planted, [ast.parse("if options.fast: stop()")]) == ["grid"]
 
 
 def test_none_means_the_default_only_where_it_is_no_value_of_its_own():

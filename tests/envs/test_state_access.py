@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
+from symcheck.envs import state_access
+from symcheck.envs.state_access import access as lookup
 from symcheck.envs.state_access import find_state_access, register_state_access
 from symcheck.envs.state_access.record import Origin
 from symcheck.errors import OptionError
@@ -51,6 +55,18 @@ def test_thresholds_are_those_of_the_instance() -> None:
     assert access is not None
     assert not access.ended(np.array([5.0, 0, 0, 0]))
     assert access.ended(np.array([9.5, 0, 0, 0]))
+
+
+def _families() -> list[str]:
+    modules = (info.name for info in pkgutil.iter_modules(state_access.__path__, f"{state_access.__name__}."))
+    return [name for name in modules if hasattr(importlib.import_module(name), "built_in")]
+
+
+@pytest.mark.parametrize("family", _families())
+def test_every_module_with_built_in_access_is_looked_up(family: str) -> None:
+    # The slots of a vector environment are looked up apart, by whatever their own class has.
+    asked = (*lookup._FAMILIES, lookup.vector.built_in)
+    assert importlib.import_module(family).built_in in asked, f"{family} is missing from _FAMILIES in access.py"
 
 
 def test_registered_access_overrides_what_is_built_in_and_is_inherited() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from sympy.combinatorics.free_groups import free_group
 
 from symcheck import groups, representations
 from symcheck.errors import GroupError
-from symcheck.groups import large, presentation
+from symcheck.groups import catalog, large, presentation
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 
@@ -98,6 +100,15 @@ def test_conjugacy_classes_partition_the_group(group: Group, order: int) -> None
 def test_groups_survive_pickling(group: Group, order: int) -> None:
     twin = pickle.loads(pickle.dumps(group))
     assert (twin, twin.order, twin.relators, twin.name) == (group, order, group.relators, group.name)
+
+
+def test_every_group_that_can_be_built_is_exported_and_in_the_list_above() -> None:
+    functions = inspect.getmembers(catalog, inspect.isfunction)
+    public = {name for name, f in functions if f.__module__ == catalog.__name__ and not name.startswith("_")}
+    assert public == set(groups.__all__) - {"Element", "Group"}
+    # A short name and a subgroup's elements build nothing new.
+    text = Path(__file__).read_text(encoding="utf-8").partition("IDS = ")[0]
+    assert [name for name in sorted(public - {"named", "subgroup"}) if f"(groups.{name}(" not in text] == []
 
 
 def test_a_presentation_with_a_missing_relator_would_be_noticed() -> None:

@@ -9,12 +9,14 @@ import html as html_text
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pkgutil import iter_modules
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from symcheck.engine.results import Counterexample, RunResult
-from symcheck_reports import html, words
+from symcheck_reports import curve_sections, curves, html, sections, words
 from symcheck_reports.basis_model import BasisModel
 from symcheck_reports.basis_page import render_basis
 from symcheck_reports.curve_model import CurveModel
@@ -22,6 +24,12 @@ from symcheck_reports.curves import render_curves
 from symcheck_reports.templating import formula
 
 VOID = {"meta", "link", "br", "img", "wbr", "hr", "input"}
+
+
+@pytest.mark.parametrize(("package", "page"), [(sections, html), (curve_sections, curves)], ids=["runs", "curves"])
+def test_every_section_is_on_its_page(package: ModuleType, page: ModuleType) -> None:
+    modules = {f"{package.__name__}.{info.name}" for info in iter_modules(package.__path__)}
+    assert modules == {module.__name__ for module in page._SECTIONS}
 
 
 class Page(HTMLParser):

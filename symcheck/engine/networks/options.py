@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import BUDGET, RunOptions, check_limits, check_whole
+from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_whole
 from symcheck.errors import OptionError, suggestion
 
 DEFAULT_SAMPLES = 10_000
@@ -108,6 +108,19 @@ class NetOptions(RunOptions):
             )
         _check_dtype(self.dtype)
         _check_shape(self.input_shape)
+
+
+class NetKeywords(RunKeywords, total=False):
+    """The fields of `NetOptions` as keywords, for static checkers."""
+
+    input_shape: Sequence[Any] | Mapping[Any, Any] | None
+    outputs: Sequence[Any] | None
+    mode: str
+    dtype: str | None
+    device: str
+    strict: bool
+    noise_seed: int | None
+    observations: Any
 
 
 def _check_dtype(dtype: str | None) -> None:

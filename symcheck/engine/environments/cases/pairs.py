@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -227,7 +227,9 @@ class Pairs:
             return Comparison(part, scalar_coordinate("terminated", epsilon=0.0), left, right)
         if part == "observation":
             return self._observations(measured)
-        return self._transitions(measured)
+        if part == "transition":
+            return self._transitions(measured)
+        assert_never(part)
 
     def _observations(self, measured: Measurement) -> Comparison:
         observe = self.placement.access.observe

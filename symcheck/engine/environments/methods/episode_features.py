@@ -43,8 +43,8 @@ def what_followed(part: Part, episodes: list[Transitions]) -> Vector:
         return np.zeros((0, 1))
     if part == "transition":
         return np.concatenate([episode.following for episode in episodes])
-    columns = [episode.rewards if part == "reward" else episode.ended for episode in episodes]
-    return np.concatenate(columns)[:, None]
+    column = {"reward": "rewards", "termination": "ended"}[part]
+    return np.concatenate([getattr(episode, column) for episode in episodes])[:, None]
 
 
 def repeating_columns(targets: Vector) -> npt.NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -248,6 +248,8 @@ class Screen:
         if part == "observation":
             claimed, observed = (side.reshape(n, -1).astype(np.float64) for side in batch.images)
             return claimed, observed
+        if part != "transition":
+            assert_never(part)
         expected = np.asarray(self._bench.pairs.bound.observation_batch(batch.word, left.observations))
         sides = [expected.reshape(n, -1), right.observations.reshape(n, -1)]
         inner = self._placement.inner
