@@ -54,6 +54,10 @@ PROTOCOL_NAMES = _words(
 )
 
 
+MOST_LINES = 450
+"""Of one module."""
+
+
 @dataclass
 class Figures:
     """What was counted.
@@ -66,6 +70,7 @@ class Figures:
         vague: of these, those that say nothing of what they hold, as "file:name".
         lines: lines of code, without docstrings, comments and blank lines.
         comments: comments that are no directives (noqa, type: ignore, fmt).
+        long: modules of more than `MOST_LINES` lines, with their number.
     """
 
     functions: int = 0
@@ -75,6 +80,7 @@ class Figures:
     vague: list[str] = field(default_factory=list)
     lines: int = 0
     comments: int = 0
+    long: dict[str, int] = field(default_factory=dict)
 
     @property
     def participle_share(self) -> float:
@@ -138,6 +144,8 @@ def measure(files: Iterator[Path] | list[Path], root: Path = ROOT) -> Figures:
                 figures.vague.append(f"{shown}:{name}")
         figures.lines += _code_lines(text, tree)
         figures.comments += _comments(text)
+        if (length := len(text.splitlines())) > MOST_LINES:
+            figures.long[shown] = length
     figures.homonyms = {name: sorted(where) for name, where in defined.items() if len(where) >= 4}
     return figures
 
@@ -205,5 +213,6 @@ if __name__ == "__main__":
         print(f"    {name}: {len(where)}: {', '.join(where)}")  # noqa: T201
     print(f"vague locals: {found.vague_share:.1%} of {found.locals:,}")  # noqa: T201
     print(f"comments: {found.comments_per_100:.1f} per 100 lines of {found.lines:,}")  # noqa: T201
+    print(f"modules over {MOST_LINES} lines: {found.long}")  # noqa: T201
     for folder, count in by_folder.most_common():
         print(f"    {folder}: {count}")  # noqa: T201

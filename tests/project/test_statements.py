@@ -15,6 +15,7 @@ from jinja2 import meta, nodes
 from jinja2.visitor import NodeTransformer
 
 from symcheck import findings
+from symcheck.engine import verdict
 from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.statements import statement
 from symcheck.statements.pattern import pattern_of
@@ -239,6 +240,10 @@ GUARDED = {
     ReasonCode.NOTHING_MOVES: Facts(checked=9, moved=False),
     ReasonCode.CONSTANT: Facts(checked=9, constant="0", quantity="reward"),
 }
+
+
+def test_every_reason_that_facts_give_is_in_the_table_above() -> None:
+    assert set(GUARDED) == {code for code, _ in verdict._GUARDS} | {ReasonCode.CONSTANT}
 
 
 @pytest.mark.parametrize("code", GUARDED)
