@@ -11,11 +11,10 @@ from symcheck.groups.catalog import (
     named,
     product,
     quaternion,
-    semidirect,
-    subgroup,
     symmetric,
     trivial,
 )
+from symcheck.groups.constructions import semidirect, subgroup
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 

@@ -24,8 +24,8 @@ from symcheck.groups import catalog
 from symcheck.groups.group import Group
 from symcheck.symmetry.symmetry import Symmetry
 
-# Text can write numbers and lists, no elements of a group; short names have a form of their own.
-_NOT_WRITTEN = ("named", "semidirect", "subgroup")
+# Short names have a form of their own.
+_NOT_WRITTEN = ("named",)
 _GROUPS: dict[str, Callable[..., Group]] = {
     name: function
     for name, function in inspect.getmembers(catalog, inspect.isfunction)

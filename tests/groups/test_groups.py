@@ -15,7 +15,7 @@ from sympy.combinatorics.free_groups import free_group
 
 from symcheck import groups, representations
 from symcheck.errors import GroupError
-from symcheck.groups import catalog, large, presentation
+from symcheck.groups import catalog, constructions, large, presentation
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 
@@ -103,8 +103,12 @@ def test_groups_survive_pickling(group: Group, order: int) -> None:
 
 
 def test_every_group_that_can_be_built_is_exported_and_in_the_list_above() -> None:
-    functions = inspect.getmembers(catalog, inspect.isfunction)
-    public = {name for name, f in functions if f.__module__ == catalog.__name__ and not name.startswith("_")}
+    public = {
+        name
+        for module in (catalog, constructions)
+        for name, f in inspect.getmembers(module, inspect.isfunction)
+        if f.__module__ == module.__name__ and not name.startswith("_")
+    }
     assert public == set(groups.__all__) - {"Element", "Group"}
     # A short name and a subgroup's elements build nothing new.
     text = Path(__file__).read_text(encoding="utf-8").partition("IDS = ")[0]

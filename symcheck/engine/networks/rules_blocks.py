@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from symcheck.engine.networks.rules_movement import regroup_value
-from symcheck.engine.networks.rules_pointwise import extreme, scaled, tracked, unsigned
+from symcheck.engine.networks.rules_pointwise import extreme, tracked, unsigned
+from symcheck.engine.networks.rules_scaling import scaled
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import IntArray, Interval, Keyed, LayerRecord, Opaque, Tracked, Value
 from symcheck.statements.statement import state
