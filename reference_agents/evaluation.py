@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.environments.vector import Observations, Step, VectorEnvironment
+from reference_agents.environments.vector import Step, VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.randomness import Purpose, UniformStreams
+from symcheck.array_types import Array
 
-Policy = Callable[[Observations], torch.Tensor]
+Policy = Callable[[Array], torch.Tensor]
 MakeEnvironment = Callable[..., VectorEnvironment]
 
 

@@ -14,7 +14,6 @@ from reference_agents.networks.plans import (
     DEVIATION,
     MASKED_LOGIT,
     ActorCriticPlan,
-    Basis,
     ConvPlan,
     FlattenPlan,
     GlobalMaxPoolPlan,
@@ -23,6 +22,7 @@ from reference_agents.networks.plans import (
 )
 from reference_agents.networks.user import UserNetwork, build_module, export_user_network
 from reference_agents.networks.views import Combine, Views, combine_views
+from symcheck.array_types import Floats
 
 
 class PolicyValueNetwork(torch.nn.Module):
@@ -203,6 +203,6 @@ def _bias(plan: LinearPlan, parameters: Mapping[str, torch.Tensor]) -> torch.Ten
     return offset.view(plan.bias_basis.shape[1], plan.channels_out).T.reshape(-1).contiguous()
 
 
-def _expand(basis: Basis, coefficients: torch.Tensor) -> torch.Tensor:
+def _expand(basis: Floats, coefficients: torch.Tensor) -> torch.Tensor:
     # An expansion has a first axis of runs.
     return Expansion(basis, torch.device("cpu")).expand(coefficients.unsqueeze(0))[0].contiguous()

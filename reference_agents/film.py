@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_agents.randomness import Purpose, UniformStreams, generator
+from symcheck.array_types import Bytes
 from symcheck.errors import MissingExtraError, OptionError, TargetError
 
 SUFFIXES = (".gif", ".mp4")
-Frame = npt.NDArray[np.uint8]
 Act = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float64]], Any]
 """One observation and uniform numbers to one action."""
 
@@ -101,7 +101,7 @@ def _rendering(environment_id: str, arguments: Mapping[str, Any]) -> gym.Env[Any
         ) from error
 
 
-def _frame(environment: gym.Env[Any, Any]) -> Frame:
+def _frame(environment: gym.Env[Any, Any]) -> Bytes:
     try:
         frame = environment.render()
     except Exception as error:
@@ -110,13 +110,13 @@ def _frame(environment: gym.Env[Any, Any]) -> Frame:
             where="--video",
             remedy="Classic control needs pygame: pip install 'symcheck[video]'.",
         ) from error
-    array: Frame = np.asarray(frame, dtype=np.uint8)
+    array: Bytes = np.asarray(frame, dtype=np.uint8)
     if array.ndim != 3 or array.shape[2] != 3:
         raise TargetError(f"expected frames of shape (height, width, 3), got {array.shape}.", where="--video")
     return array[: array.shape[0] // 2 * 2, : array.shape[1] // 2 * 2]  # the MP4 codec wants even sizes
 
 
-def _write(frames: list[Frame], target: Path, fps: float) -> None:
+def _write(frames: list[Bytes], target: Path, fps: float) -> None:
     imageio: Any = importlib.import_module("imageio.v2")
     # Written beside and renamed: an interrupted encoder leaves no half file under the target's name.
     beside = target.with_name(f".{target.stem}-unfinished{target.suffix}")

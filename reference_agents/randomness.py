@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from symcheck.array_types import Floats
 
 
 class Purpose(enum.IntEnum):
@@ -107,7 +106,7 @@ class UniformStreams:
         self._values[:] = np.frombuffer(state["values"]).reshape(self._values.shape)
         self._position = int(state["position"])
 
-    def next(self) -> FloatArray:
+    def next(self) -> Floats:
         """The numbers of the next step, shape (runs, *shape); valid until the block after it is drawn."""
         if self._position == self._values.shape[1]:
             for run, stream in enumerate(self._generators):

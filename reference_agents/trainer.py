@@ -21,7 +21,6 @@ import torch
 
 from reference_agents.catalog import NetworkPlan, Task
 from reference_agents.environments.predator_prey import all_images
-from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import play, play_window
 from reference_agents.learning.augmentation import Augmenter
 from reference_agents.learning.learner import Learner
@@ -33,6 +32,7 @@ from reference_agents.networks.tabulated import TabulatedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
 from reference_agents.vectorised import distribution_of, environment_class, tabulates
+from symcheck.array_types import Array
 from symcheck.errors import TargetError
 
 State = dict[str, Any]
@@ -246,7 +246,7 @@ class _Loop:
         index, environments = len(self._training.env_steps), settings.evaluation_episodes
 
         @torch.no_grad()
-        def policy(observations: Observations) -> torch.Tensor:
+        def policy(observations: Array) -> torch.Tensor:
             return self._network.forward(self._uploads.send(observations))[0]
 
         if settings.evaluation == "training":

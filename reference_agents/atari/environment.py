@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reference_agents.environments.vector import Actions, Flags, Observations, Step
-from reference_agents.randomness import FloatArray, Purpose, stream_seeds
+from reference_agents.environments.vector import Step
+from reference_agents.randomness import Purpose, stream_seeds
+from symcheck.array_types import Array, Bools, Floats
 from symcheck.envs.atari.vector import AtariVector
 
 
@@ -55,19 +56,19 @@ class AtariGames:
             num_threads=threads,
         )
 
-    def reset(self) -> Observations:
+    def reset(self) -> Array:
         """Start every first game; images (runs, environments, 4, 80, 80), uint8."""
         # The vectoriser knows one axis of games: run-major, so that a reshape splits it again.
-        shown: Observations = self._runs(self._games.reset(seed=self._seeds)[0])
+        shown: Array = self._runs(self._games.reset(seed=self._seeds)[0])
         return shown
 
-    def restart(self, where: Flags) -> Observations:
+    def restart(self, where: Bools) -> Array:
         """Abandon some games and begin new ones; a game cannot stand still while others go on."""
         shown = self._games.restart(where.reshape(-1)) if where.any() else self._games.observations
-        of_runs: Observations = self._runs(shown)
+        of_runs: Array = self._runs(shown)
         return of_runs
 
-    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+    def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         """Take one action in every environment.
 
         Raises:
@@ -88,9 +89,9 @@ class AtariGames:
             self._runs(info["game_over"]),
         )
 
-    def random_actions(self, uniforms: FloatArray) -> Actions:
+    def random_actions(self, uniforms: Floats) -> Array:
         """Each action with the same probability."""
-        drawn: Actions = (len(self._games.game.actions) * uniforms[..., 0]).astype(np.int64)
+        drawn: Array = (len(self._games.game.actions) * uniforms[..., 0]).astype(np.int64)
         return drawn
 
     def state(self) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bytes
 from symcheck.envs.atari.games import GAMES, Game, Reduction, find_game
 from symcheck.envs.atari.machine import KNOB_RANGE, Machine
 from symcheck.envs.atari.objects import BALL, COLUMN, PADDLE, SPEED, memory_of, state_of
-from symcheck.envs.atari.pixels import Pixels, observe
+from symcheck.envs.atari.pixels import observe
 from symcheck.errors import OptionError
 
 FLIGHT = 24  # frames that a ball is followed
@@ -80,7 +81,7 @@ def measure(game: str, *, samples: int = 500, seed: int = 0) -> tuple[Part, ...]
     return (*parts, *(_reduction(played, machine, reduction, samples, rng) for reduction in ("every_second", "means")))
 
 
-def _play(machine: Machine, rng: np.random.Generator, actions: int) -> Iterator[Pixels]:
+def _play(machine: Machine, rng: np.random.Generator, actions: int) -> Iterator[Bytes]:
     """The memory after every frame of a uniform policy that holds each action for six frames; without end."""
     machine.start(Machine.draw_noops(rng))
     frame, action = 0, 0
@@ -95,10 +96,10 @@ def _play(machine: Machine, rng: np.random.Generator, actions: int) -> Iterator[
 
 
 def _states(
-    machine: Machine, rng: np.random.Generator, actions: int, keep: Callable[[Pixels], bool], samples: int
-) -> list[tuple[bytes, Pixels]]:
+    machine: Machine, rng: np.random.Generator, actions: int, keep: Callable[[Bytes], bool], samples: int
+) -> list[tuple[bytes, Bytes]]:
     """Saved states and memories of moments at least seven frames apart."""
-    states: list[tuple[bytes, Pixels]] = []
+    states: list[tuple[bytes, Bytes]] = []
     for frame, ram in enumerate(_play(machine, rng, actions)):
         if frame % 7 == 0 and keep(ram):
             states.append((machine.save(), ram))
@@ -124,7 +125,7 @@ def _pong(machine: Machine, samples: int, rng: np.random.Generator) -> tuple[Par
     )
 
 
-def _pong_flight(machine: Machine, states: list[tuple[bytes, Pixels]]) -> Part:
+def _pong_flight(machine: Machine, states: list[tuple[bytes, Bytes]]) -> Part:
     """The ball far from both paddles, with its row and its speed along the rows reflected."""
     exact, bounces, largest = 0, 0, 0.0
     for saved, ram in states:
@@ -156,7 +157,7 @@ def _follow_bytes(
     return np.array(frames)
 
 
-def _pong_steps(machine: Machine, states: list[tuple[bytes, Pixels]]) -> tuple[Part, ...]:
+def _pong_steps(machine: Machine, states: list[tuple[bytes, Bytes]]) -> tuple[Part, ...]:
     """One step (four frames) from a state and from its reflection, for every action."""
     swapped = GAMES["pong"].swapped
     differences: list[npt.NDArray[np.float64]] = []
@@ -256,7 +257,7 @@ def _breakout(machine: Machine, samples: int, rng: np.random.Generator) -> tuple
     )
 
 
-def _breakout_flight(machine: Machine, states: list[tuple[bytes, Pixels]]) -> Part:
+def _breakout_flight(machine: Machine, states: list[tuple[bytes, Bytes]]) -> Part:
     """The ball between bricks and paddle, with its column and its speed along the columns reflected."""
     watched = (B_COLUMN, B_COLUMN + 1, B_ROW, B_COLUMN_SPEED)
     exact, bounces, largest = 0, 0, 0.0
@@ -336,7 +337,7 @@ def _reduction(game: Game, machine: Machine, reduction: Reduction, samples: int,
     return Part(f"reduction {reduction}", samples, exact, largest, "grey levels", text)
 
 
-def _with_ball(row: int, column: int) -> Pixels:
+def _with_ball(row: int, column: int) -> Bytes:
     screen = np.zeros((210, 160), dtype=np.uint8)
     screen[row : row + 4, column : column + 2] = 200
     return screen

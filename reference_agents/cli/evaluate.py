@@ -13,7 +13,6 @@ from rich.table import Table
 
 from reference_agents.catalog import Task
 from reference_agents.cli.tables import print_table
-from reference_agents.environments.vector import Observations
 from reference_agents.evaluation import Policy, play
 from reference_agents.export import TrainedNetwork
 from reference_agents.film import check_film, film
@@ -21,6 +20,7 @@ from reference_agents.loading import load_network
 from reference_agents.record import Record, load
 from reference_agents.tasks import resolve_task
 from reference_agents.vectorised import distribution_of, environment_class, whole_episodes
+from symcheck.array_types import Array
 from symcheck.errors import OptionError, TargetError
 from symcheck_reports.formatting import plural
 
@@ -100,7 +100,7 @@ def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, gre
 
 def _policy(network: TrainedNetwork) -> Policy:
     @torch.no_grad()
-    def policy(observations: Observations) -> torch.Tensor:
+    def policy(observations: Array) -> torch.Tensor:
         # The network takes one batch; the axis of runs is taken off and put back.
         numbers: torch.Tensor = network.numbers(torch.from_numpy(observations[0]).float()).unsqueeze(0)
         return numbers

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.environments.vector import Actions, Flags, Observations, Step
-from reference_agents.randomness import FloatArray, Purpose, UniformStreams
+from reference_agents.environments.vector import Step
+from reference_agents.randomness import Purpose, UniformStreams
+from symcheck.array_types import Array, Bools, Floats
 from symcheck.envs.models.cartpole import CartAndPole
 
 # Constants of Gymnasium's CartPole-v1; sums and products are written out as it computes them.
@@ -31,10 +32,8 @@ POSITION_LIMIT = 2.4
 EPISODE_LIMIT = 500
 START_RANGE = 0.05
 
-States = npt.NDArray[np.float64]
 
-
-def dynamics(states: States, actions: Actions) -> States:
+def dynamics(states: Floats, actions: Array) -> Floats:
     """One Euler step of the cart and its pole.
 
     Args:
@@ -76,16 +75,16 @@ class CartPoleVector:
         self, seeds: Sequence[int], environments: int, *, purpose: Purpose = Purpose.ENVIRONMENT, index: int = 0
     ) -> None:
         self._starts = UniformStreams(seeds, purpose, (environments, 4), index=index)
-        self.states: States = np.zeros((len(seeds), environments, 4))
+        self.states: Floats = np.zeros((len(seeds), environments, 4))
         self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
 
-    def reset(self) -> Observations:
+    def reset(self) -> Array:
         """Start every episode afresh; observations of shape (runs, environments, 4), float32."""
         self.states = self._start_states()
         self.elapsed[:] = 0
         return self.states.astype(np.float32)
 
-    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+    def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         """Push every active cart once; ended episodes restart. Both arguments have shape (runs, environments)."""
         following = dynamics(self.states, actions)
         if active is not None:
@@ -101,7 +100,7 @@ class CartPoleVector:
         self.elapsed[ended] = 0
         return Step(self.states.astype(np.float32), final, np.ones(ended.shape, np.float32), terminated, truncated)
 
-    def random_actions(self, uniforms: FloatArray) -> Actions:
+    def random_actions(self, uniforms: Floats) -> Array:
         """Each action with the same probability."""
         return (2 * uniforms[..., 0]).astype(np.int64)
 
@@ -119,6 +118,6 @@ class CartPoleVector:
         self.states = state["states"].numpy()
         self.elapsed = state["elapsed"].numpy()
 
-    def _start_states(self) -> States:
+    def _start_states(self) -> Floats:
         # Uniform on [-0.05, 0.05) in each coordinate.
         return (2.0 * self._starts.next() - 1.0) * START_RANGE

@@ -17,8 +17,9 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from reference_agents.environments.vector import Actions, Flags, Observations, Step
-from reference_agents.randomness import FloatArray, Purpose, episode_seed
+from reference_agents.environments.vector import Step
+from reference_agents.randomness import Purpose, episode_seed
+from symcheck.array_types import Array, Bools, Floats
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import TargetError
 
@@ -60,14 +61,14 @@ class GymnasiumVector:
         self.action_numbers = int(self._space.shape[0]) if isinstance(self._space, gym.spaces.Box) else 1
         self._observation = np.zeros((*self._episodes.shape, *self.observation_shape), dtype=np.float32)
 
-    def reset(self) -> Observations:
+    def reset(self) -> Array:
         """Start every episode afresh, from the seeds."""
         self._episodes[:] = 0
         for place in self._played:
             self._observation[place] = self._begin(place)
         return self._observation.copy()
 
-    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+    def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         """Step every active environment once, actions clipped to their bounds; ended episodes restart."""
         # Environments that stand still keep their last observation in both.
         final, following = self._observation.copy(), self._observation.copy()
@@ -87,13 +88,13 @@ class GymnasiumVector:
         self._observation = following
         return Step(following.copy(), final, reward, terminated, truncated)
 
-    def random_actions(self, uniforms: FloatArray) -> Actions:
+    def random_actions(self, uniforms: Floats) -> Array:
         """Each action with the same probability, or uniform between the bounds."""
         if isinstance(self._space, gym.spaces.Box):
-            spread: Actions = (self._space.low + uniforms * (self._space.high - self._space.low)).astype(np.float32)
+            spread: Array = (self._space.low + uniforms * (self._space.high - self._space.low)).astype(np.float32)
             return spread
         count = int(self._space.n) if isinstance(self._space, gym.spaces.Discrete) else 1
-        drawn: Actions = (count * uniforms[..., 0]).astype(np.int64)
+        drawn: Array = (count * uniforms[..., 0]).astype(np.int64)
         return drawn
 
     def state(self) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.environments.vector import Actions, Flags, Observations, Step
-from reference_agents.randomness import FloatArray, Purpose, UniformStreams
+from reference_agents.environments.vector import Step
+from reference_agents.randomness import Purpose, UniformStreams
+from symcheck.array_types import Array, Bools, Floats
 from symcheck.envs.predator_prey import (
     CATCH_REWARD,
     EPISODE_LIMIT,
@@ -57,13 +58,13 @@ class PredatorPreyVector:
         self.displacements: npt.NDArray[np.int64] = np.zeros((len(seeds), environments, 2), dtype=np.int64)
         self.elapsed: npt.NDArray[np.int64] = np.zeros((len(seeds), environments), dtype=np.int64)
 
-    def reset(self) -> Observations:
+    def reset(self) -> Array:
         """Start every episode afresh; images of shape (runs, environments, 1, 21, 21), float32."""
         self.displacements = _starts(self._streams.next())
         self.elapsed[:] = 0
         return self._draw(self.displacements)
 
-    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+    def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         """Move every active agent, then perhaps its prey; ended episodes restart."""
         uniforms = self._streams.next()
         # 0 is no move; 1 to 4 are the moves.
@@ -72,7 +73,7 @@ class PredatorPreyVector:
         if active is not None:
             following = np.where(active[..., None], following, self.displacements)
         self.elapsed += 1 if active is None else active
-        terminated: Flags = np.logical_not(following.any(-1))
+        terminated: Bools = np.logical_not(following.any(-1))
         # A start may put both on one cell: an agent that stands still there does not catch its prey.
         if active is not None:
             terminated = terminated & active
@@ -86,7 +87,7 @@ class PredatorPreyVector:
         reward = np.where(terminated, CATCH_REWARD, STEP_REWARD).astype(np.float32)
         return Step(observation, final, reward, terminated, truncated)
 
-    def random_actions(self, uniforms: FloatArray) -> Actions:
+    def random_actions(self, uniforms: Floats) -> Array:
         """Each action with the same probability."""
         return (len(MOVES) * uniforms[..., 0]).astype(np.int64)
 
@@ -104,18 +105,18 @@ class PredatorPreyVector:
         self.displacements = state["displacements"].numpy()
         self.elapsed = state["elapsed"].numpy()
 
-    def _draw(self, displacements: npt.NDArray[np.int64]) -> Observations:
+    def _draw(self, displacements: npt.NDArray[np.int64]) -> Array:
         # Row-major numbers 0 to 48.
-        codes: Observations = (displacements + REACH) @ np.array([SIZE, 1])
+        codes: Array = (displacements + REACH) @ np.array([SIZE, 1])
         return codes if self._images is None else self._images[codes]
 
 
-def all_images() -> Observations:
+def all_images() -> Array:
     """Every image, by the number of its displacement, row by row; shape (49, 1, 21, 21), float32."""
     return images().reshape(SIZE * SIZE, 1, PIXELS, PIXELS).astype(np.float32)
 
 
-def _starts(uniforms: FloatArray) -> npt.NDArray[np.int64]:
+def _starts(uniforms: Floats) -> npt.NDArray[np.int64]:
     """Displacements of two cells drawn uniformly, from the last four numbers."""
     cells = (SIZE * uniforms[..., 2:]).astype(np.int64)
     return wrap(cells[..., :2] - cells[..., 2:])

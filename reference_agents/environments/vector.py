@@ -8,11 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Observations = npt.NDArray[Any]
-"""(runs, environments, *shape), float32; or the numbers of observations, (runs, environments), int64."""
-Actions = npt.NDArray[Any]
-"""(runs, environments), int64, for discrete actions; with an axis of coordinates, float32, for continuous ones."""
-Flags = npt.NDArray[np.bool_]
+from symcheck.array_types import Array, Bools
 
 
 @dataclass(frozen=True)
@@ -31,14 +27,14 @@ class Step:
         game_over: where what is reported ends, if not with an episode (which may be one life of a game); else None.
     """
 
-    observation: Observations
-    final_observation: Observations
+    observation: Array
+    final_observation: Array
     reward: npt.NDArray[np.float32]
-    terminated: Flags
-    truncated: Flags
+    terminated: Bools
+    truncated: Bools
     # Unclipped rewards and ends of whole games, where episodes are lives of a game; None elsewhere.
     score: npt.NDArray[np.float32] | None = None
-    game_over: Flags | None = None
+    game_over: Bools | None = None
 
 
 class VectorEnvironment(Protocol):
@@ -52,7 +48,7 @@ class VectorEnvironment(Protocol):
     observation_shape: tuple[int, ...]
     action_numbers: int
 
-    def random_actions(self, uniforms: npt.NDArray[np.float64]) -> Actions:
+    def random_actions(self, uniforms: npt.NDArray[np.float64]) -> Array:
         """Actions uniform over all there are, from numbers (runs, environments, action_numbers) in [0, 1)."""
 
     def state(self) -> dict[str, Any]:
@@ -61,10 +57,10 @@ class VectorEnvironment(Protocol):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same seeds."""
 
-    def reset(self) -> Observations:
+    def reset(self) -> Array:
         """Start every episode afresh; observations of shape (runs, environments, *observation_shape)."""
 
-    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+    def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         """Apply one action to every environment.
 
         Environments that are not active stay as they are; None means that all are. What a call takes from the random

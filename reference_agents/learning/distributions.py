@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-Uniforms = npt.NDArray[np.float64]
+from symcheck.array_types import Floats
 
 
 class Distribution(Protocol):
@@ -28,7 +28,7 @@ class Distribution(Protocol):
     def noise_shape(self, environments: int) -> tuple[int, ...]:
         """How many uniform numbers one step of one run takes."""
 
-    def sample(self, numbers: torch.Tensor, uniforms: Uniforms) -> npt.NDArray[Any]:
+    def sample(self, numbers: torch.Tensor, uniforms: Floats) -> npt.NDArray[Any]:
         """Actions of every environment, from uniform numbers in [0, 1) of shape (runs, *noise_shape)."""
 
     def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:
@@ -50,7 +50,7 @@ class Categorical:
         """One uniform number for each environment."""
         return (environments,)
 
-    def sample(self, numbers: torch.Tensor, uniforms: Uniforms) -> npt.NDArray[Any]:
+    def sample(self, numbers: torch.Tensor, uniforms: Floats) -> npt.NDArray[Any]:
         """Draw by inverting the cumulative distribution.
 
         Example:
@@ -99,7 +99,7 @@ class Gaussian:
         """One uniform number for each coordinate of each environment."""
         return (environments, self.coordinates)
 
-    def sample(self, numbers: torch.Tensor, uniforms: Uniforms) -> npt.NDArray[Any]:
+    def sample(self, numbers: torch.Tensor, uniforms: Floats) -> npt.NDArray[Any]:
         """Draw by inverting the cumulative distribution; 0 stands for half of the smallest step of the numbers."""
         from scipy.special import ndtri
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.environments.vector import Observations, VectorEnvironment
+from reference_agents.environments.vector import VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.returns import advantages_and_returns
 from reference_agents.learning.transfer import Uploads
@@ -18,6 +18,7 @@ from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.randomness import Purpose, UniformStreams, generator
 from reference_agents.settings import Settings
+from symcheck.array_types import Array
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ class Collector:
             v_next = network.forward(self._uploads.send(step.final_observation))[1]
         return (shown, numbers, values, v_next), (actions, step.reward, terminated, ended)
 
-    def _see(self, observation: Observations) -> None:
+    def _see(self, observation: Array) -> None:
         """Send what is to be acted on next to the device; each observation goes once."""
         self._observation, self._shown = observation, self._uploads.send(observation)
 
@@ -234,7 +235,7 @@ def join_steps(
     return Rollout(*(part.transpose(0, 1).flatten(1, 2) for part in parts), kept=kept)
 
 
-def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings: Settings) -> Observations:
+def _decorrelate(environment: VectorEnvironment, seeds: Sequence[int], settings: Settings) -> Array:
     """Let each environment take its own random number of uniformly random actions; the observations after that.
 
     Where environments cannot stand still, each begins afresh when as many steps are left as it is to take.

@@ -17,7 +17,6 @@ import numpy as np
 from reference_agents.catalog import Convolution, NetworkPlan, Task
 from reference_agents.networks.plans import (
     ActorCriticPlan,
-    Basis,
     ConvPlan,
     FlattenPlan,
     GlobalAveragePoolPlan,
@@ -28,6 +27,7 @@ from reference_agents.networks.plans import (
     PoolPlan,
 )
 from reference_agents.symmetries import spatial_operators, task_symmetry
+from symcheck.array_types import Floats
 from symcheck.errors import SpecError
 from symcheck.intertwiners.basis import IntertwinerBasis, Kind
 from symcheck.intertwiners.build import conv_intertwiner_basis, intertwiner_basis
@@ -36,7 +36,7 @@ from symcheck.representations import grids, operations
 from symcheck.representations.representation import Representation, SignedPermutationRepresentation
 
 # One basis element, the 1 x 1 identity: its coefficients are the weights.
-_DENSE: Basis = np.ones((1, 1, 1))
+_DENSE: Floats = np.ones((1, 1, 1))
 
 
 def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
@@ -125,7 +125,7 @@ class _DenseBuilder:
     def value(self, depth: int, channels: int) -> LinearPlan:
         return self._layer("value", channels, 1)
 
-    def deviation(self, actions: int) -> Basis:
+    def deviation(self, actions: int) -> Floats:
         return np.eye(actions)[:, :, None]
 
 
@@ -144,13 +144,13 @@ class _BasisBuilder:
         self._actions = symmetry.action_representation
 
     def _layer(
-        self, name: str, channels: tuple[int, int], rho_out: Representation, weight: Basis, depth: int
+        self, name: str, channels: tuple[int, int], rho_out: Representation, weight: Floats, depth: int
     ) -> LinearPlan:
         # A bias is an intertwiner from the trivial representation: an invariant vector.
         bias = unit_basis(intertwiner_basis(self._one, rho_out, kind=self._kind, seed=depth))
         return LinearPlan(name, *channels, weight, bias if len(bias) else None, self._init, bias_gain=self._gain)
 
-    def _between(self, rho_in: Representation, rho_out: Representation, depth: int) -> Basis:
+    def _between(self, rho_in: Representation, rho_out: Representation, depth: int) -> Floats:
         return unit_basis(intertwiner_basis(rho_in, rho_out, kind=self._kind, seed=depth))
 
     def _free_head(self, name: str, channels: int, outputs: int) -> LinearPlan:
@@ -195,7 +195,7 @@ class _BasisBuilder:
         weight = self._between(self._hidden, self._one, depth)
         return self._layer("value", (channels, 1), self._one, weight, depth)
 
-    def deviation(self, actions: int) -> Basis:
+    def deviation(self, actions: int) -> Floats:
         # Without equivariance every coordinate has a deviation of its own.
         if self._kind != "equivariant" or self._free_heads:
             return np.eye(actions)[:, :, None]
@@ -240,8 +240,8 @@ def _without_signs(rho: Representation) -> Representation:
     return representations.permutation(rho.group, [image.index.tolist() for image in rho.images])
 
 
-def unit_basis(basis: IntertwinerBasis) -> Basis:
+def unit_basis(basis: IntertwinerBasis) -> Floats:
     """The matrices of a basis, each scaled to norm 1, shape (rank, *shape)."""
     matrices = basis.matrices()
-    scaled: Basis = matrices / np.sqrt(basis.squared_norms).reshape(-1, *(1,) * (matrices.ndim - 1))
+    scaled: Floats = matrices / np.sqrt(basis.squared_norms).reshape(-1, *(1,) * (matrices.ndim - 1))
     return scaled

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from reference_agents.networks.plans import Basis, LinearPlan
+from reference_agents.networks.plans import LinearPlan
+from symcheck.array_types import Floats
 
 _MOST_BLOCKS = 64  # beyond this, one product with the basis is faster than copying block by block
 
@@ -30,7 +31,7 @@ class Expansion:
     are few of them, blocks are copied; otherwise the basis is applied as a matrix.
     """
 
-    def __init__(self, basis: Basis, device: torch.device) -> None:
+    def __init__(self, basis: Floats, device: torch.device) -> None:
         self.rank, self.dim_out, self.dim_in = basis.shape
         self.identity = basis.shape == (1, 1, 1) and basis[0, 0, 0] == 1.0
         # (basis element, row, column, value) of every entry that is not zero.
@@ -93,7 +94,7 @@ class Lifting:
     """
 
     def __init__(
-        self, index: npt.NDArray[np.int64], sign: Basis, value: float, bias_value: float, device: torch.device
+        self, index: npt.NDArray[np.int64], sign: Floats, value: float, bias_value: float, device: torch.device
     ) -> None:
         self.dim_out, self.rank = index.shape
         self.value, self.bias_value = value, bias_value

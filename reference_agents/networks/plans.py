@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_agents.networks.parameters import Layout
+from symcheck.array_types import Floats
 
-Basis = npt.NDArray[np.float64]
 Uniform = Callable[[tuple[int, ...]], npt.NDArray[np.float64]]
 DEVIATION = "log_deviation"
 Init = Literal["xavier", "he", "torch"]
@@ -40,8 +40,8 @@ class LinearPlan:
     name: str
     channels_in: int
     channels_out: int
-    weight_basis: Basis
-    bias_basis: Basis | None
+    weight_basis: Floats
+    bias_basis: Floats | None
     init: Init = "xavier"
     components_in: int = 1
     bias_gain: float = 0.0
@@ -109,7 +109,7 @@ class LinearPlan:
 
 
 def _draw_coefficients(
-    basis: Basis, channels: tuple[int, int], variance: float, uniform: Uniform
+    basis: Floats, channels: tuple[int, int], variance: float, uniform: Uniform
 ) -> npt.NDArray[np.float64]:
     """Uniform coefficients for which the entries of the matrix have a variance on average, shape (rank, *channels)."""
     # An entry is a sum over basis elements: its variance is the coefficients' times this mean square.
@@ -177,7 +177,7 @@ class ActorCriticPlan:
     trunk: tuple[HiddenPlan, ...]
     policy: LinearPlan
     value: LinearPlan
-    deviation_basis: Basis | None = None
+    deviation_basis: Floats | None = None
     input_scale: float = 1.0
     masked: tuple[int, ...] = ()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 
-from reference_agents.environments.vector import Observations
 from reference_agents.networks.stacked import StackedNetwork
+from symcheck.array_types import Array
 
 
 class TabulatedNetwork:
@@ -22,7 +22,7 @@ class TabulatedNetwork:
         device: where the network lives.
     """
 
-    def __init__(self, network: StackedNetwork, observations: Observations, device: torch.device) -> None:
+    def __init__(self, network: StackedNetwork, observations: Array, device: torch.device) -> None:
         self._network = network
         self.parameters = network.parameters
         table = torch.from_numpy(observations).to(device)

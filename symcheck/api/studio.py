@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bytes
 from symcheck.engine.results import PropertyResult, to_json_value
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.errors import SymcheckError
@@ -23,7 +24,6 @@ _WIDTH, _SMALLEST = 240, 40
 _STEP = 8  # of brightness: invisible at this size, and it lets shaded surfaces compress
 _MODE = "rgb_array"
 _OFF_CENTRE = 0.1  # of the camera's distance: a quarter of the way to the edge, which is at tan(45 deg / 2) = 0.41
-Image = npt.NDArray[np.uint8]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _checked(image: Any) -> npt.NDArray[Any]:
     return array.copy()  # some renderers fill one and the same buffer again
 
 
-def _shrunk(image: npt.NDArray[Any], width: int) -> Image:
+def _shrunk(image: npt.NDArray[Any], width: int) -> Bytes:
     """The mean of square blocks, so many that the longer side fits `width`; few brightness levels."""
     factor = max(1, -(-max(image.shape[:2]) // width))
     height, across = (side // factor * factor for side in image.shape[:2])

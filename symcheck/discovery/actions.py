@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 from scipy.optimize import linear_sum_assignment
 
+from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.structure import action_middle, action_reach, probe_actions
 from symcheck.errors import TargetError
-
-Vector = npt.NDArray[np.float64]
 
 _STATES = 4  # at which actions are tried
 MOST_ACTIONS = 64  # tried one by one at every state; a match needs all of them
@@ -37,10 +35,10 @@ class ActionProbes:
         scale: per state coordinate, how far a step typically moves it, shape (dim,).
     """
 
-    states: Vector
+    states: Floats
     actions: list[Any]
-    outcomes: Vector
-    scale: Vector
+    outcomes: Floats
+    scale: Floats
 
 
 def refuse_large(space: spaces.Space[Any]) -> None:
@@ -84,7 +82,7 @@ def _joint_size(space: spaces.Space[Any]) -> str:
     return ""
 
 
-def try_actions(lab: Laboratory, scale: Vector) -> ActionProbes:
+def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
     """Step every probe action at a few states of the pool.
 
     Args:
@@ -109,7 +107,7 @@ def _probes(lab: Laboratory) -> list[Any]:
     raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
 
 
-def _tabulate_outcomes(lab: Laboratory, states: Vector, actions: list[Any]) -> Vector:
+def _tabulate_outcomes(lab: Laboratory, states: Floats, actions: list[Any]) -> Floats:
     return np.stack([lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states for state in states])
 
 
@@ -138,7 +136,7 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     return _box_map(lab.action_space, misfit)
 
 
-def _box_map(space: spaces.Space[Any], misfit: Vector) -> SignedMap:
+def _box_map(space: spaces.Space[Any], misfit: Floats) -> SignedMap:
     if not isinstance(space, spaces.Box):
         raise TargetError(f"expected Box actions, got {space}.", where="action space")
     # Probes come in pairs, +component and -component.

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Bools, Floats
 from symcheck.discovery.structure import Structure
-
-Bools = npt.NDArray[np.bool_]
-Vector = npt.NDArray[np.float64]
 
 MOST_MAPS = 512
 _MOST_NODES = 20_000  # branches looked at; a third of a millisecond each for a robot of 47 coordinates
@@ -100,10 +97,10 @@ class _Search:
     def _kind(self, v: int) -> int:
         return 0 if v < self.structure.dim else len(self.variables[v])
 
-    def _signature(self, q: int) -> tuple[Vector, Vector]:
+    def _signature(self, q: int) -> tuple[Floats, Floats]:
         return np.sort(self.table[q]), np.sort(self.table[:, q])
 
-    def _alike(self, p: int, q: int, signatures: list[tuple[Vector, Vector]]) -> bool:
+    def _alike(self, p: int, q: int, signatures: list[tuple[Floats, Floats]]) -> bool:
         floor = max(self.floor[p], self.floor[q])
         own = (
             (self.table[p, p], self.table[q, q]),
@@ -162,11 +159,11 @@ class _Search:
         return tuple(index), tuple(sign)
 
 
-def _close(a: Vector, b: Vector, floor: float, relative: float) -> bool:
+def _close(a: Floats, b: Floats, floor: float, relative: float) -> bool:
     return bool((np.abs(a - b) <= floor + relative * np.maximum(np.abs(a), np.abs(b))).all())
 
 
-def _close_all(left: Vector, right: Vector, floor: float | Vector, relative: float) -> Bools:
+def _close_all(left: Floats, right: Floats, floor: float | Floats, relative: float) -> Bools:
     """Every entry of the left against every entry of the right, shape (len(left), len(right))."""
     a, b = left[:, None], right[None, :]
     return np.asarray(np.abs(a - b) <= floor + relative * np.maximum(np.abs(a), np.abs(b)))

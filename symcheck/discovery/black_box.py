@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 from scipy.optimize import linear_sum_assignment
 
+from symcheck.array_types import Floats
 from symcheck.discovery.automorphisms import automorphisms
 from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
@@ -25,8 +25,6 @@ from symcheck.discovery.result import Trial
 from symcheck.discovery.structure import Structure, action_middle, action_reach, both_signs, probe_sizes
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.errors import TargetError
-
-Vector = npt.NDArray[np.float64]
 
 _STEPS = 4000
 _FEWEST_STEPS = 50
@@ -52,9 +50,9 @@ class Rollouts:
         actions: features of the actions, shape (n, features): one-hot, or components about the middle of the box.
     """
 
-    before: Vector
-    after: Vector
-    actions: Vector
+    before: Floats
+    after: Floats
+    actions: Floats
 
 
 def propose(lab: Laboratory) -> Proposals:
@@ -107,7 +105,7 @@ def roll(lab: Laboratory) -> Rollouts:
     return Rollouts(before[usable], after[usable], actions[usable])
 
 
-def action_features(lab: Laboratory, actions: list[Any]) -> Vector:
+def action_features(lab: Laboratory, actions: list[Any]) -> Floats:
     """One-hot vectors of discrete actions; components of Box actions about their middle, in half widths."""
     count = lab.count_of_actions
     if count is not None:
@@ -214,7 +212,7 @@ class _QuadraticModel:
         typical = np.quantile(np.abs(moved), 0.75, axis=0)
         self.step = np.where(typical > 0, typical, 1.0)
 
-    def _features(self, states: Vector, actions: Vector) -> Vector:
+    def _features(self, states: Floats, actions: Floats) -> Floats:
         linear = np.concatenate([np.ones((len(states), 1)), states / self._scale, actions], axis=1)
         n = linear.shape[1]  # the leading 1 gives constant and linear terms
         return np.stack([linear[:, i] * linear[:, j] for i in range(n) for j in range(i, n)], axis=1)
@@ -238,7 +236,7 @@ def _keep_best(found: Proposals) -> None:
 
 
 def match_effects(
-    moved: Vector, effects: Vector, scale: Vector, *, discrete: bool, space: spaces.Space[Any]
+    moved: Floats, effects: Floats, scale: Floats, *, discrete: bool, space: spaces.Space[Any]
 ) -> tuple[SignedMap, float]:
     """Match mapped effects of actions with effects of actions.
 
@@ -291,7 +289,7 @@ def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     return proposals
 
 
-def small_pictures(flat: Vector, lab: Laboratory) -> Vector:
+def small_pictures(flat: Floats, lab: Laboratory) -> Floats:
     """Pictures averaged over channels and blocks of pixels, centred, so that few numbers are left.
 
     Args:
@@ -317,7 +315,7 @@ def small_pictures(flat: Vector, lab: Laboratory) -> Vector:
 
 
 def _matching_moves(
-    lab: Laboratory, before: Vector, after: Vector, actions: Vector, name: str
+    lab: Laboratory, before: Floats, after: Floats, actions: Floats, name: str
 ) -> tuple[SignedMap, float]:
     """The action map that goes with a map of the picture, by how pixels after a step go with pixels before it.
 

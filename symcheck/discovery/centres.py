@@ -10,14 +10,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.structure import middle_action
 from symcheck.errors import TargetError
-
-Vector = npt.NDArray[np.float64]
 
 _MOST_FOR_AFFINE = 8  # state coordinates: reflections about a point other than zero are looked for below
 _NEWTON_STEPS = 25
@@ -41,7 +39,7 @@ class Centre:
         affine: whether maps that keep it may have an offset.
     """
 
-    point: Vector
+    point: Floats
     what: str
     affine: bool
 
@@ -125,13 +123,13 @@ def _is_single(lab: Laboratory) -> bool:
     return bool((followed.astype(np.float32).astype(np.float64) == followed).all())
 
 
-def _newton_step(lab: Laboratory, point: Vector, drift: Vector, scale: Vector, difference: float) -> Vector:
+def _newton_step(lab: Laboratory, point: Floats, drift: Floats, scale: Floats, difference: float) -> Floats:
     columns = [(_drift(lab, point + shift) - drift) / difference for shift in np.diag(difference * scale)]
-    step: Vector = np.linalg.lstsq(np.stack(columns, axis=1), drift, rcond=1e-6)[0] * scale
+    step: Floats = np.linalg.lstsq(np.stack(columns, axis=1), drift, rcond=1e-6)[0] * scale
     return step
 
 
-def _simplify_point(point: Vector, scale: Vector, near: float) -> Vector:
+def _simplify_point(point: Floats, scale: Floats, near: float) -> Floats:
     """The point with multiples of pi and short decimals where it is that near to them."""
     simple = point.copy()
     for j, value in enumerate(point):
@@ -142,7 +140,7 @@ def _simplify_point(point: Vector, scale: Vector, near: float) -> Vector:
     return simple
 
 
-def _with_free_at_zero(lab: Laboratory, point: Vector, scale: Vector, at_rest: float) -> Vector:
+def _with_free_at_zero(lab: Laboratory, point: Floats, scale: Floats, at_rest: float) -> Floats:
     freed = point.copy()
     for j in range(lab.dim):
         moved = freed.copy()
@@ -152,10 +150,10 @@ def _with_free_at_zero(lab: Laboratory, point: Vector, scale: Vector, at_rest: f
     return freed
 
 
-def _drift(lab: Laboratory, state: Vector) -> Vector:
+def _drift(lab: Laboratory, state: Floats) -> Floats:
     """How far a step moves a state, averaged over the discrete actions, or under the middle action."""
     count = lab.count_of_actions
     actions = [middle_action(lab.action_space)] if count is None else [lab.action(a) for a in range(count)]
     followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
-    moved: Vector = lab.difference(state, followed).mean(axis=0)
+    moved: Floats = lab.difference(state, followed).mean(axis=0)
     return moved

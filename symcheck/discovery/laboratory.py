@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.engine.environments.cases.pool import Pool, gather
 from symcheck.engine.environments.controls.determinism import check_determinism
@@ -28,7 +28,6 @@ from symcheck.groups import catalog
 from symcheck.spaces.values import numeric
 from symcheck.symmetry.symmetry import Symmetry
 
-Vector = npt.NDArray[np.float64]
 Kind = Literal["deterministic", "stochastic", "black box"]
 
 _POOL_SAMPLES = 4000  # as many states as verification gathers for that many pairs
@@ -48,9 +47,9 @@ class Outcomes:
         rewards: shape (n,).
     """
 
-    states: Vector
-    observations: Vector
-    rewards: Vector
+    states: Floats
+    observations: Floats
+    rewards: Floats
 
 
 class Laboratory:
@@ -149,7 +148,7 @@ class Laboratory:
         """Uniform actions."""
         return [self.action_space.sample() for _ in range(count)]
 
-    def outcomes(self, states: Vector, actions: Sequence[Any]) -> Outcomes:
+    def outcomes(self, states: Floats, actions: Sequence[Any]) -> Outcomes:
         """Set states and step; medians over repetitions where steps are random.
 
         Args:
@@ -166,7 +165,7 @@ class Laboratory:
         followed, observed, rewards = zip(*rows, strict=True)
         return Outcomes(np.stack(followed), np.stack(observed), np.array(rewards))
 
-    def _repeat_step(self, state: Vector, action: Any) -> tuple[Vector, Vector, float]:
+    def _repeat_step(self, state: Floats, action: Any) -> tuple[Floats, Floats, float]:
         raw = self.raw(state)
         steps = [self.stepper.outcome(raw, action) for _ in range(self.repeats)]
         if len(steps) == 1:
@@ -177,10 +176,10 @@ class Laboratory:
             float(np.median([step.reward for step in steps])),
         )
 
-    def _next_state(self, step: Step) -> Vector:
+    def _next_state(self, step: Step) -> Floats:
         return step.flat if step.state is None else step.state
 
-    def raw(self, state: Vector) -> Any:
+    def raw(self, state: Floats) -> Any:
         """A state vector in the form that the setter takes."""
         access = self.stepper.access
         if access is None:
@@ -194,7 +193,7 @@ class Laboratory:
             return type(form)(state.tolist())
         return type(form)(state[0])  # a number by itself
 
-    def difference(self, expected: Vector, actual: Vector) -> Vector:
+    def difference(self, expected: Floats, actual: Floats) -> Floats:
         """The signed difference of states, angles on the circle."""
         gap = actual - expected
         turning = self._angles()
@@ -226,7 +225,7 @@ class Laboratory:
         self.stepper.reset_first = check.reset_first
         return "black box" if check.behaviour == "leaky" else check.behaviour, str(check.finding)
 
-    def _vectors(self) -> Vector:
+    def _vectors(self) -> Floats:
         rows = [numeric(situation.state) for situation in self.pool.situations]
         length = len(rows[0]) if rows[0] is not None else 0
         usable = [row is not None and len(row) == length and bool(np.isfinite(row).all()) for row in rows]
@@ -238,7 +237,7 @@ class Laboratory:
         return np.stack(kept)
 
 
-def _half_widths(states: Vector) -> Vector:
+def _half_widths(states: Floats) -> Floats:
     if not states.size:
         return np.zeros(states.shape[1])
     low, high = np.quantile(states, [0.05, 0.95], axis=0)

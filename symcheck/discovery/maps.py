@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS
-
-Vector = npt.NDArray[np.float64]
 
 _DECIMALS = 12  # products of maps round in the sixteenth digit: beyond twelve decimals offsets are the same
 _MOST_POWERS = 64  # no element of a small signed permutation group has a larger order
@@ -44,7 +43,7 @@ class SignedMap:
     def of(
         index: Sequence[int] | npt.NDArray[Any],
         sign: Sequence[int] | npt.NDArray[Any] | None = None,
-        offset: Sequence[float] | Vector | None = None,
+        offset: Sequence[float] | Floats | None = None,
     ) -> SignedMap:
         """The map with these images; no signs and no offset by default."""
         n = len(index)
@@ -54,7 +53,7 @@ class SignedMap:
 
     @staticmethod
     def about(
-        index: Sequence[int] | npt.NDArray[Any], sign: Sequence[int] | npt.NDArray[Any], centre: Vector
+        index: Sequence[int] | npt.NDArray[Any], sign: Sequence[int] | npt.NDArray[Any], centre: Floats
     ) -> SignedMap:
         """The map that keeps a centre: x -> centre + P (x - centre)."""
         linear = SignedMap.of(index, sign)
@@ -91,7 +90,7 @@ class SignedMap:
             power = self * power
         return 0
 
-    def apply(self, vectors: npt.NDArray[Any]) -> Vector:
+    def apply(self, vectors: npt.NDArray[Any]) -> Floats:
         """The images of stacked vectors, shape (..., dim), float64."""
         moved = np.empty(vectors.shape, dtype=np.float64)
         moved[..., list(self.index)] = vectors * np.array(self.sign, dtype=np.float64)

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SQUARE, SignedMap, apply_square
 from symcheck.discovery.screening import map_actions
 from symcheck.errors import TargetError
-
-Vector = npt.NDArray[np.float64]
 
 _PAIRS = 160  # states and images whose observations are matched, plus those that show rare components
 _BATCHES = 16  # of widened states, looked through for such
@@ -42,9 +40,9 @@ class Sightings:
         observations: shape (n, dim of observations).
     """
 
-    states: Vector
+    states: Floats
     actions: list[Any]
-    observations: Vector
+    observations: Floats
 
 
 class NoObservationMapError(TargetError):
@@ -83,17 +81,17 @@ def look_around(lab: Laboratory) -> Sightings:
     return sightings
 
 
-def _pool_states(lab: Laboratory, count: int) -> Vector:
-    states: Vector = lab.states[lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)]
+def _pool_states(lab: Laboratory, count: int) -> Floats:
+    states: Floats = lab.states[lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)]
     return states
 
 
-def _draw_wider_states(lab: Laboratory, count: int) -> Vector:
+def _draw_wider_states(lab: Laboratory, count: int) -> Floats:
     states = _pool_states(lab, count)
     return states + _WIDENED * lab.spread * lab.rng.uniform(-1, 1, size=states.shape)
 
 
-def _observe_steps(lab: Laboratory, states: Vector) -> Sightings:
+def _observe_steps(lab: Laboratory, states: Floats) -> Sightings:
     kept, actions, observations = [], [], []
     for state, action in zip(states, lab.draw_actions(len(states)), strict=True):
         try:
@@ -150,7 +148,7 @@ def matching_observation_map(
     return _matching_columns(expected, actual, lab.stepper.codec.coordinates.names)
 
 
-def _matching_columns(expected: Vector, actual: Vector, names: tuple[str, ...]) -> SignedMap:
+def _matching_columns(expected: Floats, actual: Floats, names: tuple[str, ...]) -> SignedMap:
     """Component j of the original goes where the image has it, by the median misfit over pairs."""
     spread = np.quantile(np.abs(expected - np.median(expected, axis=0)), 0.75, axis=0)
     largest = np.abs(expected).max(axis=0)
@@ -171,7 +169,7 @@ def _matching_columns(expected: Vector, actual: Vector, names: tuple[str, ...]) 
     return best
 
 
-def _misfits(expected: Vector, actual: Vector, scale: Vector) -> tuple[Vector, Vector]:
+def _misfits(expected: Floats, actual: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Mean misfits of every pair of columns, kept and negated, each relative to its scale and capped at 1."""
     n = expected.shape[1]
     kept, turned = np.empty((n, n)), np.empty((n, n))
@@ -190,7 +188,7 @@ def square_elements(lab: Laboratory) -> list[str]:
     return ["identity", "rot180", "flip_ud", "flip_lr"]
 
 
-def _matching_operator(lab: Laboratory, expected: Vector, actual: Vector) -> str:
+def _matching_operator(lab: Laboratory, expected: Floats, actual: Floats) -> str:
     shape = lab.observation_space.shape or (1, 1)
     left, right = expected.reshape(-1, *shape), actual.reshape(-1, *shape)
     misfits = {name: float(np.abs(apply_square(name, left) - right).mean()) for name in square_elements(lab)}

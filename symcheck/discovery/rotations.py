@@ -14,15 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.structure import action_middle
 from symcheck.errors import TargetError
-
-Vector = npt.NDArray[np.float64]
 
 _STATES = 64  # (state, action) pairs at which equations are written down
 MOST_COORDINATES = 48
@@ -47,13 +45,13 @@ class Generator:
         reward_residual: the same for the reward.
     """
 
-    state: Vector
-    shift: Vector
-    action: Vector
+    state: Floats
+    shift: Floats
+    action: Floats
     residual: float
     reward_residual: float
 
-    def finite(self, angle: float) -> tuple[Vector, Vector, Vector]:
+    def finite(self, angle: float) -> tuple[Floats, Floats, Floats]:
         """The rotation by an angle in radians: matrix and offset of states, matrix of actions.
 
         Args:
@@ -77,11 +75,11 @@ class Generator:
 
 @dataclass(frozen=True)
 class _Derivatives:
-    states: Vector  # (k, n)
-    actions: Vector  # (k, m)
-    followed: Vector  # (k, n)
-    by_state: Vector  # (k, n + 1, n): rows of f and the reward by columns of x
-    by_action: Vector  # (k, n + 1, m)
+    states: Floats  # (k, n)
+    actions: Floats  # (k, m)
+    followed: Floats  # (k, n)
+    by_state: Floats  # (k, n + 1, n): rows of f and the reward by columns of x
+    by_action: Floats  # (k, n + 1, m)
 
 
 def find_generators(lab: Laboratory) -> list[Generator]:
@@ -125,8 +123,8 @@ def _differentiate(lab: Laboratory) -> _Derivatives | None:
 
 
 def _derivatives_at(
-    lab: Laboratory, state: Vector, action: Vector, sizes: Vector
-) -> tuple[Vector, Vector, Vector, Vector, Vector]:
+    lab: Laboratory, state: Floats, action: Floats, sizes: Floats
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     n, m = len(state), len(action)
     # Actions are float32: a difference of 2^-10 is exact there and its rounding error is 1e-4 of it at most.
     step = 2.0**-10
@@ -141,7 +139,7 @@ def _derivatives_at(
     return state, action, outcomes.states[-1], by_state.T, by_action.T
 
 
-def _unknowns(lab: Laboratory) -> list[tuple[Vector, Vector, Vector]]:
+def _unknowns(lab: Laboratory) -> list[tuple[Floats, Floats, Floats]]:
     """A basis of the unknowns (A, b, B); coordinates that never change stay out of it."""
     n, m = lab.dim, int(np.prod(lab.action_space.shape or (1,)))
     basis = []
@@ -161,7 +159,7 @@ def _unknowns(lab: Laboratory) -> list[tuple[Vector, Vector, Vector]]:
     return basis
 
 
-def _terms(found: _Derivatives, unknowns: list[tuple[Vector, Vector, Vector]]) -> tuple[Vector, Vector]:
+def _terms(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats]:
     """Left and right sides for every unknown, shape (pairs, n + 1, unknowns), the last row of each being the reward's.
 
     Written for the change f - x, which rotates as f does: what stays is then no larger than what a step does, and the
@@ -179,7 +177,7 @@ def _terms(found: _Derivatives, unknowns: list[tuple[Vector, Vector, Vector]]) -
     return np.stack(lefts, axis=-1), np.stack(rights, axis=-1)
 
 
-def _solve(found: _Derivatives, unknowns: list[tuple[Vector, Vector, Vector]], *, with_reward: bool) -> list[Generator]:
+def _solve(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]], *, with_reward: bool) -> list[Generator]:
     left, right = _terms(found, unknowns)
     rows = _typical(np.abs(left).max(axis=-1) + np.abs(right).max(axis=-1))
     left, right = left / rows[None, :, None], right / rows[None, :, None]
@@ -206,20 +204,20 @@ def _solve(found: _Derivatives, unknowns: list[tuple[Vector, Vector, Vector]], *
     return made
 
 
-def _typical(values: Vector) -> Vector:
+def _typical(values: Floats) -> Floats:
     """Upper quartile over pairs, 1 where it is zero."""
     typical = np.quantile(values, 0.75, axis=0)
     return np.asarray(np.where(typical > 0, typical, 1.0))
 
 
-def _relative(left: Vector, right: Vector, row: Vector) -> Vector:
+def _relative(left: Floats, right: Floats, row: Floats) -> Floats:
     """Root mean square misfit of every equation, relative to its terms as if none cancelled."""
     size = np.sqrt(np.mean(((left**2 + right**2) * row**2).sum(axis=-1), axis=0))
     misfit = np.sqrt(np.mean(((left - right) @ row) ** 2, axis=0))
     return np.asarray(misfit / np.where(size > _NO_EFFECT * size.max(), size, 1.0))
 
 
-def _sparse_rows(null: Vector) -> Vector:
+def _sparse_rows(null: Floats) -> Floats:
     """Solutions that are read off one unknown each: the reduced row echelon form of the null space."""
     reduced = null.copy()
     for row in range(len(reduced)):  # the largest remaining entry is the pivot
@@ -236,20 +234,20 @@ def _sparse_rows(null: Vector) -> Vector:
     return reduced
 
 
-def _combine_unknowns(row: Vector, unknowns: list[tuple[Vector, Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
+def _combine_unknowns(row: Floats, unknowns: list[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats, Floats]:
     turn = sum((x * unknown[0] for x, unknown in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][0]))
     shift = sum((x * unknown[1] for x, unknown in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][1]))
     act = sum((x * unknown[2] for x, unknown in zip(row, unknowns, strict=True)), np.zeros_like(unknowns[0][2]))
     return np.asarray(turn), np.asarray(shift), np.asarray(act)
 
 
-def _scale_to_unit_rate(turn: Vector, shift: Vector, act: Vector, residuals: Vector) -> Generator:
+def _scale_to_unit_rate(turn: Floats, shift: Floats, act: Floats, residuals: Floats) -> Generator:
     """Scaled so that the fastest plane turns by one radian in unit time; rates near halves and wholes are taken so."""
     rate = float(np.abs(np.linalg.eigvals(turn).imag).max())
     simple = [_round_to_halves(part / rate) for part in (turn, shift, act)]
     return Generator(simple[0], simple[1], simple[2], float(residuals[:-1].max()), float(residuals[-1]))
 
 
-def _round_to_halves(values: Vector) -> Vector:
+def _round_to_halves(values: Floats) -> Floats:
     halves = np.round(2 * values) / 2
     return np.asarray(np.where(np.abs(values - halves) < 5e-3, halves, values) + 0.0)

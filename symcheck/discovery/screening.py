@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory, Outcomes
 from symcheck.discovery.maps import SignedMap
-
-Vector = npt.NDArray[np.float64]
 
 CASES = 32
 _MISFIT = 0.05  # of a typical step
@@ -34,10 +32,10 @@ class Cases:
         scale: how far a step typically moves every coordinate, shape (dim,), positive.
     """
 
-    states: Vector
+    states: Floats
     actions: list[Any]
     outcomes: Outcomes
-    scale: Vector
+    scale: Floats
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def draw_cases(lab: Laboratory, count: int = CASES) -> Cases:
     return Cases(states, actions, outcomes, step_scale(lab, states, outcomes))
 
 
-def step_scale(lab: Laboratory, states: Vector, outcomes: Outcomes) -> Vector:
+def step_scale(lab: Laboratory, states: Floats, outcomes: Outcomes) -> Floats:
     """How far a step moves every coordinate: the upper quartile, or the spread where it mostly stays."""
     if outcomes.states.shape != states.shape:
         return np.asarray(np.maximum(np.abs(outcomes.states).max(axis=0), 1e-12))

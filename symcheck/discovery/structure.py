@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.errors import TargetError
-
-Vector = npt.NDArray[np.float64]
 
 _PROBE = 0.1  # of the spread: small beside what is met, large beside rounding
 _ACTION_PROBE = 0.5  # of the way from the middle of a Box action to its bound
@@ -48,17 +46,17 @@ class Structure:
         relative: effects that differ by no more than this share of the larger count as equal.
     """
 
-    centre: Vector
-    table: Vector
-    drift: Vector
-    floor: Vector
+    centre: Floats
+    table: Floats
+    drift: Floats
+    floor: Floats
     literals: tuple[tuple[int, ...], ...]
     dim: int
     fixed: tuple[int, ...]
     relative: float = RELATIVE
 
 
-def probe_sizes(spread: Vector, whole: bool) -> Vector:
+def probe_sizes(spread: Floats, whole: bool) -> Floats:
     """The length of the probe along every coordinate; equal for coordinates of one scale.
 
     Args:
@@ -84,7 +82,7 @@ def probe_sizes(spread: Vector, whole: bool) -> Vector:
     return sizes
 
 
-def effects_at(lab: Laboratory, centre: Vector) -> Structure:
+def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     """Probe every coordinate and every action at a centre.
 
     Args:
@@ -121,9 +119,9 @@ def effects_at(lab: Laboratory, centre: Vector) -> Structure:
     )
 
 
-def both_signs(rows: Vector) -> Vector:
+def both_signs(rows: Floats) -> Floats:
     """Rows over probes, columns over coordinates, as a table over literals of both signs."""
-    table: Vector = np.repeat(rows.T, 2, axis=0) * np.tile([1.0, -1.0], rows.shape[1])[:, None]
+    table: Floats = np.repeat(rows.T, 2, axis=0) * np.tile([1.0, -1.0], rows.shape[1])[:, None]
     return table
 
 
@@ -147,14 +145,14 @@ def middle_action(space: spaces.Space[Any]) -> Any:
     return action_middle(space).astype(space.dtype).reshape(space.shape)
 
 
-def action_middle(space: spaces.Box) -> Vector:
+def action_middle(space: spaces.Box) -> Floats:
     """The middle of every component, 0 where a bound is missing; flat float64."""
     low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
     bounded = np.isfinite(low) & np.isfinite(high)
     return np.asarray(np.where(bounded, (np.where(bounded, low, 0.0) + np.where(bounded, high, 0.0)) / 2, 0.0))
 
 
-def action_reach(space: spaces.Box) -> Vector:
+def action_reach(space: spaces.Box) -> Floats:
     """Half the width of every component, 1 where a bound is missing; flat float64."""
     low, high = (np.asarray(bound, dtype=np.float64).reshape(-1) for bound in (space.low, space.high))
     bounded = np.isfinite(low) & np.isfinite(high)
@@ -174,13 +172,13 @@ def probe_actions(space: spaces.Box) -> list[Any]:
     return probes
 
 
-def _mean_outcome(lab: Laboratory, state: Vector, actions: list[Any]) -> Vector:
+def _mean_outcome(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
     followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
-    mean: Vector = state + lab.difference(state, followed).mean(axis=0)
+    mean: Floats = state + lab.difference(state, followed).mean(axis=0)
     return mean
 
 
-def _state_effects(lab: Laboratory, centre: Vector, sizes: Vector, neutral: list[Any], base: Vector) -> Vector:
+def _state_effects(lab: Laboratory, centre: Floats, sizes: Floats, neutral: list[Any], base: Floats) -> Floats:
     """Rows over probes +e_0, -e_0, +e_1, ...: what a probe changes beyond itself."""
     rows = np.zeros((2 * lab.dim, lab.dim))
     for j in np.flatnonzero(sizes > 0):
@@ -195,7 +193,7 @@ def _state_effects(lab: Laboratory, centre: Vector, sizes: Vector, neutral: list
     return rows
 
 
-def _action_effects(lab: Laboratory, centre: Vector, base: Vector) -> Vector:
+def _action_effects(lab: Laboratory, centre: Floats, base: Floats) -> Floats:
     count = lab.count_of_actions
     if count is not None:
         actions = [lab.action(a) for a in range(count)]

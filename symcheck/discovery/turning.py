@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.discovery.claims import Spaces
 from symcheck.discovery.deciding import Court
 from symcheck.discovery.laboratory import Laboratory
@@ -17,8 +18,6 @@ from symcheck.discovery.rotations import Generator
 from symcheck.errors import SymcheckError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
-
-Vector = npt.NDArray[np.float64]
 
 _ANGLE = 90.0
 _ORDERS = (4, 8)  # a quarter turn has order 4, or 8 where a quaternion turns by half of it
@@ -90,25 +89,25 @@ def _claim(lab: Laboratory, generator: Generator, where: Spaces) -> Symmetry:
     return Symmetry(name, catalog.cyclic(order), [observation], [acting.tolist()], state=moved)
 
 
-def _map_entry(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64] | None = None) -> Any:
+def _map_entry(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64] | None = None) -> Any:
     """Data where the map is linear, a callable where angles move along."""
     moved = np.flatnonzero(offset) if angles is None else angles
     return state_map(matrix, offset, moved) if len(moved) else matrix.tolist()
 
 
-def _order(matrix: Vector) -> int:
+def _order(matrix: Floats) -> int:
     for order in _ORDERS:
         if np.abs(np.linalg.matrix_power(matrix, order) - np.eye(len(matrix))).max() < _CLOSES:
             return order
     raise SymcheckError("the quarter turn closes neither after 4 nor after 8 steps, so that no finite group was tried.")
 
 
-def _round_to_whole(matrix: Vector) -> Vector:
+def _round_to_whole(matrix: Floats) -> Floats:
     whole = np.round(matrix)
     return np.asarray(np.where(np.abs(matrix - whole) < _CLEAN, whole, matrix) + 0.0)
 
 
-def state_map(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64]) -> Callable[[Any], Vector]:
+def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> Callable[[Any], Floats]:
     """The map x -> M x + offset, where angles that are moved along stay within their own turn of the circle.
 
     Four quarter turns would otherwise add a whole turn to an angle: the same pose, but another number.
@@ -127,9 +126,9 @@ def state_map(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64]) -> 
         -2.141593
     """
 
-    def map_state(state: Any) -> Vector:
+    def map_state(state: Any) -> Floats:
         before = np.asarray(state, dtype=np.float64).reshape(-1)
-        image: Vector = before @ matrix.T + offset
+        image: Floats = before @ matrix.T + offset
         turns = np.floor((before[angles] + np.pi) / _TURN)
         # An angle that rounding left just below the cut belongs above it, like its exact image.
         image[angles] = (image[angles] + np.pi + _SAME_POSE) % _TURN - _SAME_POSE - np.pi + turns * _TURN
@@ -138,7 +137,7 @@ def state_map(matrix: Vector, offset: Vector, angles: npt.NDArray[np.int64]) -> 
     return map_state
 
 
-def _observation_matrix(lab: Laboratory, state: Callable[[Any], Vector], acting: Vector) -> tuple[Vector, Vector]:
+def _observation_matrix(lab: Laboratory, state: Callable[[Any], Floats], acting: Floats) -> tuple[Floats, Floats]:
     """The linear map of observations, by least squares over pairs of states and images."""
     if is_image(lab):
         raise SymcheckError("quarter turns of images are searched as rotations of the picture.")
@@ -156,8 +155,8 @@ def _observation_matrix(lab: Laboratory, state: Callable[[Any], Vector], acting:
 
 
 def _image_observations(
-    lab: Laboratory, sightings: Sightings, state: Callable[[Any], Vector], acting: Vector
-) -> Vector:
+    lab: Laboratory, sightings: Sightings, state: Callable[[Any], Floats], acting: Floats
+) -> Floats:
     images = np.stack([state(before) for before in sightings.states])
     flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in sightings.actions])
     first = np.asarray(sightings.actions[0])

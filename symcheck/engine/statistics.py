@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-Vector = npt.NDArray[np.float64]
+from symcheck.array_types import Floats
+
 _BISECTIONS = 200
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
 _CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
@@ -116,7 +116,7 @@ class SignFlipTest:
     """
 
     p_value: float
-    statistics: Vector
+    statistics: Floats
     critical: float
 
     @property
@@ -126,7 +126,7 @@ class SignFlipTest:
 
 
 def sign_flip_test(
-    differences: Vector, *, level: float, rng: np.random.Generator, sampled: bool = True
+    differences: Floats, *, level: float, rng: np.random.Generator, sampled: bool = True
 ) -> SignFlipTest:
     """Are the rows symmetric about zero? Exact, by flipping the signs of whole rows.
 
@@ -203,15 +203,15 @@ class SwapTest:
 
 
 def swap_test(
-    expected: Vector,
-    actual: Vector,
+    expected: Floats,
+    actual: Floats,
     names: Sequence[str],
     *,
     level: float,
     rng: np.random.Generator,
-    tie: Vector | None = None,
-    weights: Sequence[tuple[str, Vector]] = (),
-    design: Vector | None = None,
+    tie: Floats | None = None,
+    weights: Sequence[tuple[str, Floats]] = (),
+    design: Floats | None = None,
     sampled: bool = True,
 ) -> SwapTest:
     """Do x_i (expected) and y_i (actual) have the same distribution? Exact, by swapping the members of pairs.
@@ -286,7 +286,7 @@ def swap_test(
 
 
 def _learn_feature(
-    differences: Vector, design: Vector, level: float, rng: np.random.Generator, *, sampled: bool
+    differences: Floats, design: Floats, level: float, rng: np.random.Generator, *, sampled: bool
 ) -> tuple[SignFlipTest, int]:
     """One feature on every second pair, whose weights the others taught; and the column that contributes most.
 
@@ -315,7 +315,7 @@ NORMAL_90 = 1.2816  # the 90% quantile of the standard normal distribution, for 
 _SAME_STATISTIC = 1e-3  # features this close say the same thing: one coordinate is a multiple of the other
 
 
-def _named_feature(statistics: Vector, described: Sequence[tuple[str, int, str]], shifts: Vector) -> int:
+def _named_feature(statistics: Floats, described: Sequence[tuple[str, int, str]], shifts: Floats) -> int:
     """The most different feature; among equals the plainest, and of those the coordinate that moved furthest."""
     top = float(statistics.max())
     equal = [i for i in range(len(described)) if statistics[i] >= top * (1 - _SAME_STATISTIC)]
@@ -323,12 +323,12 @@ def _named_feature(statistics: Vector, described: Sequence[tuple[str, int, str]]
     return max((i for i in equal if described[i][2] == moment), key=lambda i: (abs(shifts[described[i][1]]), -i))
 
 
-def _finite(values: Vector) -> Vector:
+def _finite(values: Floats) -> Floats:
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _permutation(
-    standard: Vector, observed: float, level: float, flips: int, rng: np.random.Generator
+    standard: Floats, observed: float, level: float, flips: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """The p-value of the largest |sum| under random flips, and the level's critical value."""
     n = len(standard)
@@ -345,7 +345,7 @@ def _permutation(
     return p_value, float(np.quantile(null, max(0.0, 1 - level)))
 
 
-def normal_scores(pooled: Vector, tie: Vector | None = None) -> Vector:
+def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
     """Ranks of each column turned into normal quantiles; ties share the average, NaN is an atom below everything.
 
     Args:
@@ -371,7 +371,7 @@ def normal_scores(pooled: Vector, tie: Vector | None = None) -> Vector:
     return scores
 
 
-def normal_quantile(p: Vector) -> Vector:
+def normal_quantile(p: Floats) -> Floats:
     """Quantiles of the standard normal distribution, to about 1e-4: enough for scores, which any monotone map gives.
 
     Args:
@@ -393,7 +393,7 @@ def normal_quantile(p: Vector) -> Vector:
     return np.where(p < 0.5, -1.0, 1.0) * np.where(tail == 0.5, 0.0, t - top / bottom)
 
 
-def hermite_features(scores: Vector, names: Sequence[str]) -> tuple[Vector, list[tuple[str, int, str]]]:
+def hermite_features(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[tuple[str, int, str]]]:
     """Hermite polynomials 1 to 4 of every coordinate, and products of pairs.
 
     Args:

@@ -22,11 +22,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats, Ints
 from symcheck.entries.numbers import number
 from symcheck.errors import SpecError, suggestion
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 SPATIAL_OPERATORS: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
     "rot90": lambda x: np.rot90(x, axes=(-2, -1)),
@@ -54,10 +52,10 @@ class AffineEntry:
         as_signs: whether it was written as a list of signs, which permutes no values of a Discrete space.
     """
 
-    matrix: FloatArray | None = None
-    index: IntArray | None = None
-    sign: IntArray | None = None
-    offset: FloatArray | None = None
+    matrix: Floats | None = None
+    index: Ints | None = None
+    sign: Ints | None = None
+    offset: Floats | None = None
     as_signs: bool = False
 
     @property
@@ -71,7 +69,7 @@ class AffineEntry:
         """Whether M is a signed permutation and there is no offset."""
         return self.index is not None and self.offset is None
 
-    def permutation(self) -> IntArray | None:
+    def permutation(self) -> Ints | None:
         """The permutation p with value a -> p[a], or None where the entry is anything else."""
         if self.index is None or self.sign is None or self.offset is not None or (self.sign < 0).any():
             return None
@@ -79,7 +77,7 @@ class AffineEntry:
             return None
         return self.index
 
-    def dense(self) -> FloatArray:
+    def dense(self) -> Floats:
         """M as a dense float64 matrix, shape (dim, dim)."""
         if self.matrix is not None:
             return self.matrix
@@ -88,7 +86,7 @@ class AffineEntry:
         dense[self.index, np.arange(self.dim)] = self.sign
         return dense
 
-    def homogeneous(self) -> FloatArray:
+    def homogeneous(self) -> Floats:
         """The affine map as one matrix on (x, 1), shape (dim + 1, dim + 1): products of maps are products of these."""
         # [[M, b], [0, 1]] on (x, 1).
         matrix = np.eye(self.dim + 1)
@@ -114,12 +112,12 @@ class AffineEntry:
         return image
 
     def _permute(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        moved, sign = np.empty_like(vectors), cast("IntArray", self.sign)
+        moved, sign = np.empty_like(vectors), cast("Ints", self.sign)
         # Without negative signs no multiplication: it would fail for booleans and unsigned integers.
         moved[..., self.index] = vectors if (sign > 0).all() else vectors * sign.astype(vectors.dtype)
         return moved
 
-    def _stays_integer(self, image: FloatArray, dtype: np.dtype[Any]) -> bool:
+    def _stays_integer(self, image: Floats, dtype: np.dtype[Any]) -> bool:
         """Whether whole numbers have images of the same dtype."""
         parts = [part for part in (self.matrix, self.offset) if part is not None]
         # Whole numbers stay whole under a matrix and an offset of whole numbers only.
@@ -294,7 +292,7 @@ def _signed_images(images: list[int], where: str) -> AffineEntry:
     return AffineEntry(index=index, sign=np.sign(np.array(images, dtype=np.int64)))
 
 
-def _matrix(matrix: FloatArray, where: str) -> AffineEntry:
+def _matrix(matrix: Floats, where: str) -> AffineEntry:
     if matrix.shape[0] != matrix.shape[1]:
         raise SpecError(f"expected a square matrix, got shape {matrix.shape}.", where=where)
     # A signed permutation in matrix form is kept as integers: exact, and products need no rounding.
@@ -306,7 +304,7 @@ def _matrix(matrix: FloatArray, where: str) -> AffineEntry:
     return AffineEntry(matrix=matrix)
 
 
-def _read_numbers(written: Any, where: str) -> FloatArray:
+def _read_numbers(written: Any, where: str) -> Floats:
     if hasattr(written, "toarray"):  # scipy.sparse
         written = written.toarray()
     if hasattr(written, "detach"):  # a tensor, on any device
@@ -321,7 +319,7 @@ def _read_numbers(written: Any, where: str) -> FloatArray:
     return values
 
 
-def _numbers_in_words(written: Any, where: str) -> FloatArray:
+def _numbers_in_words(written: Any, where: str) -> Floats:
     try:
         return np.asarray(_map_nested(written, lambda item: number(item, where)), dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck import arrays
+from symcheck.array_types import Floats
 from symcheck.errors import GroupError
 
 DEFAULT_LIMIT = 5_000
-Vectors = npt.NDArray[np.float64]
 
 
 def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAULT_LIMIT) -> list[list[int]]:
@@ -51,7 +51,7 @@ def orbit_permutations(matrices: Sequence[npt.ArrayLike], *, limit: int = DEFAUL
         return _orbit(balanced, tolerance, limit)
 
 
-def _orbit(matrices: list[Vectors], tolerance: float, limit: int) -> list[list[int]]:
+def _orbit(matrices: list[Floats], tolerance: float, limit: int) -> list[list[int]]:
     vectors = np.eye(matrices[0].shape[0])
     images: list[list[int]] = [[] for _ in matrices]
     done = 0
@@ -88,7 +88,7 @@ def _merge_tolerance(matrix: npt.NDArray[np.generic]) -> float:
     return 1e-5 if matrix.dtype in (np.float32, np.float16) else 1e-6
 
 
-def _check_matrices(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
+def _check_matrices(matrices: Sequence[npt.ArrayLike]) -> list[Floats]:
     if not len(matrices):
         raise GroupError("expected at least one matrix, got none.", where="from_matrices")
     checked = [arrays.square_matrix(m, where=f"matrices[{k}]", error=GroupError) for k, m in enumerate(matrices)]
@@ -100,7 +100,7 @@ def _check_matrices(matrices: Sequence[npt.ArrayLike]) -> list[Vectors]:
     return checked
 
 
-def _balance_matrices(matrices: list[Vectors]) -> list[Vectors]:
+def _balance_matrices(matrices: list[Floats]) -> list[Floats]:
     """The matrices in a basis in which they are nearly orthogonal, where the group is finite.
 
     The averages of g^T M g over many powers of one generator after the other, round and round, tend to an inner product
@@ -130,7 +130,7 @@ def _balance_matrices(matrices: list[Vectors]) -> list[Vectors]:
     return changed if all(np.isfinite(m).all() for m in changed) else matrices
 
 
-def _check_unit_eigenvalues(matrix: Vectors, k: int) -> None:
+def _check_unit_eigenvalues(matrix: Floats, k: int) -> None:
     """A matrix of finite order has eigenvalues that are roots of unity."""
     eigenvalues = np.linalg.eigvals(matrix)
     modulus = np.abs(eigenvalues)
@@ -144,7 +144,7 @@ def _check_unit_eigenvalues(matrix: Vectors, k: int) -> None:
         )
 
 
-def _place(new: Vectors, vectors: Vectors, tolerance: float) -> tuple[list[int], Vectors]:
+def _place(new: Floats, vectors: Floats, tolerance: float) -> tuple[list[int], Floats]:
     """The positions of `new` among `vectors`, which grow by those not yet there."""
     places: list[int] = []
     for vector in new:

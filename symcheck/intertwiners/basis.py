@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck import arrays
+from symcheck.array_types import Floats
 from symcheck.errors import SymcheckError
 from symcheck.representations.representation import Representation
 
 Kind = Literal["equivariant", "nullspace", "random"]
 KINDS: tuple[Kind, ...] = ("equivariant", "nullspace", "random")
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -95,15 +95,15 @@ class IntertwinerBasis(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         """(rank,): the sum of squares of each basis matrix."""
 
     @abc.abstractmethod
-    def combine(self, coefficients: npt.ArrayLike) -> Array:
+    def combine(self, coefficients: npt.ArrayLike) -> Floats:
         """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
 
     @abc.abstractmethod
-    def coefficients(self, weight: npt.ArrayLike) -> Array:
+    def coefficients(self, weight: npt.ArrayLike) -> Floats:
         """The coefficients of the orthogonal projection of a weight: (..., *shape) -> (..., rank)."""
 
     def project(self, weight: Any) -> Any:
@@ -126,7 +126,7 @@ class IntertwinerBasis(abc.ABC):
         return weight.new_tensor(projected) if hasattr(weight, "new_tensor") else projected
 
     @abc.abstractmethod
-    def _project(self, weight: npt.ArrayLike) -> Array:
+    def _project(self, weight: npt.ArrayLike) -> Floats:
         """The projection in float64."""
 
     @cached_property
@@ -144,7 +144,7 @@ class IntertwinerBasis(abc.ABC):
         """What the representations and shape do not tell, for instance the spatial operators."""
         return b""
 
-    def _flat(self, weight: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
+    def _flat(self, weight: npt.ArrayLike) -> tuple[Floats, tuple[int, ...]]:
         """A weight as (..., size) in float64, with its leading axes."""
         array = arrays.to_numpy(weight, where="weight").astype(np.float64)
         # Leading axes are free: a batch of weights is projected at once.
@@ -157,7 +157,7 @@ class IntertwinerBasis(abc.ABC):
         lead = array.shape[: array.ndim - len(self.shape)]
         return array.reshape(*lead, self.size), lead
 
-    def _rows(self, coefficients: npt.ArrayLike) -> tuple[Array, tuple[int, ...]]:
+    def _rows(self, coefficients: npt.ArrayLike) -> tuple[Floats, tuple[int, ...]]:
         """Coefficients as (n, rank) in float64, with their leading axes."""
         array = arrays.to_numpy(coefficients, where="coefficients").astype(np.float64)
         if array.ndim < 1 or array.shape[-1] != self.rank:

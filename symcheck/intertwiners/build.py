@@ -14,9 +14,10 @@ from typing import Literal
 import numpy as np
 
 from symcheck import arrays
+from symcheck.array_types import Floats
 from symcheck.errors import OptionError, RepresentationError, suggestion
 from symcheck.intertwiners import orbits
-from symcheck.intertwiners.basis import KINDS, Array, Certificate, IntertwinerBasis, Kind
+from symcheck.intertwiners.basis import KINDS, Certificate, IntertwinerBasis, Kind
 from symcheck.intertwiners.dense_basis import (
     Complement,
     DenseBasis,
@@ -278,7 +279,7 @@ def _dense_basis(
 
 
 def _in_given_coordinates(
-    straight: Array, patch: Representation, rho_out: Representation, average: Reynolds
+    straight: Floats, patch: Representation, rho_out: Representation, average: Reynolds
 ) -> ProjectedRows:
     """Rows between the orthogonal forms as rows between the given representations, with the projection onto them."""
     if average.root_in is None and average.root_out is None:
@@ -310,7 +311,7 @@ def _dense_rank(patch: Representation, rho_out: Representation, average: Reynold
     return round(trace)
 
 
-def _averaged_rows(average: Reynolds, rank: int) -> Array:
+def _averaged_rows(average: Reynolds, rank: int) -> Floats:
     """Orthonormal rows (rank, size) that span the intertwiners of the orthogonal forms."""
     size = average.shape[0] * average.shape[1]
     # Nothing to span: a Gaussian sample would leave rounding only.
@@ -326,7 +327,7 @@ def _averaged_rows(average: Reynolds, rank: int) -> Array:
     return orthonormal_rows(average.straight(orthonormal_rows(averaged)))
 
 
-def _residual(rows: Array, patch: Representation, rho_out: Representation) -> float:
+def _residual(rows: Floats, patch: Representation, rho_out: Representation) -> float:
     """The largest entry of |K B - B L| over generators, relative to the largest entry of K and L."""
     if not len(rows):
         return 0.0
@@ -337,7 +338,7 @@ def _residual(rows: Array, patch: Representation, rho_out: Representation) -> fl
     return worst / max(largest_entry(patch), largest_entry(rho_out))
 
 
-def _missing(rows: Array, average: Reynolds) -> float:
+def _missing(rows: Floats, average: Reynolds) -> float:
     """What two fresh averaged samples have outside the span, relative to their own size: 0 up to rounding.
 
     Between the orthogonal forms, where nothing is amplified.
@@ -349,7 +350,7 @@ def _missing(rows: Array, average: Reynolds) -> float:
     return float(np.abs(outside).max()) / float(np.abs(samples).max())
 
 
-def _orthonormal(rows: Array) -> Array:
+def _orthonormal(rows: Floats) -> Floats:
     return orthonormal_rows(rows) if len(rows) else rows
 
 
@@ -366,7 +367,7 @@ def _like(
     basis: OrbitBasis | DenseBasis,
     kind: Kind,
     rank: int,
-    build: Callable[[], Array],
+    build: Callable[[], Floats],
     projector: Projector,
     note: str = "",
 ) -> DenseBasis:

@@ -9,19 +9,20 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.intertwiners.basis import Array, Certificate, IntertwinerBasis, Kind
+from symcheck.array_types import Floats
+from symcheck.intertwiners.basis import Certificate, IntertwinerBasis, Kind
 from symcheck.representations.representation import Representation
 
-Projector = Callable[[Array], Array]
+Projector = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
     """Rows that are there already."""
 
-    rows: Array
+    rows: Floats
 
-    def __call__(self) -> Array:
+    def __call__(self) -> Floats:
         """The rows, (rank, size)."""
         return self.rows
 
@@ -33,7 +34,7 @@ class RandomRows:
     size: int
     seed: int
 
-    def __call__(self) -> Array:
+    def __call__(self) -> Floats:
         """The rows, (size, size)."""
         # Gaussian rows have no preferred direction: their orthonormal rows are Haar distributed.
         return orthonormal_rows(gaussian(self.size, self.size, 3_000 + self.seed))
@@ -43,13 +44,13 @@ class RandomRows:
 class Complement:
     """The orthogonal complement of orthonormal rows; as a function, the projection onto it."""
 
-    rows: Array
+    rows: Floats
 
-    def project(self, flat: Array) -> Array:
+    def project(self, flat: Floats) -> Floats:
         """Removes from (n, size) vectors their part in the rows' span."""
         return flat - (flat @ self.rows.T) @ self.rows
 
-    def __call__(self) -> Array:
+    def __call__(self) -> Floats:
         """Orthonormal rows (size - rank, size) of the complement."""
         rank, size = self.rows.shape
         # Projected twice: Gaussian samples lose digits in the first projection where the rank is high.
@@ -57,7 +58,7 @@ class Complement:
         return orthonormal_rows(self.project(once)) if len(once) else once
 
 
-def identity(flat: Array) -> Array:
+def identity(flat: Floats) -> Floats:
     """The projection onto everything."""
     return flat
 
@@ -78,12 +79,12 @@ class DenseBasis(IntertwinerBasis):
     shape: tuple[int, ...]
     rank: int
     certificate: Certificate
-    build: Callable[[], Array]
+    build: Callable[[], Floats]
     projector: Projector
     arrangement: bytes = b""
 
     @cached_property
-    def rows(self) -> Array:
+    def rows(self) -> Floats:
         """The basis as orthonormal rows, (rank, size)."""
         return self.build()
 
@@ -92,20 +93,20 @@ class DenseBasis(IntertwinerBasis):
         return self.rows.reshape(self.rank, *self.shape).copy()
 
     @property
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         """(rank,): ones."""
         return np.ones(self.rank)
 
-    def combine(self, coefficients: npt.ArrayLike) -> Array:
+    def combine(self, coefficients: npt.ArrayLike) -> Floats:
         """The matrices that coefficients stand for: (..., rank) -> (..., *shape)."""
         rows, lead = self._rows(coefficients)
         return (rows @ self.rows).reshape(*lead, *self.shape)
 
-    def coefficients(self, weight: npt.ArrayLike) -> Array:
+    def coefficients(self, weight: npt.ArrayLike) -> Floats:
         """The coefficients of the orthogonal projection: (..., *shape) -> (..., rank)."""
         return self._flat(weight)[0] @ self.rows.T
 
-    def _project(self, weight: npt.ArrayLike) -> Array:
+    def _project(self, weight: npt.ArrayLike) -> Floats:
         """The projection onto the span: the Reynolds operator for `equivariant` bases."""
         flat, lead = self._flat(weight)
         # Leading axes are folded into rows, which is what projectors take.
@@ -115,7 +116,7 @@ class DenseBasis(IntertwinerBasis):
         return self.arrangement
 
 
-def orthonormal_rows(samples: Array) -> Array:
+def orthonormal_rows(samples: Floats) -> Floats:
     """The rows that Gram and Schmidt make of independent samples, (n, size) to the same.
 
     Unique: the triangular factor's diagonal is made positive, so that every machine finds the same rows up to rounding.
@@ -131,7 +132,7 @@ def orthonormal_rows(samples: Array) -> Array:
     return np.ascontiguousarray((q * np.where(np.diag(r) < 0, -1.0, 1.0)).T)
 
 
-def gaussian(count: int, size: int, seed: int) -> Array:
+def gaussian(count: int, size: int, seed: int) -> Floats:
     """(count, size) standard normal numbers, the same on every machine."""
     # PCG64 by name: NumPy may change its default generator.
     return np.random.Generator(np.random.PCG64(seed)).standard_normal((count, size))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symcheck.intertwiners.basis import Array
+from symcheck.array_types import Floats
 from symcheck.intertwiners.dense_basis import Projector
 from symcheck.representations.representation import Representation
 
@@ -30,7 +30,9 @@ def largest_entry(rho: Representation) -> float:
     return max(1.0, *(float(np.abs(m).max()) for m in rho.generator_matrices))
 
 
-def null_rows(rho_in: Representation, rho_out: Representation, rank: int, *, dual: bool = False) -> tuple[Array, float]:
+def null_rows(
+    rho_in: Representation, rho_out: Representation, rank: int, *, dual: bool = False
+) -> tuple[Floats, float]:
     """An orthonormal basis of the solutions of K W = W L for all generators; of K^T V = V L^T if `dual`.
 
     An ulp in the entries of K and L turns the solutions by an ulp times the condition of the equations (Wedin).
@@ -71,8 +73,8 @@ class ObliqueProjection:
         dual: orthonormal dual intertwiners V, (rank, size).
     """
 
-    rows: Array
-    dual: Array
+    rows: Floats
+    dual: Floats
 
     @property
     def norm(self) -> float:
@@ -81,7 +83,7 @@ class ObliqueProjection:
             return 0.0
         return 1.0 / float(np.linalg.svd(self.rows @ self.dual.T, compute_uv=False)[-1])
 
-    def __call__(self, flat: Array) -> Array:
+    def __call__(self, flat: Floats) -> Floats:
         """The projection of flattened matrices, (n, size) to the same."""
         return np.asarray(np.linalg.solve((self.rows @ self.dual.T).T, self.dual @ flat.T).T @ self.rows)
 
@@ -98,10 +100,10 @@ class SplitProjection:
         projector: any projection onto the span.
     """
 
-    rows: Array
+    rows: Floats
     projector: Projector
 
-    def __call__(self, flat: Array) -> Array:
+    def __call__(self, flat: Floats) -> Floats:
         """The projection of vectors, (n, size) to the same."""
         inside = (flat @ self.rows.T) @ self.rows
         return inside + self.projector(flat - inside)
@@ -119,7 +121,7 @@ class ProjectedRows:
         tolerance: what rounding may leave of the equations, relative to the largest entry of the matrices.
     """
 
-    rows: Array
+    rows: Floats
     projector: Projector
     norm: float
     condition: float

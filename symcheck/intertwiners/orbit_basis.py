@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck import arrays
-from symcheck.intertwiners.basis import Array, Certificate, IntertwinerBasis, Kind
+from symcheck.array_types import Floats
+from symcheck.intertwiners.basis import Certificate, IntertwinerBasis, Kind
 from symcheck.intertwiners.orbits import Orbits
 from symcheck.representations.representation import Representation
 
@@ -37,12 +38,12 @@ class OrbitBasis(IntertwinerBasis):
         return dense.reshape(self.rank, *self.shape)
 
     @cached_property
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         """(rank,): the number of entries of each orbit."""
         kept = self.orbits.index[self.orbits.sign != 0]
         return np.bincount(kept, minlength=self.rank).astype(np.float64)
 
-    def combine(self, coefficients: npt.ArrayLike) -> Array:
+    def combine(self, coefficients: npt.ArrayLike) -> Floats:
         """The matrices that coefficients stand for, by a gather: (..., rank) -> (..., *shape)."""
         rows, lead = self._rows(coefficients)
         # A gather from an empty vector would fail.
@@ -51,7 +52,7 @@ class OrbitBasis(IntertwinerBasis):
         # Each entry reads the coefficient of its orbit, with its sign.
         return (rows[:, self.orbits.index] * self.orbits.sign).reshape(*lead, *self.shape)
 
-    def coefficients(self, weight: npt.ArrayLike) -> Array:
+    def coefficients(self, weight: npt.ArrayLike) -> Floats:
         """The signed mean of a weight over each orbit: (..., *shape) -> (..., rank)."""
         flat, lead = self._flat(weight)
         rows = flat.reshape(-1, self.size) * self.orbits.sign
@@ -61,7 +62,7 @@ class OrbitBasis(IntertwinerBasis):
         means = np.array(sums).reshape(len(rows), -1)[:, : self.rank] / np.maximum(self.squared_norms, 1)
         return means.reshape(*lead, self.rank)
 
-    def _project(self, weight: npt.ArrayLike) -> Array:
+    def _project(self, weight: npt.ArrayLike) -> Floats:
         """The Reynolds operator: every entry becomes the signed mean over its orbit."""
         return self.combine(self.coefficients(weight))
 
@@ -123,24 +124,24 @@ class OrbitComplementBasis(IntertwinerBasis):
         return dense.reshape(self.rank, *self.shape)
 
     @cached_property
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Floats:
         """(rank,): k + k^2 for place k, 1 for a vanishing entry."""
         place = self._places[1]
         # k ones and one -k: k + k^2.
         owned = place[place != 0].astype(np.float64)
         return np.where(owned < 0, 1.0, owned + owned**2)
 
-    def combine(self, coefficients: npt.ArrayLike) -> Array:
+    def combine(self, coefficients: npt.ArrayLike) -> Floats:
         """The matrices that coefficients stand for: (..., rank) -> (..., *shape). Cost rank * size."""
         rows, lead = self._rows(coefficients)
         return (rows @ self.matrices().reshape(self.rank, self.size)).reshape(*lead, *self.shape)
 
-    def coefficients(self, weight: npt.ArrayLike) -> Array:
+    def coefficients(self, weight: npt.ArrayLike) -> Floats:
         """The coefficients of the orthogonal projection: (..., *shape) -> (..., rank). Cost rank * size."""
         flat, _ = self._flat(weight)
         return flat @ self.matrices().reshape(self.rank, self.size).T / self.squared_norms
 
-    def _project(self, weight: npt.ArrayLike) -> Array:
+    def _project(self, weight: npt.ArrayLike) -> Floats:
         """What the Reynolds operator removes: W - S(W)."""
         flat, lead = self._flat(weight)
         return flat.reshape(*lead, *self.shape) - self.equivariant._project(weight)

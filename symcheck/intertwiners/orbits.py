@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Ints
 from symcheck.representations.signed_images import SignedImages
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ class Orbits:
     """
 
     count: int
-    index: Integers
+    index: Ints
     sign: npt.NDArray[np.int8]
 
 
@@ -83,14 +82,14 @@ def find(maps: Sequence[SignedImages]) -> Orbits:
     return _number_orbits(root, sign)
 
 
-def _on_sheets(m: SignedImages) -> Integers:
+def _on_sheets(m: SignedImages) -> Ints:
     """The map on 2 size points: entry e on sheet + is point e, on sheet - point size + e."""
     flip = m.sign < 0
     size = m.dim
     return np.concatenate([m.index + size * flip, m.index + size * ~flip])
 
 
-def _number_orbits(root: Integers, sign: npt.NDArray[np.int8]) -> Orbits:
+def _number_orbits(root: Ints, sign: npt.NDArray[np.int8]) -> Orbits:
     kept = sign != 0
     # The first entry of an orbit is its own root.
     first = (root == np.arange(len(root))) & kept
@@ -100,7 +99,7 @@ def _number_orbits(root: Integers, sign: npt.NDArray[np.int8]) -> Orbits:
     return Orbits(count=int(number[-1]) + 1, index=index, sign=sign)
 
 
-def components(maps: Sequence[Integers]) -> Integers:
+def components(maps: Sequence[Ints]) -> Ints:
     """The smallest point of each point's orbit under rearrangements.
 
     Every point holds a label; labels of joined points are hooked onto the smaller one, all at once, and chains of
@@ -135,7 +134,7 @@ def components(maps: Sequence[Integers]) -> Integers:
     return label
 
 
-def _flatten(label: Integers) -> Integers:
+def _flatten(label: Ints) -> Ints:
     while True:
         # Labels of labels, until every label is a root: chains are halved each time.
         further = label[label]

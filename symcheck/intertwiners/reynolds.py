@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 from symcheck.representations.representation import MatrixRepresentation, Representation
 
-Array = npt.NDArray[np.float64]
 SUMMED_LIMIT = 2_000
 """Largest order that is summed over directly."""
 
@@ -37,9 +36,9 @@ class Reynolds:
 
     rho_in: Representation
     rho_out: Representation
-    root_in: Array | None
-    root_out: Array | None
-    steps: tuple[tuple[Array, Array], ...]
+    root_in: Floats | None
+    root_out: Floats | None
+    steps: tuple[tuple[Floats, Floats], ...]
 
     @staticmethod
     def between(rho_in: Representation, rho_out: Representation) -> Reynolds:
@@ -74,7 +73,7 @@ class Reynolds:
         roots = [root for root in (self.root_in, self.root_out) if root is not None]
         return math.prod(float(np.linalg.cond(root)) for root in roots)
 
-    def straight(self, flat: Array) -> Array:
+    def straight(self, flat: Floats) -> Floats:
         """The average between the orthogonal forms of flattened matrices, (n, size) to the same."""
         weights = flat.reshape(-1, *self.shape)
         # 1/|G| sum over g factors into the averages over the transversals.
@@ -85,18 +84,18 @@ class Reynolds:
             weights = total / len(left)
         return weights.reshape(flat.shape)
 
-    def back(self, flat: Array) -> Array:
+    def back(self, flat: Floats) -> Floats:
         """Intertwiners of the orthogonal forms as those of the given representations: C_out^-1 W C_in."""
-        weights: Array = flat.reshape(-1, *self.shape)
+        weights: Floats = flat.reshape(-1, *self.shape)
         if self.root_out is not None:
             weights = np.asarray(np.linalg.solve(self.root_out, weights), dtype=np.float64)
         if self.root_in is not None:
             weights = weights @ self.root_in
         return weights.reshape(flat.shape)
 
-    def __call__(self, flat: Array) -> Array:
+    def __call__(self, flat: Floats) -> Floats:
         """The average of flattened matrices, (n, size) to the same."""
-        weights: Array = flat.reshape(-1, *self.shape)
+        weights: Floats = flat.reshape(-1, *self.shape)
         if self.root_out is not None:
             # Into orthogonal coordinates, average there, and back.
             weights = self.root_out @ weights
@@ -122,7 +121,7 @@ def transversals(group: Group) -> Sequence[Sequence[Element]]:
     return large.transversals(group.generators)
 
 
-def invariant_root(rho: Representation) -> Array:
+def invariant_root(rho: Representation) -> Floats:
     """A matrix C for which every C rho(g) C^-1 is orthogonal.
 
     From C^T C = 1/|G| sum over g of rho(g)^T rho(g), by Cholesky.
@@ -144,7 +143,7 @@ def invariant_root(rho: Representation) -> Array:
     return np.asarray(np.linalg.cholesky(inner).T, dtype=np.float64)
 
 
-def orthogonal_form(rho: Representation) -> tuple[Representation, Array | None]:
+def orthogonal_form(rho: Representation) -> tuple[Representation, Floats | None]:
     """The representation in a basis in which it is orthogonal, and the change of basis; None where it already is.
 
     Args:

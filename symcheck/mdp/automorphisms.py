@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy import sparse
 
+from symcheck.array_types import Bools, Floats, Ints
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
@@ -22,7 +23,7 @@ from symcheck.mdp.ends import extend_symmetry
 from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.group_names import named_group
 from symcheck.mdp.homomorphism import EXACT_LAW, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
-from symcheck.mdp.sparse_rows import Bools, Floats, Ints, orbit_labels, renumber
+from symcheck.mdp.sparse_rows import orbit_labels, renumber
 from symcheck.mdp.structure import Structure, reduce_mdp
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.array_types import Hashes, Ints
 from symcheck.errors import SymcheckError
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Csr, Hashes, Ints, hash_pairs, row_of_entry
+from symcheck.mdp.sparse_rows import Csr, hash_pairs, row_of_entry
 from symcheck.mdp.structure import Structure
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 

@@ -18,9 +18,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from symcheck import arrays
+from symcheck.array_types import Bools, Floats, Ints
 from symcheck.errors import SpecError
 from symcheck.mdp import reading
-from symcheck.mdp.sparse_rows import Bools, Csr, Floats, Ints
+from symcheck.mdp.sparse_rows import Csr
 
 ModelT = TypeVar("ModelT", bound="FiniteMDP")
 """The class that builds itself: `TabularMDP`, or a class of a user's own."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Ints
 from symcheck.errors import SpecError
 from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
-from symcheck.mdp.sparse_rows import Ints, orbit_labels
+from symcheck.mdp.sparse_rows import orbit_labels
 from symcheck.symmetry.symmetry import Symmetry
 
 if TYPE_CHECKING:

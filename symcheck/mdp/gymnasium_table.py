@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from symcheck.array_types import Ints
 from symcheck.errors import SpecError, TargetError, suggestion
-from symcheck.mdp.sparse_rows import Ints
 
 if TYPE_CHECKING:
     from symcheck.mdp.finite import ModelT

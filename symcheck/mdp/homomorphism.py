@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from symcheck.array_types import Bools, Floats, Ints
 from symcheck.errors import SpecError
 from symcheck.mdp import pictures, solving
 from symcheck.mdp.bounds import lifted_policy_loss_bound
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Bools, Floats, Ints, renumber
+from symcheck.mdp.sparse_rows import renumber
 
 if TYPE_CHECKING:
     from pathlib import Path

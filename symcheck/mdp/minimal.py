@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from symcheck.array_types import Ints
 from symcheck.errors import SpecError, SymcheckError
 from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.homomorphism import Homomorphism, from_maps, ranked_in_blocks
 from symcheck.mdp.refinement import Partition, coarsest_partition
-from symcheck.mdp.sparse_rows import Ints, renumber
+from symcheck.mdp.sparse_rows import renumber
 
 _ATTEMPTS = 3  # each with other hash functions; one fails with a probability below 1e-6 for a million pairs
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from symcheck.array_types import Ints
 from symcheck.files import write_text
 from symcheck.groups.group import Group
 from symcheck.mdp import solving
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Ints
 
 if TYPE_CHECKING:
     from symcheck_reports.homomorphism_model import HomomorphismModel, Matching

@@ -12,8 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from symcheck import arrays
+from symcheck.array_types import Bools, Floats
 from symcheck.errors import SpecError
-from symcheck.mdp.sparse_rows import Bools, Csr, Floats, row_of_entry
+from symcheck.mdp.sparse_rows import Csr, row_of_entry
 
 _EPS = {"f2": 2.0**-10, "f4": 2.0**-23}
 

@@ -19,19 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from symcheck.array_types import Bools, Floats, Hashes, Ints
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import (
-    Bools,
-    Csr,
-    Floats,
-    Hashes,
-    Ints,
-    gather_rows,
-    hash_pairs,
-    mix_bits,
-    row_of_entry,
-    row_sums,
-)
+from symcheck.mdp.sparse_rows import Csr, gather_rows, hash_pairs, mix_bits, row_of_entry, row_sums
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from symcheck.array_types import Ints
 from symcheck.errors import SpecError
-from symcheck.mdp.sparse_rows import Ints
 
 if TYPE_CHECKING:
     from symcheck.mdp.finite import FiniteMDP, ModelT

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.array_types import Hashes, Ints
 from symcheck.errors import SymcheckError
-from symcheck.mdp.sparse_rows import Hashes, Ints, hash_pairs, mix_bits, row_of_entry, row_sums
+from symcheck.mdp.sparse_rows import hash_pairs, mix_bits, row_of_entry, row_sums
 from symcheck.mdp.structure import Structure
 
 BUDGET = 20_000

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from symcheck.array_types import Ints
 from symcheck.errors import MissingExtraError
-from symcheck.mdp.sparse_rows import Ints, renumber, row_of_entry
+from symcheck.mdp.sparse_rows import renumber, row_of_entry
 from symcheck.mdp.structure import Structure
 
 

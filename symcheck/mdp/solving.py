@@ -18,9 +18,9 @@ from scipy.sparse import csgraph
 from scipy.sparse import linalg as sparse_linalg
 
 from symcheck import arrays
+from symcheck.array_types import Floats, Ints
 from symcheck.errors import OptionError, SpecError
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import Floats, Ints
 
 _SOLVED_DENSE = 1_500
 """Up to so many states a dense solve takes under a second."""

@@ -14,10 +14,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csgraph
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
-Hashes: TypeAlias = npt.NDArray[np.uint64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
+from symcheck.array_types import Hashes, Ints
+
 Csr: TypeAlias = "sparse.csr_array[np.float64]"
 
 # Sebastiano Vigna's constants of splitmix64; the first one is 2^64 over the golden ratio.

@@ -12,18 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.array_types import Bools, Floats, Hashes, Ints
 from symcheck.mdp.finite import FiniteMDP
-from symcheck.mdp.sparse_rows import (
-    Bools,
-    Floats,
-    Hashes,
-    Ints,
-    gather_rows,
-    hash_pairs,
-    mix_bits,
-    row_of_entry,
-    row_sums,
-)
+from symcheck.mdp.sparse_rows import gather_rows, hash_pairs, mix_bits, row_of_entry, row_sums
 from symcheck.mdp.value_classes import ROUNDING, ValueClasses
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symcheck.mdp.sparse_rows import Floats, Ints
+from symcheck.array_types import Floats, Ints
 
 ROUNDING = 1e-11
 """Differences that count as rounding, relative to the scale of the numbers.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from symcheck.array_types import Floats, Ints
 from symcheck.errors import OptionError
-from symcheck.mdp.sparse_rows import Floats, Ints
 from symcheck.mdp.tabular import TabularMDP
 
 CATCH_REWARD = 1.0

@@ -10,20 +10,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS, AffineEntry, Entry, IdentityEntry, SpatialEntry, TreeEntry
 from symcheck.errors import RepresentationError
 from symcheck.groups.group import Group
 from symcheck.mirror_functions.batched_function import close
-from symcheck.mirror_functions.batched_values import Leaf, Table
+from symcheck.mirror_functions.batched_values import Leaf
 from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
 
-Images = Callable[[Table], Table]
+Images = Callable[[Floats], Floats]
 _WIDEST_BASIS = 1_024  # columns: a basis of 1,024 vectors under 8 elements is 64 MB
 _LARGEST_RAMP = 2**23  # whole numbers up to 2^24 are exact in float32, and signs and offsets need a bit
 
 
-def recover(images: Images, group: Group, blocks: Sequence[int], samples: Table) -> list[AffineEntry] | None:
+def recover(images: Images, group: Group, blocks: Sequence[int], samples: Floats) -> list[AffineEntry] | None:
     """The affine maps that generators act by.
 
     Args:
@@ -52,7 +53,7 @@ def recover(images: Images, group: Group, blocks: Sequence[int], samples: Table)
     return entries if agrees else None
 
 
-def _recover_signed(images: Images, offsets: Table, blocks: Sequence[int]) -> list[AffineEntry] | None:
+def _recover_signed(images: Images, offsets: Floats, blocks: Sequence[int]) -> list[AffineEntry] | None:
     width = offsets.shape[1]
     # Distinct whole numbers 1, 2, ...: the image shows which component went where, and its sign.
     ramp = np.arange(1, width + 1, dtype=np.float64)
@@ -73,7 +74,7 @@ def _recover_signed(images: Images, offsets: Table, blocks: Sequence[int]) -> li
     return entries
 
 
-def _recover_dense(images: Images, offsets: Table, group: Group, blocks: Sequence[int]) -> list[AffineEntry] | None:
+def _recover_dense(images: Images, offsets: Floats, group: Group, blocks: Sequence[int]) -> list[AffineEntry] | None:
     width = offsets.shape[1]
     # Row j of each block is the image of e_j without the offset: column j of M.
     columns = images(np.eye(width)) - offsets[:, None, :]
@@ -96,7 +97,7 @@ def _recover_dense(images: Images, offsets: Table, group: Group, blocks: Sequenc
     ]
 
 
-def _representation(group: Group, matrices: Sequence[Table]) -> Representation | None:
+def _representation(group: Group, matrices: Sequence[Floats]) -> Representation | None:
     """The representation that the matrices are, else the nearest one that float32 rounds to them."""
     # As given first; entries stored in float32 miss the relations by more than float64 rounding.
     for dtype in (np.float64, np.float32):

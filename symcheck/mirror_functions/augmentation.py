@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.entries.forms import Entry, FunctionEntry
 from symcheck.errors import SpecError
 from symcheck.groups.element import Element
@@ -28,7 +29,7 @@ from symcheck.mirror_functions.batched_function import (
     columns_where,
     precise,
 )
-from symcheck.mirror_functions.batched_values import Layout, Table, layout_of_space, layout_of_value, to_array
+from symcheck.mirror_functions.batched_values import Layout, layout_of_space, layout_of_value, to_array
 from symcheck.mirror_functions.block_checks import Samples
 
 _SAMPLES = 8  # random pairs: a wrong column shows on the first; eight leave no chance of a coincidence
@@ -198,7 +199,7 @@ def _check_halves(function: BatchedFunction, samples: Samples) -> bool:
     return False
 
 
-def _refuse_difference(layout: Layout, both: Table | None, alone: Table | None, missing: str) -> None:
+def _refuse_difference(layout: Layout, both: Floats | None, alone: Floats | None, missing: str) -> None:
     if both is None or alone is None or close(both, alone).all():
         return
     # The first block that differs names the place.
@@ -273,14 +274,14 @@ def _moving(function: BatchedFunction, samples: Samples, half: str) -> affine_re
     return lambda table: _present(exact.blocks(None, table)[1])
 
 
-def _present(table: Table | None) -> Table:
+def _present(table: Floats | None) -> Floats:
     if table is None:  # pragma: no cover  (blocks returns the halves that it was given)
         raise SpecError("expected values, got None.", where=WHERE)
     return table
 
 
 def _recover_entries(
-    images: affine_recovery.Images, layout: Layout, group: Group, blocks: Sequence[int], samples: Table
+    images: affine_recovery.Images, layout: Layout, group: Group, blocks: Sequence[int], samples: Floats
 ) -> list[Entry] | None:
     """The entries as data, where the function allows it on values outside the space too."""
     try:
@@ -307,7 +308,7 @@ def _batch_of_one(value: Any) -> Any:
     return to_array(value)[None]
 
 
-def _one_of(layout: Layout, images: Table | None, block: int, given: Any) -> Any:
+def _one_of(layout: Layout, images: Floats | None, block: int, given: Any) -> Any:
     arrays = layout.arrays(_present(images)[block], np.float64)
     return _cast_like(arrays, given)
 

@@ -14,8 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bools, Floats
 from symcheck.errors import SpecError
-from symcheck.mirror_functions.batched_values import Layout, Mask, Table
+from symcheck.mirror_functions.batched_values import Layout
 
 WHERE = "from_augmentation"
 Library = Literal["torch", "tensordict", "numpy"]
@@ -49,7 +50,7 @@ class BatchedFunction:
     extra: Mapping[str, Any] = field(default_factory=dict)
     all_floating: bool = False
 
-    def blocks(self, observations: Table | None, actions: Table | None) -> tuple[Table | None, Table | None]:
+    def blocks(self, observations: Floats | None, actions: Floats | None) -> tuple[Floats | None, Floats | None]:
         """The images under every block.
 
         Args:
@@ -90,7 +91,7 @@ class BatchedFunction:
             return self.function(env=self.env, obs=observations, actions=actions, **self.extra)
         return self.function(self.env, observations, actions, **self.extra)
 
-    def _convert_values(self, layout: Layout, table: Table | None) -> Any:
+    def _convert_values(self, layout: Layout, table: Floats | None) -> Any:
         if table is None:
             return None
         arrays = layout.arrays(table, self.floating, all_floating=self.all_floating)
@@ -106,7 +107,7 @@ class BatchedFunction:
             return TensorDict(tensors, batch_size=[len(table)])
         return tensors
 
-    def _describe_failure(self, error: Exception, observations: Table | None, actions: Table | None) -> SpecError:
+    def _describe_failure(self, error: Exception, observations: Floats | None, actions: Floats | None) -> SpecError:
         # The half that was left out is the likely cause.
         missing = "obs" if observations is None else "actions" if actions is None else None
         lead = f"{self._name} raised {type(error).__name__}: {error}"
@@ -122,7 +123,7 @@ class BatchedFunction:
             remedy="It is called as fn(env, obs, actions) with batches, as the training library calls it.",
         )
 
-    def _check_untouched(self, given: tuple[Any, Any], tables: tuple[Table | None, Table | None]) -> None:
+    def _check_untouched(self, given: tuple[Any, Any], tables: tuple[Floats | None, Floats | None]) -> None:
         for value, table, layout in zip(given, tables, (self.observation, self.action), strict=True):
             if table is None:
                 # A missing half has nothing to compare.
@@ -137,7 +138,7 @@ class BatchedFunction:
                     remedy="Clone what is negated or rearranged; the identity's block must stay as it was.",
                 )
 
-    def _half(self, answer: Any, given: Table | None, layout: Layout) -> Table | None:
+    def _half(self, answer: Any, given: Floats | None, layout: Layout) -> Floats | None:
         if given is None:
             if answer is not None:
                 raise SpecError(
@@ -164,7 +165,7 @@ class BatchedFunction:
         return table.reshape(self.order, n, layout.width)
 
 
-def choose_library(candidate: BatchedFunction, observations: Table, actions: Table) -> BatchedFunction:
+def choose_library(candidate: BatchedFunction, observations: Floats, actions: Floats) -> BatchedFunction:
     """The same function with the kind of values that it accepts: tensors, TensorDicts or NumPy arrays.
 
     Args:
@@ -193,7 +194,7 @@ def choose_library(candidate: BatchedFunction, observations: Table, actions: Tab
     raise refused or SpecError("needs torch or NumPy values, and accepts neither.", where=WHERE)
 
 
-def precise(function: BatchedFunction, observations: Table, actions: Table | None) -> BatchedFunction:
+def precise(function: BatchedFunction, observations: Floats, actions: Floats | None) -> BatchedFunction:
     """The same function on float64 where it accepts that and says the same."""
     # The same random inputs in float32 and float64.
     wide = replace(function, floating="float64")
@@ -222,7 +223,7 @@ def close(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray
     return np.asarray(np.abs(a - b) <= 1e-5 * sizes + 4e-6 * sizes.max(initial=0.0))
 
 
-def columns_where(mask: Mask) -> Mask:
+def columns_where(mask: Bools) -> Bools:
     """The columns, last axis, in which anything was found."""
     return np.asarray(mask.reshape(-1, mask.shape[-1]).any(axis=0), dtype=np.bool_)
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bools, Floats
 from symcheck.errors import SpecError
-
-Table: TypeAlias = npt.NDArray[np.float64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _WIDEST = 1e4  # bounds beyond it (3.4e38 of a velocity) say "no bound"; float32 tells 4e-6 of it from a column of ones
 
@@ -40,8 +38,8 @@ class Leaf:
     shape: tuple[int, ...]
     start: int
     dtype: np.dtype[Any]
-    low: Table
-    high: Table
+    low: Floats
+    high: Floats
     first: int | None = None
 
     @property
@@ -82,7 +80,7 @@ class Layout:
         """Whether a value is one array, not a dictionary."""
         return len(self.leaves) == 1 and not self.leaves[0].path
 
-    def sample(self, rng: np.random.Generator, n: int) -> Table:
+    def sample(self, rng: np.random.Generator, n: int) -> Floats:
         """Random values, shape (n, width): uniform between bounds, normal where there is none."""
         low = np.concatenate([leaf.low for leaf in self.leaves])
         high = np.concatenate([leaf.high for leaf in self.leaves])
@@ -101,7 +99,7 @@ class Layout:
                 drawn[:, leaf.columns] = rng.integers(low, high + 1, size=(n, leaf.size))
         return np.asarray(drawn, dtype=np.float64)
 
-    def arrays(self, table: Table, floating: npt.DTypeLike, *, all_floating: bool = False) -> dict[Any, Any] | Any:
+    def arrays(self, table: Floats, floating: npt.DTypeLike, *, all_floating: bool = False) -> dict[Any, Any] | Any:
         """The values of a table as arrays: one, or a nested dictionary of them.
 
         Args:
@@ -119,7 +117,7 @@ class Layout:
         # Keys of nested dictionaries become nested dictionaries again.
         return _nest_arrays({leaf.path: array for leaf, array in zip(self.leaves, parts, strict=True)})
 
-    def table(self, value: Any) -> Table:
+    def table(self, value: Any) -> Floats:
         """Arrays or tensors of one value, stacked along the first axis, as a table.
 
         Raises:
@@ -145,7 +143,7 @@ class Layout:
         """A leaf in words, for instance "observation['policy']"."""
         return self.name + "".join(f"[{key!r}]" for key in leaf.path)
 
-    def words(self, mask: Mask) -> str:
+    def words(self, mask: Bools) -> str:
         """Chosen columns in words.
 
         Args:

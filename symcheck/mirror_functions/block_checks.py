@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bools, Floats
 from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, close, columns_where
-from symcheck.mirror_functions.batched_values import Mask, Table
 
 _ORDER_TRIED = 64  # beyond it no other order of the blocks is searched for: |G|^3 comparisons
 _ASSIGNMENTS = 20_000
@@ -33,15 +33,15 @@ class Samples:
         actions: shape (n, action columns).
     """
 
-    observations: Table
-    actions: Table
+    observations: Floats
+    actions: Floats
 
-    def side_by_side(self) -> Table:
+    def side_by_side(self) -> Floats:
         """Both halves side by side, shape (n, columns)."""
         return np.concatenate([self.observations, self.actions], axis=1)
 
 
-def joint_images(function: BatchedFunction, samples: Samples) -> Table:
+def joint_images(function: BatchedFunction, samples: Samples) -> Floats:
     """The images of pairs under every block, both halves side by side, shape (|G|, n, columns)."""
     observed, acted = function.blocks(samples.observations, samples.actions)
     if observed is None or acted is None:  # pragma: no cover  (blocks returns the halves that it was given)
@@ -49,7 +49,7 @@ def joint_images(function: BatchedFunction, samples: Samples) -> Table:
     return np.concatenate([observed, acted], axis=2)
 
 
-def words(function: BatchedFunction, mask: Mask) -> str:
+def words(function: BatchedFunction, mask: Bools) -> str:
     """Columns of the joined table in words, by half."""
     # Columns of observations come first in the joined table.
     split = function.observation.width
@@ -127,8 +127,8 @@ def check_agreement(function: BatchedFunction, samples: Samples, group: Group, e
     position = {g: k for k, g in enumerate(elements)}
     # All pairs for small groups; beyond that products with generators suffice, since they generate.
     inner = range(size) if size <= _ORDER_TRIED else sorted({position[g] for g in group.generators})
-    failing: dict[tuple[int, int, int], Mask] = {}
-    composed: dict[int, Table] = {}
+    failing: dict[tuple[int, int, int], Bools] = {}
+    composed: dict[int, Floats] = {}
     # B_i after B_j for all i in one call: the images under block j are the new samples.
     for j in inner:
         composed[j] = _apply_blocks(function, images[j], samples)
@@ -147,12 +147,12 @@ def check_agreement(function: BatchedFunction, samples: Samples, group: Group, e
     raise _disagreement(function, group, elements, failing, composed, images, table)
 
 
-def _apply_blocks(function: BatchedFunction, pairs: Table, samples: Samples) -> Table:
+def _apply_blocks(function: BatchedFunction, pairs: Floats, samples: Samples) -> Floats:
     split = samples.observations.shape[1]
     return joint_images(function, Samples(pairs[:, :split], pairs[:, split:]))
 
 
-def _multiplication_table(composed: dict[int, Table], images: Table) -> npt.NDArray[np.int64]:
+def _multiplication_table(composed: dict[int, Floats], images: Floats) -> npt.NDArray[np.int64]:
     """Entry (i, j): the only block that block i after block j is; -1 where there is none, -2 where there are more."""
     size = len(images)
     products = np.full((size, size), -1)
@@ -205,9 +205,9 @@ def _disagreement(
     function: BatchedFunction,
     group: Group,
     elements: Sequence[Element],
-    failing: dict[tuple[int, int, int], Mask],
-    composed: dict[int, Table],
-    images: Table,
+    failing: dict[tuple[int, int, int], Bools],
+    composed: dict[int, Floats],
+    images: Floats,
     table: npt.NDArray[np.int64] | None,
 ) -> RepresentationError:
     shared = set.intersection(*(set(triple) for triple in failing)) - {0}

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 from symcheck.mirror_functions.batched_function import WHERE, BatchedFunction, close
-from symcheck.mirror_functions.batched_values import Layout, Leaf, Table
+from symcheck.mirror_functions.batched_values import Layout, Leaf
 from symcheck.mirror_functions.block_checks import Samples
 
 _STEPS = 12  # random actions: a column equals all of them by chance never
@@ -105,7 +106,7 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
     return [slot for leaf in observation.leaves for slot in _windows(leaf, shown, taken)]
 
 
-def _rollout(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> tuple[Table, Table]:
+def _rollout(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> tuple[Floats, Floats]:
     env.reset(seed=0)
     # Random actions differ from step to step, which a constant column cannot follow.
     actions = action.sample(rng, _STEPS)
@@ -124,7 +125,7 @@ def _add_batch_axis(value: Any) -> Any:
     return np.asarray(value)[None]
 
 
-def _windows(leaf: Leaf, shown: Table, taken: Table) -> list[Slot]:
+def _windows(leaf: Leaf, shown: Floats, taken: Floats) -> list[Slot]:
     width = taken.shape[1]
     part = shown[:, leaf.columns]
     slots = []

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats, Ints
 from symcheck.mujoco.elements import name_of, title
-from symcheck.mujoco.images import Indices, Pairing
-from symcheck.mujoco.isometry import Array
+from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.names import are_mirrored
 
 _JOINT, _IN_PARENT, _TENDON, _SITE, _BODY = 0, 1, 3, 4, 5  # mjtTrn
@@ -153,7 +153,7 @@ def _drives_image(model: Any, pairing: Pairing, actuator: int, other: int) -> bo
 def _target_image(model: Any, pairing: Pairing, actuator: int) -> int:
     """The image of what an actuator drives; -1 where that has none."""
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
-    images: dict[int, Indices] = {
+    images: dict[int, Ints] = {
         _JOINT: pairing.joints,
         _IN_PARENT: pairing.joints,
         _TENDON: pairing.tendons,
@@ -189,7 +189,7 @@ def _control_sign(model: Any, pairing: Pairing, actuator: int, other: int) -> in
     return 1
 
 
-def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tuple[Array, Array] | None:
+def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tuple[Floats, Floats] | None:
     """What a unit of control exerts, mirrored, and what a unit exerts through another actuator.
 
     Args:
@@ -211,7 +211,7 @@ def wrench_image(model: Any, pairing: Pairing, actuator: int, other: int) -> tup
     )
 
 
-def _wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Array, Array] | None:
+def _wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Floats, Floats] | None:
     kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
     gear = np.asarray(model.actuator_gear[actuator])
     if kind == _SITE:
@@ -228,7 +228,7 @@ def _wrench(model: Any, pairing: Pairing, actuator: int) -> tuple[Array, Array] 
     return gear[:3], turned @ gear[3:]
 
 
-def _wrench_sign(image: Array, actual: Array) -> int:
+def _wrench_sign(image: Floats, actual: Floats) -> int:
     product = float(image @ actual)
     lengths = float(np.linalg.norm(image) * np.linalg.norm(actual))
     # Parallel up to the same 0.9 as joint axes; what remains is reported as a difference.

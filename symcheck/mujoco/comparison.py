@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.mujoco.actuation import path_image, path_of, site_image, wrench_image
 from symcheck.mujoco.constraints import compare_constraints
 from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.elements import title
 from symcheck.mujoco.images import Pairing
-from symcheck.mujoco.isometry import ROUNDING, Array
+from symcheck.mujoco.isometry import ROUNDING
 
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
 _PGS = 0  # mjtSolver
@@ -172,7 +173,7 @@ def _bodies(model: Any, pairing: Pairing) -> Iterator[Difference]:
         yield from difference(element, counterpart, "inertia", _upper(turned), _upper(reference.inertia[j]))
 
 
-def _upper(tensor: Array) -> Array:
+def _upper(tensor: Floats) -> Floats:
     # Six numbers of a symmetric 3x3 matrix: xx, yy, zz, xy, xz, yz.
     return tensor[(0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
 
@@ -286,7 +287,7 @@ def _shape(model: Any, pairing: Pairing, i: int, j: int, element: str, counterpa
         yield from difference(element, counterpart, "orientation", turned, image)
 
 
-def _same_box(turned: Array, image: Array, size: Array) -> bool:
+def _same_box(turned: Floats, image: Floats, size: Floats) -> bool:
     """Whether two boxes of one size coincide: every axis of one is an axis, of equal length, of the other."""
     # cosines[i, j]: whether axis i of one is parallel to axis j of the other, up to sign.
     cosines = np.abs(turned.T @ image) > 1 - ROUNDING

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.mujoco.actuation import site_image
 from symcheck.mujoco.differences import Difference, difference
 from symcheck.mujoco.elements import title
 from symcheck.mujoco.images import Pairing
-from symcheck.mujoco.isometry import Array, matrix_of
+from symcheck.mujoco.isometry import matrix_of
 
 _CONNECT, _WELD, _JOINT, _TENDON = 0, 1, 2, 3  # mjtEq
 _SITE_OBJECT = 6  # mjtObj
@@ -86,7 +87,7 @@ def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Differen
         yield from difference(element, counterpart, "torque scale", model.eq_data[i][10], model.eq_data[j][10])
 
 
-def _points(model: Any, pairing: Pairing, i: int) -> Array:
+def _points(model: Any, pairing: Pairing, i: int) -> Floats:
     """The two points that a connection or a weld holds together, in the reference configuration, (2, 3)."""
     ends, data = (int(model.eq_obj1id[i]), int(model.eq_obj2id[i])), model.eq_data[i]
     reference = pairing.reference
@@ -99,7 +100,7 @@ def _points(model: Any, pairing: Pairing, i: int) -> Array:
     )
 
 
-def _weld_orientation(model: Any, pairing: Pairing, i: int) -> Array:
+def _weld_orientation(model: Any, pairing: Pairing, i: int) -> Floats:
     """The turn along world axes that brings the second end of a weld from the reference to where it is held, (3, 3)."""
     first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
     if int(model.eq_objtype[i]) == _SITE_OBJECT:

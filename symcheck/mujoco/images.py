@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Ints
 from symcheck.mujoco.isometry import Isometry
 from symcheck.mujoco.reference import Reference
-
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -33,12 +31,12 @@ class Pairing:
 
     isometry: Isometry
     reference: Reference
-    bodies: Indices
-    joints: Indices
-    joint_signs: Indices
-    geoms: Indices
-    tendons: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    tendon_signs: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    actuators: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    actuator_signs: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    bodies: Ints
+    joints: Ints
+    joint_signs: Ints
+    geoms: Ints
+    tendons: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    tendon_signs: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    actuators: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    actuator_signs: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     unpaired: list[str] = field(default_factory=list)

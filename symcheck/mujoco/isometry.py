@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.errors import SpecError
 
-Array = npt.NDArray[np.float64]
 _NORMALS = {"xz": 1, "zx": 1, "yz": 0, "zy": 0, "xy": 2, "yx": 2}
 _AXES = {"x": 0, "y": 1, "z": 2}
 ROUNDING = 1e-9  # kinematic chains leave 1e-15 per link; files print six digits or more
@@ -34,26 +33,26 @@ class Isometry:
     """
 
     name: str
-    matrix: Array
+    matrix: Floats
     order: int
-    through: Array = field(default_factory=lambda: np.zeros(3))
+    through: Floats = field(default_factory=lambda: np.zeros(3))
 
     @property
     def determinant(self) -> int:
         """-1 for reflections, +1 for turns."""
         return 1 if np.linalg.det(self.matrix) > 0 else -1
 
-    def point(self, points: Array) -> Array:
+    def point(self, points: Floats) -> Floats:
         """The images of points, shape (..., 3), in metres."""
         # About the point that stays fixed, not about the origin.
         moved = (np.asarray(points) - self.through) @ self.matrix.T + self.through
         return np.asarray(moved)
 
-    def polar(self, vectors: Array) -> Array:
+    def polar(self, vectors: Floats) -> Floats:
         """The images of velocities, forces and the like, shape (..., 3)."""
         return np.asarray(np.asarray(vectors) @ self.matrix.T)
 
-    def axial(self, vectors: Array) -> Array:
+    def axial(self, vectors: Floats) -> Floats:
         """The images of angular velocities, torques and axes of rotation, shape (..., 3)."""
         # Cross products change their sign under reflections: det(M) M.
         return self.determinant * self.polar(vectors)
@@ -115,7 +114,7 @@ def rotation(axis: str, order: int, through: Sequence[float] = (0.0, 0.0, 0.0)) 
     return Isometry(f"turn by 1/{order} about {axis}", whole(matrix), order, _point(through))
 
 
-def _normal(plane: str | Sequence[float]) -> Array:
+def _normal(plane: str | Sequence[float]) -> Floats:
     if isinstance(plane, str):
         if plane not in _NORMALS:
             raise SpecError(
@@ -134,7 +133,7 @@ def _normal(plane: str | Sequence[float]) -> Array:
     return np.asarray(normal / np.linalg.norm(normal))
 
 
-def _point(through: Sequence[float]) -> Array:
+def _point(through: Sequence[float]) -> Floats:
     try:
         point = np.asarray(through, dtype=np.float64)
     except (TypeError, ValueError):
@@ -144,13 +143,13 @@ def _point(through: Sequence[float]) -> Array:
     return point
 
 
-def whole(values: Array) -> Array:
+def whole(values: Floats) -> Floats:
     """Values with what differs from a whole number by rounding alone replaced by the whole number."""
     nearest = np.round(values)
     return np.where(np.abs(values - nearest) < ROUNDING, nearest + 0.0, values)
 
 
-def quaternion_of(matrix: Array) -> Array:
+def quaternion_of(matrix: Floats) -> Floats:
     """The unit quaternion (w, x, y, z) of a proper rotation matrix, w or else the first other entry positive."""
     from scipy.spatial.transform import Rotation
 
@@ -162,7 +161,7 @@ def quaternion_of(matrix: Array) -> Array:
     return quaternion if leading > 0 else -quaternion
 
 
-def matrix_of(quaternion: Array) -> Array:
+def matrix_of(quaternion: Floats) -> Floats:
     """The rotation matrix of a quaternion (w, x, y, z) of any length but zero.
 
     Example:
@@ -175,7 +174,7 @@ def matrix_of(quaternion: Array) -> Array:
     return np.asarray(Rotation.from_quat([x, y, z, w]).as_matrix())
 
 
-def quaternion_map(left: Array, right: Array) -> Array:
+def quaternion_map(left: Floats, right: Floats) -> Floats:
     """The 4x4 matrix of q -> left * q * conjugate(right), for unit quaternions (w, x, y, z).
 
     Example:
@@ -192,5 +191,5 @@ def quaternion_map(left: Array, right: Array) -> Array:
     return np.asarray(times_left @ times_right)
 
 
-def _format_vector(vector: Array) -> str:
+def _format_vector(vector: Floats) -> str:
     return f"({', '.join(f'{value:.6g}' for value in vector)})"

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.mujoco.images import Pairing
-from symcheck.mujoco.isometry import Array, quaternion_map, quaternion_of, whole
+from symcheck.mujoco.isometry import quaternion_map, quaternion_of, whole
 
 _FREE, _BALL, _SLIDE, _HINGE = range(4)
 
@@ -29,8 +30,8 @@ class Affine:
         offset: shape (n,), 0 almost always.
     """
 
-    matrix: Array
-    offset: Array
+    matrix: Floats
+    offset: Floats
 
     @property
     def dim(self) -> int:
@@ -52,7 +53,7 @@ class Affine:
         return Affine(matrix, offset)
 
 
-def linear(matrix: Array) -> Affine:
+def linear(matrix: Floats) -> Affine:
     """A map without offset."""
     return Affine(whole(matrix), np.zeros(len(matrix)))
 
@@ -74,13 +75,13 @@ def block_diagonal(maps: Sequence[Affine]) -> Affine:
     return Affine(matrix, offset)
 
 
-def local(pairing: Pairing, body: int) -> Array:
+def local(pairing: Pairing, body: int) -> Floats:
     """N = R'^T M R of a body, shape (3, 3)."""
     turned = pairing.reference.body_rotation
     return whole(turned[int(pairing.bodies[body])].T @ pairing.isometry.matrix @ turned[body])
 
 
-def _assemble_blocks(size: int, blocks: Sequence[tuple[int, int, Array, Array]]) -> Affine:
+def _assemble_blocks(size: int, blocks: Sequence[tuple[int, int, Floats, Floats]]) -> Affine:
     """A map made of blocks (first row, first column, matrix, offset)."""
     matrix, offset = np.zeros((size, size)), np.zeros(size)
     for row, column, block, shift in blocks:
@@ -113,7 +114,7 @@ def positions(model: Any, pairing: Pairing) -> Affine:
 
 def _free_position(
     model: Any, pairing: Pairing, joint: int, row: int, column: int
-) -> list[tuple[int, int, Array, Array]]:
+) -> list[tuple[int, int, Floats, Floats]]:
     isometry, body = pairing.isometry, int(model.jnt_bodyid[joint])
     # The image of the origin, where the plane or axis does not pass through it.
     shift = whole(isometry.point(np.zeros(3)))
@@ -129,7 +130,7 @@ def _free_position(
     return [(row, column, isometry.matrix, shift), (row + 3, column + 3, block, np.zeros(4))]
 
 
-def _axial(pairing: Pairing, body: int) -> Array:
+def _axial(pairing: Pairing, body: int) -> Floats:
     return pairing.isometry.determinant * local(pairing, body) + 0.0
 
 
@@ -162,21 +163,21 @@ def controls(model: Any, pairing: Pairing) -> Affine:
     return _assemble_blocks(int(model.nu), blocks)
 
 
-def per_body(model: Any, pairing: Pairing, block: Array) -> Affine:
+def per_body(model: Any, pairing: Pairing, block: Floats) -> Affine:
     """The map of an array with one row per body (world included), each row mapped by `block`."""
     width = len(block)
     rows = [(int(image) * width, i * width, block, np.zeros(width)) for i, image in enumerate(pairing.bodies)]
     return _assemble_blocks(width * len(pairing.bodies), rows)
 
 
-def spatial_block(pairing: Pairing) -> Array:
+def spatial_block(pairing: Pairing) -> Floats:
     """The map of a spatial vector as MuJoCo stores it, rotational part first: det(M) M, then M; shape (6, 6)."""
     matrix = pairing.isometry.matrix
     # Rotations first: axial vectors.
     return block_diagonal([linear(pairing.isometry.determinant * matrix), linear(matrix)]).matrix
 
 
-def inertia_block(pairing: Pairing) -> Array:
+def inertia_block(pairing: Pairing) -> Floats:
     """The map of a row of `cinert`: Ixx, Iyy, Izz, Ixy, Ixz, Iyz, mass times offset (3), mass; shape (10, 10)."""
     matrix = pairing.isometry.matrix
     pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from symcheck.array_types import Floats
 from symcheck.errors import SpecError
 from symcheck.mujoco.actuation import pair_actuators, pair_tendons
 from symcheck.mujoco.elements import name_of, title
 from symcheck.mujoco.images import Pairing
-from symcheck.mujoco.isometry import ROUNDING, Array, Isometry
+from symcheck.mujoco.isometry import ROUNDING, Isometry
 from symcheck.mujoco.names import are_mirrored, mirrored_names
 from symcheck.mujoco.reference import Reference
 
@@ -152,7 +153,7 @@ class _Bodies:
         return range(first, first + count), range(second, second + count)
 
     @staticmethod
-    def _greedy(cost: Array) -> dict[int, int]:
+    def _greedy(cost: Floats) -> dict[int, int]:
         """An involution: the nearest pair (or body that is its own image) first, both taken out."""
         # Both directions must fit: the larger of the two costs.
         cost = np.maximum(cost, cost.T)
@@ -184,7 +185,7 @@ class _Bodies:
         return text
 
 
-def _assign_rows(cost: Array) -> dict[int, int]:
+def _assign_rows(cost: Floats) -> dict[int, int]:
     """The assignment of least total cost; rows without any finite cost are left out."""
     if not cost.size:
         return {}

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.mujoco.isometry import Array, Isometry, whole
+from symcheck.array_types import Floats
+from symcheck.mujoco.isometry import Isometry, whole
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,17 @@ class Reference:
         extent: the size of the model, in metres.
     """
 
-    qpos: Array
-    body_position: Array
-    body_rotation: Array
-    centre: Array
-    inertia: Array
-    axis: Array
-    anchor: Array
-    geom_position: Array
-    geom_rotation: Array
-    site_position: Array
-    site_rotation: Array
+    qpos: Floats
+    body_position: Floats
+    body_rotation: Floats
+    centre: Floats
+    inertia: Floats
+    axis: Floats
+    anchor: Floats
+    geom_position: Floats
+    geom_rotation: Floats
+    site_position: Floats
+    site_rotation: Floats
     extent: float
 
 

@@ -10,16 +10,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Ints
 from symcheck.errors import RepresentationError, suggestion
 from symcheck.groups.group import Group
 from symcheck.representations import operations, validation
 from symcheck.representations.representation import Representation, SignedPermutationRepresentation
 from symcheck.representations.signed_images import SignedImages
 
-Grid = npt.NDArray[np.int64]
-OPERATORS: dict[str, Callable[[Grid], Grid]] = {
+OPERATORS: dict[str, Callable[[Ints], Ints]] = {
     "identity": lambda grid: grid,
     "rot90": lambda grid: np.rot90(grid, 1),
     "rot180": lambda grid: np.rot90(grid, 2),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.errors import RepresentationError
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
@@ -20,8 +20,6 @@ from symcheck.representations.representation import (
     require_same_group,
 )
 from symcheck.representations.signed_images import SignedImages
-
-Matrix = npt.NDArray[np.float64]
 
 
 def direct_sum(*representations: Representation) -> Representation:
@@ -69,7 +67,7 @@ def tensor(*representations: Representation) -> Representation:
 def _combine(
     parts: Sequence[Representation],
     signed: Callable[[SignedImages, SignedImages], SignedImages],
-    dense: Callable[[Matrix, Matrix], Matrix],
+    dense: Callable[[Floats, Floats], Floats],
     function: str,
     symbol: str,
 ) -> Representation:
@@ -95,13 +93,13 @@ def _signed_sum(a: SignedImages, b: SignedImages) -> SignedImages:
     return SignedImages(np.concatenate([a.index, a.dim + b.index]), np.concatenate([a.sign, b.sign]))
 
 
-def _matrix_sum(a: Matrix, b: Matrix) -> Matrix:
+def _matrix_sum(a: Floats, b: Floats) -> Floats:
     result = np.zeros((len(a) + len(b), len(a) + len(b)))
     result[: len(a), : len(a)], result[len(a) :, len(a) :] = a, b
     return result
 
 
-def _matrix_tensor(a: Matrix, b: Matrix) -> Matrix:
+def _matrix_tensor(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.kron(a, b), dtype=np.float64)
 
 
@@ -221,7 +219,7 @@ def _signed_blocks(rho: SignedPermutationRepresentation, moves: Sequence[tuple[i
     return SignedImages(index, np.concatenate([image.sign for _, image in parts]))
 
 
-def _matrix_blocks(rho: Representation, moves: Sequence[tuple[int, Element]]) -> Matrix:
+def _matrix_blocks(rho: Representation, moves: Sequence[tuple[int, Element]]) -> Floats:
     d = rho.dim
     result = np.zeros((len(moves) * d, len(moves) * d))
     for k, (target, h) in enumerate(moves):

@@ -21,11 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck import arrays
+from symcheck.array_types import Ints
 from symcheck.errors import RepresentationError
 from symcheck.groups.element import Element, Word
 from symcheck.groups.group import Group
 from symcheck.representations import validation
-from symcheck.representations.signed_images import Integers, SignedImages
+from symcheck.representations.signed_images import SignedImages
 
 LISTING_LIMIT = 50_000_000
 """Largest number of stored entries for which the images of all elements are kept at once."""
@@ -45,7 +46,7 @@ class Representation(abc.ABC):
     name: str
 
     @abc.abstractmethod
-    def matrix(self, g: Element) -> npt.NDArray[np.float64] | Integers:
+    def matrix(self, g: Element) -> npt.NDArray[np.float64] | Ints:
         """rho(g), a dense (dim, dim) matrix: integers for signed permutations, float64 otherwise."""
 
     @abc.abstractmethod
@@ -72,7 +73,7 @@ class Representation(abc.ABC):
         """Sixteen bytes that identify group and matrices on every machine, to nine decimals."""
 
     @property
-    def generator_matrices(self) -> list[npt.NDArray[np.float64] | Integers]:
+    def generator_matrices(self) -> list[npt.NDArray[np.float64] | Ints]:
         """The matrix of each generator, in order."""
         return [self.matrix(g) for g in self.group.generators]
 
@@ -131,7 +132,7 @@ class SignedPermutationRepresentation(Representation):
             self._cache[g] = signed
         return self._cache[g]
 
-    def matrix(self, g: Element) -> Integers:
+    def matrix(self, g: Element) -> Ints:
         """The dense integer matrix of g, (dim, dim)."""
         return self.image(g).matrix()
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from symcheck.array_types import Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +24,8 @@ class SignedImages:
                [ 0, -1]])
     """
 
-    index: Integers
-    sign: Integers
+    index: Ints
+    sign: Ints
 
     @staticmethod
     def identity(dim: int) -> SignedImages:
@@ -51,7 +50,7 @@ class SignedImages:
         sign[self.index] = self.sign
         return SignedImages(index, sign)
 
-    def matrix(self) -> Integers:
+    def matrix(self) -> Ints:
         """The dense (n, n) integer matrix."""
         dense = np.zeros((self.dim, self.dim), dtype=np.int64)
         # Column j holds one entry, in row index[j].

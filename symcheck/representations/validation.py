@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.errors import GroupError, RepresentationError
 from symcheck.groups.element import Element, Word
 from symcheck.groups.group import Group
 from symcheck.representations.signed_images import SignedImages
 
-Matrix = npt.NDArray[np.float64]
 _ENTRIES = 256
 """Times the first order of rounding: entries of one row add up and come out of a change of basis themselves."""
 
@@ -89,7 +88,7 @@ def evaluate(word: Word, images: Sequence[SignedImages], identity: SignedImages)
     return result
 
 
-def evaluate_matrices(word: Word, matrices: Sequence[Matrix]) -> Matrix:
+def evaluate_matrices(word: Word, matrices: Sequence[Floats]) -> Floats:
     """The product of matrices that a word spells; runs of a letter by repeated squaring."""
     result = np.eye(len(matrices[0]))
     for letter, run in itertools.groupby(word):
@@ -132,7 +131,7 @@ def _check_joint_order(group: Group, images: Sequence[SignedImages], name: str) 
 
 
 def check_matrix_relations(
-    group: Group, matrices: Sequence[Matrix], *, precision: float, accuracy: float, name: str
+    group: Group, matrices: Sequence[Floats], *, precision: float, accuracy: float, name: str
 ) -> float:
     """Every relator maps to the identity within the accuracy of the given entries.
 
@@ -169,13 +168,13 @@ def check_matrix_relations(
     return worst
 
 
-def relation_residual(group: Group, matrices: Sequence[Matrix]) -> float:
+def relation_residual(group: Group, matrices: Sequence[Floats]) -> float:
     """The largest entry of |image of a relator - identity|."""
     identity = np.eye(len(matrices[0]))
     return max(float(np.abs(evaluate_matrices(word, matrices) - identity).max()) for word in group.relators)
 
 
-def relation_rounding(group: Group, matrices: Sequence[Matrix]) -> float:
+def relation_rounding(group: Group, matrices: Sequence[Floats]) -> float:
     """What rounding to float64 may leave of a relation, as `_rounding`, also where that is too much to check it."""
     precision = float(np.finfo(np.float64).eps)
     return _ENTRIES * max(_first_order_rounding(word, matrices, precision) for word in group.relators)
@@ -192,7 +191,7 @@ def _relators(group: Group, name: str) -> tuple[Word, ...]:
         ) from error
 
 
-def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float:
+def _rounding(word: Word, matrices: Sequence[Floats], precision: float) -> float:
     """What rounding of the entries and of the products can add up to in a word that is the identity.
 
     At most 0.1, above which nothing is checked.
@@ -200,7 +199,7 @@ def _rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float
     return min(_ENTRIES * _first_order_rounding(word, matrices, precision), 0.1)
 
 
-def _first_order_rounding(word: Word, matrices: Sequence[Matrix], precision: float) -> float:
+def _first_order_rounding(word: Word, matrices: Sequence[Floats], precision: float) -> float:
     """The sum over letters of |prefix| |letter| |suffix| ulp, with the Frobenius norm over sqrt(dim).
 
     That norm is 1 for orthogonal matrices.

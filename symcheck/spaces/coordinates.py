@@ -22,9 +22,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.vector.utils import iterate
 
+from symcheck.array_types import Floats
 from symcheck.errors import TargetError
 
-Vector = npt.NDArray[np.float64]
 _FULL_TURN = 2 * math.pi
 _CHARACTERS = 64  # of a text that are compared one by one
 _ELEMENTS = 16  # of a sequence, and nodes and edges of a graph
@@ -43,17 +43,17 @@ class Coordinates:
     """
 
     names: tuple[str, ...]
-    epsilon: Vector
-    period: Vector
-    low: Vector
-    high: Vector
+    epsilon: Floats
+    period: Floats
+    low: Floats
+    high: Floats
 
     @property
     def dim(self) -> int:
         """Number of coordinates."""
         return len(self.names)
 
-    def residual(self, expected: Vector, actual: Vector) -> Vector:
+    def residual(self, expected: Floats, actual: Floats) -> Floats:
         """|actual - expected| coordinate by coordinate; NaN matches NaN, angles are compared on the circle.
 
         Args:
@@ -65,7 +65,7 @@ class Coordinates:
         """
         return np.abs(self.difference(expected, actual))
 
-    def difference(self, expected: Vector, actual: Vector) -> Vector:
+    def difference(self, expected: Floats, actual: Floats) -> Floats:
         """The signed difference actual - expected, with the conventions of `residual`.
 
         Args:
@@ -87,7 +87,7 @@ class Coordinates:
             wrapped = raw - turn * np.round(raw / turn)
         return np.where(turning, wrapped, raw)
 
-    def on_one_branch(self, values: Vector) -> Vector:
+    def on_one_branch(self, values: Floats) -> Floats:
         """Values with every angle in (-pi, pi]: -pi and pi are one angle, and become one number.
 
         Args:
@@ -104,7 +104,7 @@ class Coordinates:
         angles = np.where(angles < 1e-6 - math.pi, math.pi, angles)
         return np.where(turning, angles, values)
 
-    def unrolled(self, values: Sequence[Vector]) -> tuple[Coordinates, list[Vector]]:
+    def unrolled(self, values: Sequence[Floats]) -> tuple[Coordinates, list[Floats]]:
         """Angles replaced by their cosine and sine, which have no branch to cross.
 
         Args:
@@ -139,7 +139,7 @@ class Coordinates:
         )
 
 
-def finite(values: Vector) -> Vector:
+def finite(values: Floats) -> Floats:
     """The values with 0 where they are NaN or infinite.
 
     Example:
@@ -203,13 +203,13 @@ class SpaceCodec:
         self.coordinates = _coordinates(space, name)
         self.is_array = isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary)
 
-    def flatten(self, value: Any) -> Vector:
+    def flatten(self, value: Any) -> Floats:
         """One value as a vector of shape (dim,), a copy."""
         if self.is_array:
             return np.array(value, dtype=np.float64).reshape(-1)
         return np.concatenate([part.reshape(-1) for part in _leaves(self.space, value)])
 
-    def flatten_batch(self, values: Sequence[Any] | npt.NDArray[Any]) -> Vector:
+    def flatten_batch(self, values: Sequence[Any] | npt.NDArray[Any]) -> Floats:
         """Stacked values, or a list of them, as shape (n, dim)."""
         if len(values) == 0:
             return np.zeros((0, self.coordinates.dim))
@@ -218,7 +218,7 @@ class SpaceCodec:
         return np.stack([self.flatten(value) for value in values])
 
 
-def _leaves(space: spaces.Space[Any], value: Any) -> list[Vector]:
+def _leaves(space: spaces.Space[Any], value: Any) -> list[Floats]:
     if isinstance(space, spaces.Dict):
         return [leaf for key, child in space.spaces.items() for leaf in _leaves(child, value[key])]
     if isinstance(space, spaces.Tuple):
@@ -245,7 +245,7 @@ def elements(space: spaces.Sequence, value: Any) -> list[Any]:
     return [item.item() if isinstance(item, np.ndarray | np.generic) and item.ndim == 0 else item for item in items]
 
 
-def _sequence_leaves(child: spaces.Space[Any], items: Any) -> list[Vector]:
+def _sequence_leaves(child: spaces.Space[Any], items: Any) -> list[Floats]:
     """Length, the first elements, and the sum of all others weighted by their place: any that moves is seen."""
     empty, count = _empty_vector(child), len(items)
     if isinstance(child, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
@@ -258,28 +258,28 @@ def _sequence_leaves(child: spaces.Space[Any], items: Any) -> list[Vector]:
     return [np.array([float(count)]), block, rest]
 
 
-def _graph_leaves(space: spaces.Graph, value: Any) -> list[Vector]:
+def _graph_leaves(space: spaces.Graph, value: Any) -> list[Floats]:
     leaves = _sequence_leaves(space.node_space, value.nodes)
     if space.edge_space is not None:
         leaves += _sequence_leaves(space.edge_space, [] if value.edges is None else value.edges)
     return leaves + _sequence_leaves(_LINK, [] if value.edge_links is None else value.edge_links)
 
 
-def _one_of_leaves(space: Any, value: Any) -> list[Vector]:
+def _one_of_leaves(space: Any, value: Any) -> list[Floats]:
     chosen, inner = value
-    leaves: list[Vector] = [np.array([float(chosen)])]
+    leaves: list[Floats] = [np.array([float(chosen)])]
     for k, child in enumerate(space.spaces):
         leaves += _leaves(child, inner) if k == int(chosen) else [_empty_vector(child)]
     return leaves
 
 
-def _text_vector(text: str) -> Vector:
+def _text_vector(text: str) -> Floats:
     codes = [float(ord(character)) for character in text[:_CHARACTERS]]
     codes += [-1.0] * (_CHARACTERS - len(codes))
     return np.array([float(len(text)), *codes, float(zlib.crc32(text[_CHARACTERS:].encode()))])
 
 
-def _empty_vector(space: spaces.Space[Any]) -> Vector:
+def _empty_vector(space: spaces.Space[Any]) -> Floats:
     """What stands where there is no value of a space: its lower bounds, or zeros."""
     known = _EMPTIES.get(id(space))
     if known is None or known[0] is not space:
@@ -291,7 +291,7 @@ def _empty_vector(space: spaces.Space[Any]) -> Vector:
     return known[1]
 
 
-_EMPTIES: dict[int, tuple[spaces.Space[Any], Vector]] = {}  # spaces are not hashable; the entry keeps the id taken
+_EMPTIES: dict[int, tuple[spaces.Space[Any], Floats]] = {}  # spaces are not hashable; the entry keeps the id taken
 
 
 def _is_text(space: spaces.Space[Any]) -> bool:
@@ -370,7 +370,7 @@ def _box_coordinates(space: spaces.Box, name: str) -> Coordinates:
     return Coordinates(plain.names, plain.epsilon, np.where(turning, _FULL_TURN, 0.0), low, high)
 
 
-def _name_entries(shape: tuple[int, ...], name: str, epsilon: Vector) -> Coordinates:
+def _name_entries(shape: tuple[int, ...], name: str, epsilon: Floats) -> Coordinates:
     indices = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
     infinite = np.full(len(indices), np.inf)
     return Coordinates(

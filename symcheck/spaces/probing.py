@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.spaces.coordinates import Vector
+from symcheck.array_types import Floats
 
 MOST_PROBED = 32  # coordinates; beyond, a callable is not asked
 
 
-def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Vector, Vector] | None:
+def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Floats, Floats] | None:
     """Matrix and offset of a map of vectors, found by probing; None where it is not affine or cannot be probed.
 
     Args:
@@ -44,6 +44,6 @@ def linear_map(function: Callable[[Any], Any], example: Any) -> tuple[Vector, Ve
     return np.where(np.abs(matrix) < 1e-6, 0.0, matrix), np.where(np.abs(offset) < 1e-6, 0.0, offset)
 
 
-def _apply_to_vector(function: Callable[[Any], Any], vector: Vector, example: Any) -> Vector:
+def _apply_to_vector(function: Callable[[Any], Any], vector: Floats, example: Any) -> Floats:
     image = function(vector.astype(example.dtype).reshape(example.shape))
     return np.asarray(image, dtype=np.float64).reshape(-1)

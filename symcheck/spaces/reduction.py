@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium import spaces
 
-from symcheck.spaces.coordinates import Coordinates, SpaceCodec, Vector, finite
+from symcheck.array_types import Floats
+from symcheck.spaces.coordinates import Coordinates, SpaceCodec, finite
 
 WIDEST = 1024  # columns up to which nothing is left out
 _BLOCKS = 12  # along each side of an image
@@ -31,7 +32,7 @@ class Reduction:
     """
 
     coordinates: Coordinates
-    apply: Callable[[Vector], Vector]
+    apply: Callable[[Floats], Floats]
 
 
 def reduction(codec: SpaceCodec) -> Reduction:
@@ -64,7 +65,7 @@ def _pool_blocks(shape: tuple[int, ...]) -> Reduction:
     edges = [np.linspace(0, size, (_BLOCKS if size >= 2 * _BLOCKS else size) + 1).astype(int) for size in shape]
     sizes = [np.diff(edge) for edge in edges]
 
-    def apply(flat: Vector) -> Vector:
+    def apply(flat: Floats) -> Floats:
         images = finite(flat).reshape(len(flat), *shape)
         for axis, (edge, size) in enumerate(zip(edges, sizes, strict=True), start=1):
             along = [1] * images.ndim
@@ -87,7 +88,7 @@ def _thin_out(coordinates: Coordinates) -> Reduction:
     signs = rng.choice([-1.0, 1.0], size=(coordinates.dim, _THINNED)) / np.sqrt(coordinates.dim)
     names = [coordinates.names[j] for j in columns] + [f"a sum of all coordinates ({i})" for i in range(_THINNED)]
 
-    def apply(flat: Vector) -> Vector:
+    def apply(flat: Floats) -> Floats:
         numbers = finite(flat)
         return np.concatenate([numbers[:, columns], numbers @ signs], axis=1)
 

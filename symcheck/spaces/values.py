@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.spaces.coordinates import Vector
+from symcheck.array_types import Floats
 
 IMMUTABLE = frozenset((int, float, bool, np.int64, np.float64, np.float32))
 
@@ -27,7 +27,7 @@ def stack_alike(values: list[Any]) -> Any:
     return np.array(values) if len({value.shape for value in values}) == 1 else values
 
 
-def numeric_batch(states: list[Any]) -> Vector | None:
+def numeric_batch(states: list[Any]) -> Floats | None:
     """`numeric` of every state, stacked; None where some state is not made of numbers."""
     together = stack_alike(states)
     if isinstance(together, np.ndarray) and together.dtype.kind in "iufb":
@@ -36,7 +36,7 @@ def numeric_batch(states: list[Any]) -> Vector | None:
     return np.array(vectors) if vectors and len(vectors) == len(states) else None
 
 
-def numeric(state: Any) -> Vector | None:
+def numeric(state: Any) -> Floats | None:
     """A state as a float64 vector, or None where it is not made of numbers alone.
 
     Example:

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.array_types import Array
 from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
 from symcheck.errors import SpecError
-
-Array = npt.NDArray[Any]
 
 
 class SpaceMap(Protocol):

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bools
 from symcheck.entries.forms import AffineEntry, Entry, IdentityEntry, SpatialEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.bound import BoundSymmetry
 
-Bools: TypeAlias = npt.NDArray[np.bool_]
 Word: TypeAlias = tuple[int, ...]
 MOST_ELEMENTS = 10_000
 """Every observation is mapped by every element: beyond this a single step takes a tenth of a second and more."""

@@ -12,7 +12,7 @@ import torch
 
 from reference_agents import trainer, vectorised
 from reference_agents.catalog import find_network, find_task
-from reference_agents.environments.vector import Actions, Flags, Step
+from reference_agents.environments.vector import Step
 from reference_agents.learning.distributions import Categorical
 from reference_agents.learning.rollout import Collector, Rollout
 from reference_agents.networks.actor_critic import ActorCritic
@@ -20,6 +20,7 @@ from reference_agents.networks.build import build_plan
 from reference_agents.randomness import Purpose, UniformStreams, generator
 from reference_agents.settings import Settings, preset
 from reference_agents.trainer import Job, train
+from symcheck.array_types import Array, Bools
 
 TASK = find_task("cartpole")
 SHORT = preset("cartpole", "tuned").with_changes(
@@ -127,7 +128,7 @@ class IdentityEnvironment:
     def __init__(self, seeds, environments, *, purpose=Purpose.ENVIRONMENT, index=0):  # type: ignore[no-untyped-def]
         self._streams = UniformStreams(seeds, purpose, (environments,), index=index)
 
-    def random_actions(self, uniforms: np.ndarray) -> Actions:
+    def random_actions(self, uniforms: np.ndarray) -> Array:
         return (2 * uniforms[..., 0]).astype(np.int64)
 
     def reset(self) -> np.ndarray:
@@ -135,7 +136,7 @@ class IdentityEnvironment:
         signs = (2 * self._right - 1).astype(np.float32)
         return np.stack([signs, signs, signs, signs], -1)
 
-    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+    def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         reward = (actions == self._right).astype(np.float32)
         observation = self.reset()
         ended = np.ones(reward.shape, dtype=bool)
@@ -169,7 +170,7 @@ class CountingEnvironment:
         self._count[:] = 0
         return self._observe()
 
-    def step(self, actions: Actions, *, active: Flags | None = None) -> Step:
+    def step(self, actions: Array, *, active: Bools | None = None) -> Step:
         self._count += 1
         final = self._observe()
         truncated = self._count >= self.limit

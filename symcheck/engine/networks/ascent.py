@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, float64_default
 from symcheck.engine.networks.sampling import Family
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermutation
+from symcheck.engine.networks.values import AffineMap, SignedPermutation
 
 # Steps of a climb, and inputs that climb side by side: a few passes, beside thousands of random pairs.
 STEPS = 8
@@ -23,7 +24,7 @@ STARTS = 16
 
 
 def climb_residual(
-    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray
+    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: Floats
 ) -> list[Family]:
     """Inputs moved uphill on the squared residual, one family per generator; none where gradients do not exist.
 
@@ -83,7 +84,7 @@ def activate_units(
     return awake
 
 
-def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]], starts: FloatArray) -> FloatArray:
+def _climb_units(subject: Subject, units: Sequence[tuple[torch.nn.Module, int]], starts: Floats) -> Floats:
     outputs: dict[torch.nn.Module, torch.Tensor] = {}
 
     def keep(module: torch.nn.Module, _inputs: Any, output: torch.Tensor) -> None:
@@ -134,8 +135,8 @@ def _step_uphill(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _climb(
-    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: FloatArray, generator: int
-) -> FloatArray:
+    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: Floats, generator: int
+) -> Floats:
     # Climbing stays within the range of the starts: beyond it, a residual may be an overflow.
     limit = float(np.abs(starts).max(initial=1.0))
     move = _as_tensor_map(inputs.motions[generator])

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from symcheck.engine.networks.values import AffineMap, FloatArray, SignedPermutation
+from symcheck.array_types import Array, Floats
+from symcheck.engine.networks.values import AffineMap, SignedPermutation
 from symcheck.entries.forms import (
     AffineEntry,
     Entry,
@@ -27,7 +27,6 @@ from symcheck.errors import SpecError, SymcheckError, described, suggestion
 from symcheck.representations.representation import Representation
 from symcheck.symmetry.symmetry import Symmetry
 
-Array: TypeAlias = npt.NDArray[Any]
 Motion: TypeAlias = SignedPermutation | AffineMap | Callable[[Array, Array], Array]
 ROLES = ("action", "invariant", "observation", "action_scale")
 
@@ -338,7 +337,7 @@ def _moved_input(entry: FunctionEntry, row: Array, where: str) -> Array:
     return image
 
 
-def _moved_output(entry: FunctionEntry, output: FloatArray, obs: Array) -> FloatArray:
+def _moved_output(entry: FunctionEntry, output: Floats, obs: Array) -> Floats:
     """K on one output vector: of policies, by the images of all discrete actions; of continuous actions, directly."""
     images = _discrete_images(entry, len(output), obs)
     if images is None:

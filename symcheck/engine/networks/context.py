@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from symcheck.array_types import Floats
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
@@ -26,7 +27,7 @@ from symcheck.engine.networks.repeatability import Repeatability, check_repeatab
 from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import FloatArray, SignedPermutation
+from symcheck.engine.networks.values import SignedPermutation
 from symcheck.engine.networks.verdicts import ROUNDED, Assessment, assess, assess_mixed_batches, is_wrong_weight
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
@@ -125,7 +126,7 @@ class NetContext:
         return output_claims(self.symmetry, shapes, roles)
 
     @cached_property
-    def observations(self) -> FloatArray | None:
+    def observations(self) -> Floats | None:
         """Inputs to test beside the generated ones, stacked; None where none were given."""
         return _stack_observations(self.options.observations, self.inputs.shape)
 
@@ -284,7 +285,7 @@ class NetContext:
         return state("region_inputs", shape=list(self.subject.shape), families=list(self.measured.families))
 
 
-def _stack_observations(observations: Any, shape: tuple[int, ...]) -> FloatArray | None:
+def _stack_observations(observations: Any, shape: tuple[int, ...]) -> Floats | None:
     if observations is None:
         return None
     stacked = np.asarray(observations, dtype=np.float64)

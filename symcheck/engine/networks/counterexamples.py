@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.measuring import Measured, difference
 from symcheck.engine.networks.shrinking import shrink
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import FloatArray
 from symcheck.engine.results import Counterexample
 
 KEEP = 0.01
@@ -63,7 +63,7 @@ def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) 
     # A smaller input must keep a visible part of the residual, and stay above the tolerance.
     threshold = max(tolerance, KEEP * worst.relative)
 
-    def fails(batch: FloatArray) -> npt.NDArray[np.bool_]:
+    def fails(batch: Floats) -> npt.NDArray[np.bool_]:
         y, z = both_sides(claimed, claim, worst.generator, batch)
         gap = difference(y, z).max(axis=1, initial=0.0)
         if np.isinf(threshold):  # infinite on one side only
@@ -78,16 +78,14 @@ def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) 
     return describe_input(claimed, x, worst.generator, worst.path)
 
 
-def both_sides(
-    claimed: ClaimedNetwork, claim: OutputClaim, generator: int, x: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def both_sides(claimed: ClaimedNetwork, claim: OutputClaim, generator: int, x: Floats) -> tuple[Floats, Floats]:
     """K f(x) and f(Lx) in float64 for stacked inputs, each of shape (n, size)."""
     before = claimed.subject.run(x, exact=True)[claim.path]
     after = claimed.subject.run(claimed.inputs.apply(generator, x), exact=True)[claim.path]
     return claim.apply(generator, before, x), after
 
 
-def _is_nan(claimed: ClaimedNetwork, batch: FloatArray, generator: int) -> npt.NDArray[np.bool_]:
+def _is_nan(claimed: ClaimedNetwork, batch: Floats, generator: int) -> npt.NDArray[np.bool_]:
     moved = claimed.inputs.apply(generator, batch)
     bad = np.zeros(len(batch), dtype=bool)
     # At both precisions, and for both sides of the claim.
@@ -98,7 +96,7 @@ def _is_nan(claimed: ClaimedNetwork, batch: FloatArray, generator: int) -> npt.N
     return bad
 
 
-def describe_input(claimed: ClaimedNetwork, x: FloatArray, generator: int, path: str) -> Counterexample:
+def describe_input(claimed: ClaimedNetwork, x: Floats, generator: int, path: str) -> Counterexample:
     """One input with both sides of the claim on one output, computed in float64.
 
     Args:

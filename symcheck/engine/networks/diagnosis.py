@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from torch import nn
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import AffineMap, FloatArray, Opaque, SignedPermutation
+from symcheck.engine.networks.values import AffineMap, Opaque, SignedPermutation
 from symcheck.statements.statement import Statement, state
 
 HOLDS = 1e-5
@@ -86,13 +87,11 @@ def paired_dropout(subject: Subject) -> tuple[Statement, ...]:
     return (state("SYM170", layers=names[:3]),) if names else ()
 
 
-def _holds(wanted: FloatArray, actual: FloatArray) -> bool:
+def _holds(wanted: Floats, actual: Floats) -> bool:
     return bool(difference(wanted, actual).max(initial=0.0) <= HOLDS * output_scale(wanted, actual))
 
 
-def _outputs_that_hold(
-    claim: OutputClaim, generator: int, x: FloatArray, y: FloatArray, z: FloatArray
-) -> Iterator[Statement]:
+def _outputs_that_hold(claim: OutputClaim, generator: int, x: Floats, y: Floats, z: Floats) -> Iterator[Statement]:
     motion = claim.motions[generator]
     wanted = claim.apply(generator, y, x)
     # The claim itself holds on these inputs: other outputs, or rare inputs, failed.
@@ -140,7 +139,7 @@ def _declared_permutation(motion: object) -> list[int] | str:
     return "matrix" if isinstance(motion, AffineMap) else "callable"
 
 
-def _permutation_that_holds(y: FloatArray, z: FloatArray) -> list[int] | None:
+def _permutation_that_holds(y: Floats, z: Floats) -> list[int] | None:
     """The p with z[p[a]] = y[a] on all inputs, where each column fits exactly one."""
     size = y.shape[1]
     if size > 64:
@@ -155,7 +154,7 @@ def _permutation_that_holds(y: FloatArray, z: FloatArray) -> list[int] | None:
 
 
 def _signs_that_hold(
-    subject: Subject, inputs: InputClaim, claim: OutputClaim, generator: int, x: FloatArray, y: FloatArray
+    subject: Subject, inputs: InputClaim, claim: OutputClaim, generator: int, x: Floats, y: Floats
 ) -> Iterator[Statement]:
     """One observation component whose other sign would make the claim hold."""
     motion = inputs.motions[generator]

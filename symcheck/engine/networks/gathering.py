@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.ascent import activate_units, climb_residual
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.measuring import Measured, measure
@@ -15,7 +16,6 @@ from symcheck.engine.networks.proof import Proof, units_at_fault
 from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.search import revealing_inputs
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import FloatArray
 from symcheck.engine.networks.verdicts import EXACT, ROUNDED, is_wrong_weight
 
 SMALL_INPUT = 64
@@ -34,7 +34,7 @@ def gather_evidence(
     outputs: Sequence[OutputClaim],
     proof: Proof | None,
     options: NetOptions,
-    observations: FloatArray | None,
+    observations: Floats | None,
     *,
     deadline: float | None,
     progress: Callable[[int, int], None],
@@ -104,7 +104,7 @@ def _has_silent_fault(proof: Proof | None, measured: Measured) -> bool:
     return failure is not None and is_wrong_weight(failure) and measured.nan is None and measured.relative <= EXACT
 
 
-def _starts(measured: Measured, groups: list[Family]) -> FloatArray:
+def _starts(measured: Measured, groups: list[Family]) -> Floats:
     """Where to start climbing: the worst input, then the first of the first family."""
     first = groups[0].inputs[:15]
     return first if measured.worst is None else np.concatenate([measured.worst.x[None], first])

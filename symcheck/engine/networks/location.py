@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import FloatArray
 from symcheck.errors import SymcheckError
 
 
-def first_nonfinite_module(subject: Subject, x: FloatArray) -> str | None:
+def first_nonfinite_module(subject: Subject, x: Floats) -> str | None:
     """The first module whose output is NaN or infinite although its inputs are finite; None if none is.
 
     Args:

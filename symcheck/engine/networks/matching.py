@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symcheck.engine.networks.values import FloatArray, IntArray, Judgement, Level, SignedPermutation
+from symcheck.array_types import Floats, Ints
+from symcheck.engine.networks.values import Judgement, Level, SignedPermutation
 from symcheck.statements.statement import Statement, state
 
 ULPS = 4.0
@@ -58,7 +59,7 @@ class Match:
         return bool(self.close.mean() >= 0.5) if len(self.close) else True
 
 
-def match_rows(moved: FloatArray, rows: FloatArray, *, signs: bool = True) -> Match | None:
+def match_rows(moved: Floats, rows: Floats, *, signs: bool = True) -> Match | None:
     """The signed permutation with moved[index[i]] = sign[i] * rows[i], as nearly as it gets.
 
     Args:
@@ -101,7 +102,7 @@ def match_rows(moved: FloatArray, rows: FloatArray, *, signs: bool = True) -> Ma
 
 
 def _match_exactly(
-    moved: FloatArray, table: dict[bytes, int], index: IntArray, sign: IntArray, s: int, todo: list[int]
+    moved: Floats, table: dict[bytes, int], index: Ints, sign: Ints, s: int, todo: list[int]
 ) -> list[int]:
     left = []
     for place in todo:
@@ -115,7 +116,7 @@ def _match_exactly(
 
 
 def _assign(
-    moved: FloatArray, rows: FloatArray, index: IntArray, sign: IntArray, left: IntArray, *, signs: bool
+    moved: Floats, rows: Floats, index: Ints, sign: Ints, left: Ints, *, signs: bool
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     from scipy.optimize import linear_sum_assignment
 
@@ -135,14 +136,14 @@ def _assign(
     return close
 
 
-def _distances(a: FloatArray, b: FloatArray) -> FloatArray:
+def _distances(a: Floats, b: Floats) -> Floats:
     """Euclidean distances by the expanded square; only orders of magnitude matter to the assignment."""
     # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b; rounding may make it negative.
     square = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2 * (a @ b.T)
     return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
-def judge(left: FloatArray, right: FloatArray, noise: float | FloatArray = 0.0) -> Judgement:
+def judge(left: Floats, right: Floats, noise: float | Floats = 0.0) -> Judgement:
     """Compare two weight arrays that should be equal, by the published levels.
 
     Args:
@@ -217,10 +218,10 @@ class _Spread:
 
 
 def _describe_spread(
-    difference: FloatArray,
-    ulps: FloatArray,
+    difference: Floats,
+    ulps: Floats,
     beyond: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
-    larger: FloatArray,
+    larger: Floats,
 ) -> _Spread:
     """How differences are distributed. Zeros of grouped convolutions are no weights.
 
@@ -246,7 +247,7 @@ def _describe_spread(
     return _Spread(affected / weights, float(difference.max()) / unit, isolated)
 
 
-def ulp32(values: FloatArray) -> FloatArray:
+def ulp32(values: Floats) -> Floats:
     """The float32 unit in the last place at each value, as float64."""
     with np.errstate(over="ignore"):
         return np.spacing(np.abs(values).astype(np.float32)).astype(np.float64)

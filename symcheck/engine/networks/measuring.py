@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.sampling import Family
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import FloatArray
 
 TIE = 1e-9
 """Two actions whose float64 outputs are closer than this, over the output's scale, are tied: at fixed points they must
@@ -41,7 +41,7 @@ class Worst:
     scale: float
     generator: int
     path: str
-    x: FloatArray
+    x: Floats
     family: str
 
 
@@ -49,8 +49,8 @@ class Worst:
 class Spread:
     """Over all inputs: the smallest and largest value of each entry of one output."""
 
-    low: FloatArray
-    high: FloatArray
+    low: Floats
+    high: Floats
 
     @property
     def is_constant(self) -> bool:
@@ -102,7 +102,7 @@ class Measured:
     violations: int = 0
     relative: float = 0.0
     worst: Worst | None = None
-    nan: FloatArray | None = None
+    nan: Floats | None = None
     nan_path: str = ""
     nan_generator: int = 0
     spreads: dict[str, Spread] = field(default_factory=dict)
@@ -196,7 +196,7 @@ def _measure_block(
         result.violations += int(violating.sum())
 
 
-def difference(left: FloatArray, right: FloatArray) -> FloatArray:
+def difference(left: Floats, right: Floats) -> Floats:
     """|left - right|, with equal infinities (masked actions) counted as equal and NaN as infinite."""
     with np.errstate(invalid="ignore"):
         gap = np.abs(left - right)
@@ -206,12 +206,12 @@ def difference(left: FloatArray, right: FloatArray) -> FloatArray:
     return gap
 
 
-def _is_nan(*sides: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _is_nan(*sides: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Rows in which some side is no number; an infinity on one side only is a residual as any other."""
     return np.asarray(np.any([np.isnan(side).any(axis=1) for side in sides], axis=0))
 
 
-def _widen_spread(result: Measured, path: str, y: FloatArray) -> None:
+def _widen_spread(result: Measured, path: str, y: Floats) -> None:
     low, high = y.min(axis=0), y.max(axis=0)
     earlier = result.spreads.get(path)
     if earlier is not None:
@@ -219,7 +219,7 @@ def _widen_spread(result: Measured, path: str, y: FloatArray) -> None:
     result.spreads[path] = Spread(low, high)
 
 
-def output_scale(*values: FloatArray) -> float:
+def output_scale(*values: Floats) -> float:
     """The largest finite |value|, at least `TINY`."""
     sizes = [np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in values]
     return max(float(max(sizes)), TINY)
@@ -233,8 +233,8 @@ def _family_scale(result: Measured, path: str, family: Family, own: float) -> fl
 
 
 def _residual(
-    result: Measured, claim: OutputClaim, family: Family, generator: int, wanted: FloatArray, actual: FloatArray
-) -> FloatArray:
+    result: Measured, claim: OutputClaim, family: Family, generator: int, wanted: Floats, actual: Floats
+) -> Floats:
     scale = _family_scale(result, claim.path, family, output_scale(wanted, actual))
     gap = difference(wanted, actual).max(axis=1, initial=0.0)
     relative = gap / scale
@@ -251,9 +251,9 @@ def _compare_deployed(
     deployed: Deployed,
     claim: OutputClaim,
     generator: int,
-    x: FloatArray,
-    before: dict[bool, dict[str, FloatArray]],
-    after: dict[bool, dict[str, FloatArray]],
+    x: Floats,
+    before: dict[bool, dict[str, Floats]],
+    after: dict[bool, dict[str, Floats]],
     scale: float,
 ) -> None:
     y, z = before[False][claim.path], after[False][claim.path]

@@ -9,19 +9,20 @@ shows where the file itself is run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-Codes: TypeAlias = npt.NDArray[Any]
+from symcheck.array_types import Array
+
 LEAST_CODE = -127
 """As in `artefacts`: -128 counts as -127, the smallest code that has a counterpart."""
 
 
-def numbers(codes: Codes, scale: Any, zero: Any, axis: int = 1) -> npt.NDArray[np.float64]:
+def numbers(codes: Array, scale: Any, zero: Any, axis: int = 1) -> npt.NDArray[np.float64]:
     """(code - zero) * scale, per tensor or along an axis.
 
     Args:
@@ -44,7 +45,7 @@ def numbers(codes: Codes, scale: Any, zero: Any, axis: int = 1) -> npt.NDArray[n
     return np.asarray((wide - zero) * np.asarray(scale, dtype=np.float64))
 
 
-def _along(item: Codes, ndim: int, axis: int) -> Codes:
+def _along(item: Array, ndim: int, axis: int) -> Array:
     if item.size == 1:
         return item.reshape(())
     shape = [1] * ndim
@@ -58,8 +59,8 @@ def fold_constants(
     inputs: Sequence[str],
     output: str,
     attributes: dict[str, Any],
-    stored: Callable[[str], Codes | None],
-    store: Callable[[str, Codes], None],
+    stored: Callable[[str], Array | None],
+    store: Callable[[str, Array], None],
 ) -> bool:
     """Works out the weights that codes stand for, once; whether that was all that the node did.
 
@@ -101,7 +102,7 @@ def _quantise(a: dict[str, Any], x: torch.Tensor, scale: Any, zero: Any = None) 
     return x
 
 
-def _quantise_dynamically(a: dict[str, Any], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, Codes]:
+def _quantise_dynamically(a: dict[str, Any], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, Array]:
     # Scale 1 and zero point 0: quantising by the input's own range is rounding only.
     return x, torch.ones(()), np.zeros((), dtype=np.int64)
 

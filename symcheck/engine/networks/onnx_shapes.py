@@ -7,12 +7,11 @@ them depends on what the network computes, so none is followed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Whole: TypeAlias = npt.NDArray[np.int64]
+from symcheck.array_types import Ints
 
 
 def on_host(kind: str, operands: Sequence[Any]) -> bool:
@@ -28,11 +27,11 @@ def on_host(kind: str, operands: Sequence[Any]) -> bool:
     return kind in HOST and bool(given) and all(isinstance(operand, np.ndarray | np.generic) for operand in given)
 
 
-def _shape(a: dict[str, Any], x: Any) -> Whole:
+def _shape(a: dict[str, Any], x: Any) -> Ints:
     return np.array(tuple(x.shape)[slice(a.get("start", 0), a.get("end"))], dtype=np.int64)
 
 
-def _slice(a: dict[str, Any], x: Whole, starts: Whole, ends: Whole, axes: Any = None, steps: Any = None) -> Whole:
+def _slice(a: dict[str, Any], x: Ints, starts: Ints, ends: Ints, axes: Any = None, steps: Any = None) -> Ints:
     chosen = range(len(starts)) if axes is None else axes.tolist()
     strides = [1] * len(starts) if steps is None else steps.tolist()
     for axis, start, end, step in zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True):
@@ -45,12 +44,12 @@ def _axes_argument(a: dict[str, Any], axes: Any) -> tuple[int, ...]:
     return tuple(int(axis) for axis in (a.get("axes", ()) if axes is None else axes.tolist()))
 
 
-def _squeeze(a: dict[str, Any], x: Whole, axes: Any = None) -> Whole:
+def _squeeze(a: dict[str, Any], x: Ints, axes: Any = None) -> Ints:
     # None squeezes all axes of size 1.
     return np.squeeze(x, axis=_axes_argument(a, axes) or None)
 
 
-def _divide(a: dict[str, Any], x: Whole, y: Whole) -> Whole:
+def _divide(a: dict[str, Any], x: Ints, y: Ints) -> Ints:
     return np.asarray(np.trunc(x / y), dtype=np.int64)  # ONNX divides whole numbers toward zero
 
 

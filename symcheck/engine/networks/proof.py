@@ -20,6 +20,7 @@ import symcheck.engine.networks.rules_masks
 import symcheck.engine.networks.rules_products
 import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
+from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine
 from symcheck.engine.networks.matching import judge, match_rows
 from symcheck.engine.networks.measuring import difference, output_scale
@@ -29,7 +30,6 @@ from symcheck.engine.networks.rules_linear import flattened_before, moved_rows, 
 from symcheck.engine.networks.tracing import Recorder, Tracer, as_array, module_names
 from symcheck.engine.networks.values import (
     Dense,
-    FloatArray,
     Interval,
     Judgement,
     LayerRecord,
@@ -95,8 +95,8 @@ def prove(
     net: nn.Module,
     inputs: InputClaim,
     outputs: Sequence[OutputClaim],
-    example: FloatArray,
-    usual: Mapping[str, FloatArray],
+    example: Floats,
+    usual: Mapping[str, Floats],
     *,
     box: float = 1.0,
     names: Callable[[str], str] = str,
@@ -251,7 +251,7 @@ def _flattened_if_untied(pending: Pending, generators: int) -> dict[str, list[in
     return {} if tied else flattened_before(pending)
 
 
-def _moved_by_claim(motion: Motion, rows: FloatArray) -> tuple[FloatArray, float]:
+def _moved_by_claim(motion: Motion, rows: Floats) -> tuple[Floats, float]:
     """K [W, b] with the offset of K in the last column, and the rounding of this product."""
     if isinstance(motion, SignedPermutation):
         moved = np.empty_like(rows)
@@ -285,7 +285,7 @@ def _judge_classes(tracer: Tracer, value: Tracked, claim: OutputClaim) -> tuple[
     return None, None if value.interval is None else float(value.interval.drift.max(initial=0.0))
 
 
-def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: FloatArray) -> Opaque | None:
+def _contradiction(net: nn.Module, tracer: Tracer, inputs: InputClaim, example: Floats) -> Opaque | None:
     """The first traced value that a run at L x does not bear out: a mistake in a rule, caught before it is believed."""
     # Values behind a layer that is only nearly certified differ by more than rounding; they are not compared.
     wanted = {call for call, logged in tracer.log.items() if logged.trusted and isinstance(logged.value, Tracked)}
@@ -312,7 +312,7 @@ def _error_statement(run: str, error: Exception) -> Statement:
     return state("SYM160", run=run, error=type(error).__name__, message=" ".join(str(error).split())[:200])
 
 
-def _agrees(value: Tracked, generator: int, before: FloatArray, after: FloatArray) -> bool:
+def _agrees(value: Tracked, generator: int, before: Floats, after: Floats) -> bool:
     if len(after) != len(value.cls) or len(before) != len(value.cls):
         return False
     image = value.images[generator]
@@ -323,6 +323,6 @@ def _agrees(value: Tracked, generator: int, before: FloatArray, after: FloatArra
     return _same(moved, after)
 
 
-def _same(left: FloatArray, right: FloatArray) -> bool:
+def _same(left: Floats, right: Floats) -> bool:
     """Equal up to float64 rounding in a deep network."""
     return left.shape == right.shape and bool((difference(left, right) <= AGREEMENT * output_scale(left)).all())

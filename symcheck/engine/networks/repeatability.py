@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import FloatArray
 
 MIXED = 1e-9
 """Relative difference of two float64 evaluations of one input, in a batch and alone, or first and later, up to which
@@ -93,7 +93,7 @@ def residual_of_mixed_batch(
     return worst
 
 
-def _are_different(usual: dict[str, FloatArray], other: dict[str, FloatArray]) -> bool:
+def _are_different(usual: dict[str, Floats], other: dict[str, Floats]) -> bool:
     """Whether some answer is another one, by more than rounding; answers that are NaN all over tell nothing."""
     for path, answers in usual.items():
         gap = difference(other[path], answers)

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from symcheck.array_types import Ints
 from symcheck.engine.networks.rules_movement import regroup_value
 from symcheck.engine.networks.rules_pointwise import extreme, tracked, unsigned
 from symcheck.engine.networks.rules_scaling import scaled
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
-from symcheck.engine.networks.values import IntArray, Interval, Keyed, LayerRecord, Opaque, Tracked, Value
+from symcheck.engine.networks.values import Interval, Keyed, LayerRecord, Opaque, Tracked, Value
 from symcheck.statements.statement import state
 
 LINEAR = ("mean", "sum", "nanmean", "nansum")
 
 
-def blocks_of_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> IntArray:
+def blocks_of_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> Ints:
     """Positions of each block, shape (blocks, size): a block runs over the given axes."""
     rest = tuple(axis for axis in range(len(shape)) if axis not in axes)
     # Axes of the blocks last, then one row for each block.
@@ -36,7 +37,7 @@ def _reduced_axes(dim: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted(d % rank for d in dims)) if dims else tuple(range(rank))
 
 
-def block_keys(call: Call, value: Tracked, blocks: IntArray) -> tuple[IntArray, list[tuple[IntArray, IntArray]]]:
+def block_keys(call: Call, value: Tracked, blocks: Ints) -> tuple[Ints, list[tuple[Ints, Ints]]]:
     """A number for each block's content, and per generator the number and the common sign of its image.
 
     Raises:
@@ -67,7 +68,7 @@ LIPSCHITZ = frozenset({"mean", "amax", "amin", "max", "min"}) | frozenset(
 """Reductions that move by no more than the entry that moves most."""
 
 
-def reduce_blocks(call: Call, value: Tracked, blocks: IntArray, shape: tuple[int, ...], *, mode: str) -> Tracked:
+def reduce_blocks(call: Call, value: Tracked, blocks: Ints, shape: tuple[int, ...], *, mode: str) -> Tracked:
     """One entry per block. Mode "linear": a common sign passes; "even": signs vanish; "plain": no signs."""
     if mode == "plain":
         value = unsigned(call, value)
@@ -127,7 +128,7 @@ def rank_entries(call: Call, x: Any, *args: Any, **kwargs: Any) -> list[Value]:
     numbers, images = block_keys(call, value, blocks_of_axes(value.shape, (axis,)))
     rest = tuple(n for i, n in enumerate(value.shape) if i != axis)
 
-    def laid(of_block: IntArray) -> IntArray:
+    def laid(of_block: Ints) -> Ints:
         return np.array(np.broadcast_to(np.expand_dims(of_block.reshape(rest), axis), call.shape)).reshape(-1)
 
     # Place along the sorted axis: entries are known by block and rank.
@@ -158,7 +159,7 @@ def softmax(call: Call, x: Any, *args: Any, **kwargs: Any) -> Value:
     return _against_blocks(call, value, blocks_of_axes(value.shape, _reduced_axes(dim, len(value.shape))), signs=False)
 
 
-def _against_blocks(call: Call, value: Tracked, blocks: IntArray, *, signs: bool, uniform: bool = False) -> Tracked:
+def _against_blocks(call: Call, value: Tracked, blocks: Ints, *, signs: bool, uniform: bool = False) -> Tracked:
     numbers, images = block_keys(call, value, blocks)
     of_entry = np.empty(len(value.cls), dtype=np.int64)
     block_of = np.repeat(np.arange(len(blocks)), blocks.shape[1])
@@ -174,7 +175,7 @@ def _against_blocks(call: Call, value: Tracked, blocks: IntArray, *, signs: bool
     return regroup_value(value.shape, keyed, state("SYM112", operation=call.name))
 
 
-def _normalise(call: Call, value: Tracked, blocks: IntArray, weight: Any, bias: Any, shape: Any, kind: str) -> Value:
+def _normalise(call: Call, value: Tracked, blocks: Ints, weight: Any, bias: Any, shape: Any, kind: str) -> Value:
     """Subtract the block's mean, divide by its deviation, then scale and shift by constants of a broadcast shape."""
     try:
         result = _against_blocks(call, value, blocks, signs=True, uniform=kind != "rms_norm")

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats, Ints
 from symcheck.engine.networks.matching import Match, judge, match_rows
 from symcheck.engine.networks.rules_pointwise import tracked
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
     Dense,
-    FloatArray,
-    IntArray,
     Interval,
     Judgement,
     LayerRecord,
@@ -39,7 +38,7 @@ def linear(call: Call, x: Any, weight: Any, bias: Any = None) -> Value:
     return on_last_axis(call, x, W, b, call.owner(weight, bias), "Linear")
 
 
-def on_last_axis(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
+def on_last_axis(call: Call, x: Any, W: Floats, b: Floats, name: str, kind: str) -> Value:
     """W x + b on the last axis of x, W of shape (out, in); as `apply_linear` otherwise."""
     lead = int(np.prod(call.shape[:-1]))
     if lead > 1:
@@ -47,7 +46,7 @@ def on_last_axis(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, ki
     return apply_linear(call, x, W, b, name, kind)
 
 
-def apply_linear(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, kind: str) -> Value:
+def apply_linear(call: Call, x: Any, W: Floats, b: Floats, name: str, kind: str) -> Value:
     """W x + b over all entries of x.
 
     Args:
@@ -79,14 +78,14 @@ def apply_linear(call: Call, x: Any, W: FloatArray, b: FloatArray, name: str, ki
     )
 
 
-def _written_out(W: FloatArray, b: FloatArray, lead: int) -> tuple[FloatArray, FloatArray]:
+def _written_out(W: Floats, b: Floats, lead: int) -> tuple[Floats, Floats]:
     if lead * lead * W.size > LARGEST:
         raise NotUnderstoodError(state("SYM169", operation="linear"))
     # Block diagonal: the same weight at every leading place.
     return np.asarray(np.kron(np.eye(lead), W), dtype=np.float64), np.tile(b, lead)
 
 
-def sum_classes(W: FloatArray, value: Tracked) -> FloatArray:
+def sum_classes(W: Floats, value: Tracked) -> Floats:
     """W on classes: columns of one class added up, shape (rows, classes)."""
     if value.is_free:
         return W
@@ -96,14 +95,14 @@ def sum_classes(W: FloatArray, value: Tracked) -> FloatArray:
     return result
 
 
-def _sum_noise(W: FloatArray, value: Tracked) -> float:
+def _sum_noise(W: Floats, value: Tracked) -> float:
     if len(value.cls) == value.classes:
         return 0.0
     # Rounding of sums of equal columns: as many terms as the largest class has entries.
     return 4 * EPS * float(np.bincount(value.cls).max()) * float(np.abs(W).max(initial=0.0))
 
 
-def _rounding(*factors: FloatArray) -> float:
+def _rounding(*factors: Floats) -> float:
     """Bound on the rounding of a product of matrices, entry by entry: (n + 2) eps |A| |B|, at its largest."""
     a, *rest = factors
     size = max(float(np.abs(r).max(initial=0.0)) for r in rest)
@@ -111,7 +110,7 @@ def _rounding(*factors: FloatArray) -> float:
     return float((a.shape[1] + 2) * EPS * width * size)
 
 
-def moved_rows(pending: Pending, generator: int) -> tuple[FloatArray, float]:
+def moved_rows(pending: Pending, generator: int) -> tuple[Floats, float]:
     """[W R, b]: the layer after its input was moved by a generator; with the rounding this involves."""
     parent = pending.parent
     if isinstance(parent, Tracked):
@@ -124,7 +123,7 @@ def moved_rows(pending: Pending, generator: int) -> tuple[FloatArray, float]:
     return np.concatenate([W, b[:, None]], axis=1), noise + pending.noise
 
 
-def own_rows(pending: Pending) -> FloatArray:
+def own_rows(pending: Pending) -> Floats:
     """[W, b], shape (n, m + 1)."""
     return np.concatenate([pending.weight, pending.bias[:, None]], axis=1)
 
@@ -163,7 +162,7 @@ def given_match(call: Call, record: LayerRecord, generator: int, size: int) -> M
     return Match(given[generator], np.ones(size, dtype=bool))
 
 
-def _judge_match(moved: FloatArray, rows: FloatArray, match: Match | None, noise: float) -> Judgement:
+def _judge_match(moved: Floats, rows: Floats, match: Match | None, noise: float) -> Judgement:
     if match is None:
         size = float(np.abs(rows).max(initial=0.0))
         return Judgement("failed", size, float("inf"), 1.0, (0, 0), (0.0, size), (), ())
@@ -171,7 +170,7 @@ def _judge_match(moved: FloatArray, rows: FloatArray, match: Match | None, noise
     return judge(moved[image.index], image.sign[:, None] * rows, noise)
 
 
-def _fill(pending: Pending, judgement: Judgement, units: IntArray, *, matched: bool, **details: Any) -> None:
+def _fill(pending: Pending, judgement: Judgement, units: Ints, *, matched: bool, **details: Any) -> None:
     """Say what was found for these rows, to be final where something uses them as they are."""
     record = replace(pending.record, matched=matched, certain=details.pop("certain", False), settled=False, **details)
     record.take(judgement, units)
@@ -204,7 +203,7 @@ def name_inputs(record: LayerRecord, pending: Pending, judgement: Judgement) -> 
 
 
 def _bounds(
-    pending: Pending, rows: FloatArray, first: IntArray, images: list[SignedPermutation]
+    pending: Pending, rows: Floats, first: Ints, images: list[SignedPermutation]
 ) -> tuple[Interval | None, float | None]:
     """d_next <= |R' W - W R| m + |W| d + |R' b - b|, with m an interval bound of |u|; and the largest of d_next."""
     interval = pending.parent.interval

@@ -12,13 +12,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from symcheck.array_types import Floats, Ints
 from symcheck.engine.networks.precision import DROPOUTS
 from symcheck.engine.networks.squares import splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, as_array, rule
 from symcheck.engine.networks.values import (
     Dense,
-    FloatArray,
-    IntArray,
     Interval,
     Keyed,
     LayerRecord,
@@ -85,7 +84,7 @@ def moved_entries(call: Call, function: Any, tensors: list[Any], *args: Any, **k
     return values if many else values[0]
 
 
-def _gather_parts(parts: Any, source: IntArray) -> Value:
+def _gather_parts(parts: Any, source: Ints) -> Value:
     shape, flat = source.shape, source.reshape(-1)
     if len(parts) == 1:
         return gather_entries(parts[0][1], flat, shape)
@@ -95,7 +94,7 @@ def _gather_parts(parts: Any, source: IntArray) -> Value:
     return compress_classes(shape, cls, images, _joint_interval(parts, owner))
 
 
-def _class_table(parts: Any) -> tuple[IntArray, dict[int, int]]:
+def _class_table(parts: Any) -> tuple[Ints, dict[int, int]]:
     """The class of each entry of all operands in one numbering, and where each operand's classes start."""
     offsets: dict[int, int] = {}
     pieces, count = [], 0
@@ -161,7 +160,7 @@ def _joint_interval(parts: Any, offsets: dict[int, int]) -> Interval | None:
     return bounds if np.isfinite(bounds.size).all() else None
 
 
-def gather_entries(value: Value, source: IntArray, shape: tuple[int, ...]) -> Value:
+def gather_entries(value: Value, source: Ints, shape: tuple[int, ...]) -> Value:
     """The value whose entry k is entry source[k] of `value`."""
     if isinstance(value, Tracked):
         moved = compress_classes(shape, value.cls[source], value.images, value.interval)
@@ -175,11 +174,11 @@ def gather_entries(value: Value, source: IntArray, shape: tuple[int, ...]) -> Va
     return value
 
 
-def _select_rows(value: Pending, source: IntArray, shape: tuple[int, ...]) -> Pending:
+def _select_rows(value: Pending, source: Ints, shape: tuple[int, ...]) -> Pending:
     return replace(value, shape=shape, weight=value.weight[source], bias=value.bias[source])
 
 
-def _moved_dense(value: Dense, source: IntArray, shape: tuple[int, ...]) -> Value:
+def _moved_dense(value: Dense, source: Ints, shape: tuple[int, ...]) -> Value:
     """A selection of entries of a dense action, where no other entry leaks into them."""
     # Entries that are left out must not reach those that stay.
     outside = np.setdiff1d(np.arange(len(value.maps[0].offset)), source)
@@ -193,7 +192,7 @@ def _moved_dense(value: Dense, source: IntArray, shape: tuple[int, ...]) -> Valu
 
 def compress_classes(
     shape: tuple[int, ...],
-    cls: IntArray,
+    cls: Ints,
     images: tuple[SignedPermutation, ...],
     interval: Interval | None = None,
 ) -> Tracked:
@@ -214,7 +213,7 @@ def compress_classes(
     return Tracked(shape, place[cls], tuple(kept), interval=bounds)
 
 
-def moved_classes(call: Call, tensor: Any, shape: tuple[int, ...]) -> IntArray:
+def moved_classes(call: Call, tensor: Any, shape: tuple[int, ...]) -> Ints:
     """The classes of a tracked tensor broadcast to a shape, flattened."""
     value = call.value(tensor)
     if not isinstance(value, Tracked):
@@ -222,7 +221,7 @@ def moved_classes(call: Call, tensor: Any, shape: tuple[int, ...]) -> IntArray:
     return np.ascontiguousarray(np.broadcast_to(value.cls.reshape(value.shape), shape)).reshape(-1)
 
 
-def broadcast_constant(call: Call, constant: Any, shape: tuple[int, ...]) -> FloatArray:
+def broadcast_constant(call: Call, constant: Any, shape: tuple[int, ...]) -> Floats:
     """A constant broadcast to a shape, flattened."""
     return np.ascontiguousarray(np.broadcast_to(call.constant(constant), shape)).reshape(-1)
 

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from symcheck.array_types import Floats, Ints
 from symcheck.engine.networks.rules_movement import broadcast_constant, moved_classes, regroup_value
 from symcheck.engine.networks.rules_scaling import scaled
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
     AffineMap,
     Dense,
-    FloatArray,
-    IntArray,
     Interval,
     Keyed,
     LayerRecord,
@@ -209,7 +208,7 @@ def prelu(call: Call, x: Any, weight: Any) -> Value:
     return result
 
 
-def _pair(call: Call, x: Any, y: Any) -> tuple[IntArray, IntArray, list[tuple[IntArray, IntArray, IntArray, IntArray]]]:
+def _pair(call: Call, x: Any, y: Any) -> tuple[Ints, Ints, list[tuple[Ints, Ints, Ints, Ints]]]:
     a, b = tracked(call, x), tracked(call, y)
     ca, cb = moved_classes(call, x, call.shape), moved_classes(call, y, call.shape)
     images = []
@@ -219,10 +218,10 @@ def _pair(call: Call, x: Any, y: Any) -> tuple[IntArray, IntArray, list[tuple[In
     return ca, cb, images
 
 
-def _combine(call: Call, x: Any, y: Any, sign: Callable[[IntArray, IntArray], IntArray | None]) -> Value:
+def _combine(call: Call, x: Any, y: Any, sign: Callable[[Ints, Ints], Ints | None]) -> Value:
     ca, cb, images = _pair(call, x, y)
     keyed = Keyed([ca, cb])
-    rows: list[tuple[Any, IntArray]] = []
+    rows: list[tuple[Any, Ints]] = []
     for pa, sa, pb, sb in images:
         joint = sign(sa, sb)
         if joint is None:
@@ -264,7 +263,7 @@ def add(call: Call, x: Any, y: Any, *, alpha: Any = 1, **kwargs: Any) -> Value:
     return _scaled_broadcast(call, value, np.full(shift.shape, sign), shift, constant)
 
 
-def _with_infinities(call: Call, x: Any, shift: FloatArray) -> Value:
+def _with_infinities(call: Call, x: Any, shift: Floats) -> Value:
     """A sum whose infinite entries no longer depend on the input: a mask of attention, or of actions."""
     value = tracked(call, x)
     lost, cls = np.isinf(shift), moved_classes(call, x, call.shape)
@@ -326,7 +325,7 @@ def multiply(call: Call, x: Any, y: Any, **kwargs: Any) -> Value:
     return _scaled_broadcast(call, value, scale, np.zeros_like(scale), constant)
 
 
-def _scaled_broadcast(call: Call, x: Any, scale: FloatArray, shift: FloatArray, constant: Any) -> Value:
+def _scaled_broadcast(call: Call, x: Any, scale: Floats, shift: Floats, constant: Any) -> Value:
     value = call.value(x)
     if isinstance(value, Opaque) or value is None:
         raise NotUnderstoodError(state("SYM154", operation=call.name))
@@ -376,7 +375,7 @@ def power(call: Call, x: Any, exponent: Any) -> Value:
     return kept(unsigned(call, tracked(call, x)), call)
 
 
-def scaled_input(call: Call, value: Dense, scale: FloatArray, shift: FloatArray) -> Value:
+def scaled_input(call: Call, value: Dense, scale: Floats, shift: Floats) -> Value:
     """Scale * x + shift of a dense input: a linear layer with a diagonal matrix, waiting for the next."""
     if value.shape != call.shape or (scale == 0).any():
         raise NotUnderstoodError(state("SYM125", operation=call.name))

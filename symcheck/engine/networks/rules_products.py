@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats, Ints
 from symcheck.engine.networks.rules_linear import LARGEST, apply_linear, on_last_axis
 from symcheck.engine.networks.rules_pointwise import tracked
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
-from symcheck.engine.networks.values import FloatArray, IntArray, SignedPermutation, Tracked, Value
+from symcheck.engine.networks.values import SignedPermutation, Tracked, Value
 from symcheck.statements.statement import state
 
 MOST_PAIRS = 10_000_000
@@ -71,7 +72,7 @@ def _of_two_values(call: Call, x: Tracked, y: Tracked) -> Tracked:
     return collect_products(call, left * y.classes + right, images)
 
 
-def collect_products(call: Call, collections: IntArray, images: list[tuple[IntArray, IntArray]]) -> Tracked:
+def collect_products(call: Call, collections: Ints, images: list[tuple[Ints, Ints]]) -> Tracked:
     """A value whose entries are known by collections.
 
     Args:
@@ -101,7 +102,7 @@ def collect_products(call: Call, collections: IntArray, images: list[tuple[IntAr
     return Tracked(call.shape, cls.reshape(-1).astype(np.int64), tuple(permutations))
 
 
-def _written_out(call: Call, x: Any, y: Any, shifts: FloatArray) -> Value:
+def _written_out(call: Call, x: Any, y: Any, shifts: Floats) -> Value:
     """A value times an array of matrices, or the other way round, as one linear layer over all its entries."""
     on_the_left = call.value(x) is not None
     value, constant = (x, y) if on_the_left else (y, x)

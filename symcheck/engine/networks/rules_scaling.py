@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.matching import CLOSE, judge
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError
 from symcheck.engine.networks.values import (
-    FloatArray,
     Interval,
     Keyed,
     LayerRecord,
@@ -23,7 +23,7 @@ from symcheck.engine.networks.values import (
 from symcheck.statements.statement import state
 
 
-def scaled(call: Call, value: Tracked, scale: FloatArray, shift: FloatArray, name: str, kind: str) -> Tracked:
+def scaled(call: Call, value: Tracked, scale: Floats, shift: Floats, name: str, kind: str) -> Tracked:
     """Scale * v + shift entry by entry, with a record of how far the constants are from being carried along.
 
     Args:
@@ -91,14 +91,14 @@ def _separate_entries(value: Tracked) -> Tracked | None:
     return Tracked(value.shape, start[value.cls] + within, images)
 
 
-def _nearly_carried(value: Tracked, scale: FloatArray) -> bool:
+def _nearly_carried(value: Tracked, scale: Floats) -> bool:
     """Whether the scale of most entries is about that of their images: only then is another one a wrong constant."""
     a = scale[first_places(value.cls, value.classes)]
     off = [np.abs(np.abs(a[image.index]) - np.abs(a)) > CLOSE * np.abs(a).max(initial=0.0) for image in value.images]
     return bool(np.mean(off) < 0.5)
 
 
-def _action_after_scale(image: SignedPermutation, a: FloatArray, b: FloatArray) -> SignedPermutation:
+def _action_after_scale(image: SignedPermutation, a: Floats, b: Floats) -> SignedPermutation:
     """The action after a scale and shift: where the image of a scale is its negative, as of coordinates under a flip.
 
     What is zero everywhere (the middle of such coordinates) has no sign of its own and takes that of the others.
@@ -111,15 +111,13 @@ def _action_after_scale(image: SignedPermutation, a: FloatArray, b: FloatArray) 
     return SignedPermutation(image.index, image.sign * flips)
 
 
-def _kinds(value: Tracked, scale: FloatArray, shift: FloatArray) -> int:
+def _kinds(value: Tracked, scale: Floats, shift: Floats) -> int:
     # Distinct (class, scale, shift).
     """How many classes there are when entries with other constants count as others."""
     return len(np.unique(np.stack([value.cls.astype(np.float64), scale, shift], axis=1), axis=0))
 
 
-def _scale_gap(
-    before: SignedPermutation, image: SignedPermutation, a: FloatArray, b: FloatArray, size: FloatArray
-) -> FloatArray:
+def _scale_gap(before: SignedPermutation, image: SignedPermutation, a: Floats, b: Floats, size: Floats) -> Floats:
     gap = np.empty_like(a)
     # |a[g i] - sign a[i]| |u| + |b[g i] - sign b[i]|: by how much the constants break the action.
     off = np.abs(a[image.index] - image.sign * before.sign * a)
@@ -131,8 +129,8 @@ def _record_scale(
     call: Call,
     value: Tracked,
     before: tuple[SignedPermutation, ...],
-    a: FloatArray,
-    b: FloatArray,
+    a: Floats,
+    b: Floats,
     name: str,
     kind: str,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats, Ints
 from symcheck.engine.networks.matching import judge, match_rows
 from symcheck.engine.networks.rules_blocks import blocks_of_axes, reduce_blocks
 from symcheck.engine.networks.rules_linear import given_match
@@ -19,8 +20,6 @@ from symcheck.engine.networks.rules_pointwise import tracked, unsigned
 from symcheck.engine.networks.squares import Split, Square, channel_classes, splits
 from symcheck.engine.networks.tracing import Call, NotUnderstoodError, rule
 from symcheck.engine.networks.values import (
-    FloatArray,
-    IntArray,
     Interval,
     LayerRecord,
     SignedPermutation,
@@ -109,7 +108,7 @@ def _problem(square: Square, axes: tuple[Axis, Axis]) -> Statement | None:
 
 def assemble_image(
     shape: tuple[int, ...],
-    channel: IntArray,
+    channel: Ints,
     images: list[SignedPermutation],
     chosen: list[Split],
     interval: Interval | None = None,
@@ -222,7 +221,7 @@ def exported_convolution(
     return conv(call, x, weight, bias, stride, padding, dilation, groups)
 
 
-def _ungroup(W: FloatArray, groups: int) -> FloatArray:
+def _ungroup(W: Floats, groups: int) -> Floats:
     if groups == 1:
         return W
     out, per_group = W.shape[0], W.shape[1]
@@ -234,7 +233,7 @@ def _ungroup(W: FloatArray, groups: int) -> FloatArray:
     return full
 
 
-def _summed_channels(W: FloatArray, channel: IntArray, count: int) -> FloatArray:
+def _summed_channels(W: Floats, channel: Ints, count: int) -> Floats:
     if count == W.shape[1]:
         return W
     result = np.zeros((W.shape[0], count, *W.shape[2:]))
@@ -243,13 +242,13 @@ def _summed_channels(W: FloatArray, channel: IntArray, count: int) -> FloatArray
     return result
 
 
-def moved_filters(W: FloatArray, split: Split) -> FloatArray:
+def moved_filters(W: Floats, split: Split) -> Floats:
     """Filters T with T[o', c, k] = sign[c] W[o', index[c], square(k)]: the layer after its input was moved."""
     back = W[:, split.channels.index] * split.channels.sign[None, :, None, None]
     return np.ascontiguousarray(_pulled_back(split.square, back))
 
 
-def _pulled_back(square: Square, filters: FloatArray) -> FloatArray:
+def _pulled_back(square: Square, filters: Floats) -> Floats:
     """Entry q of the result is entry square(q) of the filters: the inverse of `Square.apply`."""
     moved = filters[..., ::-1] if square.flip_columns else filters
     moved = moved[..., ::-1, :] if square.flip_rows else moved
@@ -258,8 +257,8 @@ def _pulled_back(square: Square, filters: FloatArray) -> FloatArray:
 
 def match_filters(
     call: Call,
-    W: FloatArray,
-    b: FloatArray,
+    W: Floats,
+    b: Floats,
     chosen: list[Split],
     record: LayerRecord,
     interval: Interval | None = None,
@@ -311,10 +310,10 @@ def match_filters(
 
 
 def _filter_bounds(
-    rows: FloatArray,
+    rows: Floats,
     shape: tuple[int, ...],
     images: list[SignedPermutation],
-    gaps: list[FloatArray],
+    gaps: list[Floats],
     interval: Interval,
 ) -> Interval:
     """d_next <= |R' W - W R| m + |W| d + |R' b - b| per filter, with m and d the bounds of whole channels.
@@ -323,7 +322,7 @@ def _filter_bounds(
     holds for the whole filter holds everywhere.
     """
 
-    def times(weights: FloatArray, channels: FloatArray) -> FloatArray:
+    def times(weights: Floats, channels: Floats) -> Floats:
         per_channel = np.abs(weights[:, :-1]).reshape(len(weights), shape[1], -1).sum(axis=2)
         return np.asarray(per_channel @ channels)
 

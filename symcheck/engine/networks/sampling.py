@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim
-from symcheck.engine.networks.values import FloatArray
 
 # Longer orbits are given up: their mean would need as many applications of the generator.
 LONGEST_ORBIT = 64
-Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +28,12 @@ class Family:
     """
 
     name: str
-    inputs: FloatArray
+    inputs: Floats
     borrows: bool = False
 
 
 def families(
-    claim: InputClaim, count: int, rng: np.random.Generator, observations: FloatArray | None = None
+    claim: InputClaim, count: int, rng: np.random.Generator, observations: Floats | None = None
 ) -> list[Family]:
     """About `count` inputs, in families of their own scale.
 
@@ -87,7 +87,7 @@ def _image_makers() -> Sequence[tuple[str, Draw]]:
     ]
 
 
-def _edge_inputs(shape: tuple[int, ...], rng: np.random.Generator, count: int) -> FloatArray:
+def _edge_inputs(shape: tuple[int, ...], rng: np.random.Generator, count: int) -> Floats:
     """Zero, one, minus one, and unit vectors of both signs."""
     size = int(np.prod(shape))
     constant = [np.ones(size), -np.ones(size), np.zeros(size)]
@@ -97,7 +97,7 @@ def _edge_inputs(shape: tuple[int, ...], rng: np.random.Generator, count: int) -
     return np.array((units + constant)[-count:] if count < 3 else (constant + units)[:count]).reshape(-1, *shape)
 
 
-def _fixed_points(claim: InputClaim, rng: np.random.Generator, count: int) -> FloatArray:
+def _fixed_points(claim: InputClaim, rng: np.random.Generator, count: int) -> Floats:
     """Means over the orbit of the first generator that moves anything, where that orbit is short and linear."""
     start = rng.normal(size=(count, *claim.shape))
     if not claim.is_data:

@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.engine.networks.values import FloatArray
+from symcheck.array_types import Floats
 
-Fails: TypeAlias = Callable[[FloatArray], npt.NDArray[np.bool_]]
+Fails: TypeAlias = Callable[[Floats], npt.NDArray[np.bool_]]
 # Candidates of one pass: the largest, and the first.
 BATCH = 256
 SMALLEST_BATCH = 4
@@ -18,7 +18,7 @@ SMALLEST_BATCH = 4
 ROUNDS = 40
 
 
-def shrink(x: FloatArray, fails: Fails) -> FloatArray:
+def shrink(x: Floats, fails: Fails) -> Floats:
     """An input as plain as the search could make it, on which the claim still fails.
 
     Args:
@@ -39,7 +39,7 @@ def shrink(x: FloatArray, fails: Fails) -> FloatArray:
     return _snap_entries(flat, x.shape, fails).reshape(x.shape)
 
 
-def _try(candidates: list[FloatArray], shape: tuple[int, ...], fails: Fails) -> FloatArray | None:
+def _try(candidates: list[Floats], shape: tuple[int, ...], fails: Fails) -> Floats | None:
     """The first candidate that fails; batches grow, as the first candidates are the likeliest."""
     start, size = 0, SMALLEST_BATCH
     while start < len(candidates):
@@ -52,7 +52,7 @@ def _try(candidates: list[FloatArray], shape: tuple[int, ...], fails: Fails) -> 
     return None
 
 
-def _first_plain(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+def _first_plain(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
     """Single unit vectors at the largest entries, the constant one, and the input rounded: the plainest of all."""
     order = np.argsort(-np.abs(flat))[:BATCH]
     units = []
@@ -70,7 +70,7 @@ def _first_plain(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> Floa
     return flat if rounded is None else rounded
 
 
-def _zero_blocks(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+def _zero_blocks(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
     """Zero ever smaller blocks of the remaining non-zero entries, keeping at least one of them."""
     blocks = 2
     for _ in range(ROUNDS):
@@ -97,7 +97,7 @@ def _zero_blocks(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> Floa
     return flat
 
 
-def _snap_entries(flat: FloatArray, shape: tuple[int, ...], fails: Fails) -> FloatArray:
+def _snap_entries(flat: Floats, shape: tuple[int, ...], fails: Fails) -> Floats:
     """Replace entries, largest first, by the plainest number with which it still fails."""
     for place in np.argsort(-np.abs(flat))[:BATCH]:
         value = flat[place]

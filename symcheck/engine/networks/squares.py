@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Ints
 from symcheck.engine.networks.tracing import NotUnderstoodError
-from symcheck.engine.networks.values import IntArray, SignedPermutation, Tracked, distinct_rows, first_places
+from symcheck.engine.networks.values import SignedPermutation, Tracked, distinct_rows, first_places
 from symcheck.statements.statement import state
 
 
@@ -53,7 +54,7 @@ class Split:
     channels: SignedPermutation
 
 
-def channel_classes(value: Tracked) -> tuple[IntArray, IntArray, IntArray]:
+def channel_classes(value: Tracked) -> tuple[Ints, Ints, Ints]:
     """(class of each channel, first channel of each class, cls as (channels, H, W)); equal channels are one class."""
     if len(value.shape) not in (3, 4):
         raise NotUnderstoodError(state("SYM107"))

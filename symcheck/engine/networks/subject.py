@@ -17,11 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.artefacts import artefact_of, runtime_problem, without_runtime
 from symcheck.engine.networks.compiled import compiled_alike, compiled_stance, eager_stance, is_compiled
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, ProductCounter, copy_network, float64_default, in_float64
-from symcheck.engine.networks.values import FloatArray
 from symcheck.errors import OptionError, TargetError
 from symcheck.statements.statement import state
 
@@ -149,7 +149,7 @@ class Subject:
         net = self.exact if exact else self.deployed
         return {self.name(name): module for name, module in net.named_modules() if name}
 
-    def run(self, inputs: npt.NDArray[Any], *, exact: bool) -> dict[str, FloatArray]:
+    def run(self, inputs: npt.NDArray[Any], *, exact: bool) -> dict[str, Floats]:
         """All outputs on stacked inputs.
 
         Args:
@@ -167,14 +167,14 @@ class Subject:
             return {path: rows[:1] for path, rows in self.run(np.repeat(inputs, 2, axis=0), exact=exact).items()}
         # 16,384 samples at most, however small the inputs.
         per_pass = 1 if self.one_by_one else max(1, min(CHUNK // max(1, int(np.prod(self.shape))), 16_384))
-        parts: dict[str, list[FloatArray]] = {}
+        parts: dict[str, list[Floats]] = {}
         for start in range(0, len(inputs), per_pass):
             chunk = inputs[start : start + per_pass]
             for path, tensor in self._forward(chunk, exact).items():
                 parts.setdefault(path, []).append(_flat_rows(tensor, len(chunk), path))
         return {path: np.concatenate(rows) for path, rows in parts.items()}
 
-    def run_afresh(self, inputs: npt.NDArray[Any]) -> dict[str, FloatArray]:
+    def run_afresh(self, inputs: npt.NDArray[Any]) -> dict[str, Floats]:
         """As `run` with `exact`, by a copy that has not run before; by the used one where no float64 copy runs.
 
         Args:
@@ -315,7 +315,7 @@ def _in_float64(net: nn.Module, x: torch.Tensor) -> Any:
         return net(x)
 
 
-def _flat_rows(tensor: torch.Tensor, count: int, path: str) -> FloatArray:
+def _flat_rows(tensor: torch.Tensor, count: int, path: str) -> Floats:
     if tensor.ndim == 0 or tensor.shape[0] != count:
         raise TargetError(
             f"{path} has shape {tuple(tensor.shape)} for a batch of {count} inputs, which is not its first axis.",

@@ -20,9 +20,10 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_map
 
+from symcheck.array_types import Floats
 from symcheck.engine.networks.compositions import COMPOSITIONS
 from symcheck.engine.networks.precision import DROPOUTS, RANDOM, Float64Mode, is_cast, run_in_float64, to_float64
-from symcheck.engine.networks.values import FloatArray, LayerRecord, Opaque, SignedPermutation, Value
+from symcheck.engine.networks.values import LayerRecord, Opaque, SignedPermutation, Value
 from symcheck.statements.statement import Statement, state
 
 _METADATA_NAMES = (
@@ -81,7 +82,7 @@ class Call:
         """What is known of a tensor; None for constants and plain numbers."""
         return self.tracer.value(tensor) if isinstance(tensor, torch.Tensor) else None
 
-    def constant(self, tensor: Any) -> FloatArray:
+    def constant(self, tensor: Any) -> Floats:
         """A constant as a float64 array.
 
         Raises:
@@ -128,7 +129,7 @@ class Logged:
     """The result of one call: what is known of it, and its numbers."""
 
     value: Value
-    numbers: FloatArray
+    numbers: Floats
     trusted: bool
 
 
@@ -323,7 +324,7 @@ class Recorder(Float64Mode):
 
     def __init__(self, wanted: set[int]) -> None:
         super().__init__()
-        self.numbers: dict[int, FloatArray] = {}
+        self.numbers: dict[int, Floats] = {}
         self._wanted = wanted
         self._calls = 0
 
@@ -379,7 +380,7 @@ def module_names(net: nn.Module, stack: list[str], names: Callable[[str], str] =
             handle.remove()
 
 
-def as_array(tensor: Any) -> FloatArray:
+def as_array(tensor: Any) -> Floats:
     """A tensor or number as a float64 array, a copy."""
     if isinstance(tensor, torch.Tensor):
         return np.array(tensor.detach().cpu().double().numpy())

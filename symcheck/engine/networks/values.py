@@ -23,10 +23,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats, Ints
 from symcheck.statements.statement import Statement
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Level: TypeAlias = Literal["exact", "rounded", "failed"]
 
 
@@ -43,8 +42,8 @@ class SignedPermutation:
         array([-7.,  5.])
     """
 
-    index: IntArray
-    sign: IntArray
+    index: Ints
+    sign: Ints
 
     @staticmethod
     def identity(n: int) -> SignedPermutation:
@@ -72,7 +71,7 @@ class SignedPermutation:
         moved[..., self.index] = vectors * self.sign
         return moved
 
-    def columns(self, matrix: FloatArray) -> FloatArray:
+    def columns(self, matrix: Floats) -> Floats:
         """The matrix times this signed permutation: what W becomes when its input is moved first; shape (rows, n)."""
         # (W R)[:, j] = sign[j] W[:, index[j]].
         return np.asarray(matrix[:, self.index] * self.sign)
@@ -105,8 +104,8 @@ class SignedPermutation:
 class AffineMap:
     """x -> matrix @ x + offset; `matrix` of shape (n, n), `offset` of shape (n,), both float64."""
 
-    matrix: FloatArray
-    offset: FloatArray
+    matrix: Floats
+    offset: Floats
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ class LayerRecord:
         for item in fields(found):
             setattr(self, item.name, getattr(found, item.name))
 
-    def take(self, judgement: Judgement, units: IntArray | None = None) -> None:
+    def take(self, judgement: Judgement, units: Ints | None = None) -> None:
         """Write a judgement of the layer's weights into the record; `units` are the units that its rows stand for."""
         self.level = judgement.level
         self.residual, self.ulps, self.relative = judgement.residual, judgement.ulps, judgement.relative
@@ -221,8 +220,8 @@ class LayerRecord:
 class Interval:
     """Bounds per class over a box of inputs: `size` >= |u|, `drift` >= |u(Lx) - R u(x)|; both of shape (m,)."""
 
-    size: FloatArray
-    drift: FloatArray
+    size: Floats
+    drift: Floats
 
 
 @dataclass(eq=False)
@@ -240,7 +239,7 @@ class Tracked:
     """
 
     shape: tuple[int, ...]
-    cls: IntArray
+    cls: Ints
     images: tuple[SignedPermutation, ...]
     origin: Pending | None = None
     interval: Interval | None = None
@@ -286,8 +285,8 @@ class Pending:
 
     shape: tuple[int, ...]
     parent: Tracked | Dense
-    weight: FloatArray
-    bias: FloatArray
+    weight: Floats
+    bias: Floats
     noise: float
     record: LayerRecord
     own: LayerRecord | None = None
@@ -336,10 +335,10 @@ class Keyed:
     """The columns that tell classes apart, and what each generator does to them: input of `regroup`."""
 
     columns: Sequence[npt.NDArray[np.generic]]
-    images: Sequence[tuple[Sequence[npt.NDArray[np.generic]], IntArray]] = field(default_factory=list)
+    images: Sequence[tuple[Sequence[npt.NDArray[np.generic]], Ints]] = field(default_factory=list)
 
 
-def regroup(keyed: Keyed) -> tuple[IntArray, tuple[SignedPermutation, ...]] | None:
+def regroup(keyed: Keyed) -> tuple[Ints, tuple[SignedPermutation, ...]] | None:
     """Classes of entries told apart by several columns, and the action on them.
 
     Args:
@@ -372,7 +371,7 @@ def regroup(keyed: Keyed) -> tuple[IntArray, tuple[SignedPermutation, ...]] | No
     return cls, tuple(images)
 
 
-def lookup(rows: FloatArray, table: FloatArray) -> IntArray | None:
+def lookup(rows: Floats, table: Floats) -> Ints | None:
     """Where each row stands in a table of distinct rows, shape (len(rows),); None where one is missing."""
     both, inverse = np.unique(np.concatenate([table, rows]), axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
@@ -385,14 +384,14 @@ def lookup(rows: FloatArray, table: FloatArray) -> IntArray | None:
     return np.asarray(position[inverse[len(table) :]])
 
 
-def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+def distinct_rows(rows: Floats) -> tuple[Floats, Ints]:
     """Distinct rows in order of appearance, and the class of each row."""
     place: dict[bytes, int] = {}
     cls = np.array([place.setdefault(row.tobytes(), len(place)) for row in rows], dtype=np.int64)
     return rows[first_places(cls, len(place))], cls
 
 
-def first_places(cls: IntArray, count: int) -> IntArray:
+def first_places(cls: Ints, count: int) -> Ints:
     """Where each of `count` classes appears first; shape (count,)."""
     first = np.empty(count, dtype=np.int64)
     # Assigned from the end, so that the first place of each class remains.
@@ -400,5 +399,5 @@ def first_places(cls: IntArray, count: int) -> IntArray:
     return first
 
 
-def _key_table(columns: Sequence[npt.NDArray[np.generic]]) -> FloatArray:
+def _key_table(columns: Sequence[npt.NDArray[np.generic]]) -> Floats:
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1) + 0.0  # -0.0 becomes 0.0

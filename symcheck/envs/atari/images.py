@@ -10,10 +10,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from symcheck.array_types import Bytes
 from symcheck.envs.atari.checks import checked_reduction, whole_number
 from symcheck.envs.atari.games import FIELD, FRAME_SKIP, HORIZON, MOST_NOOPS, STACK, Reduction, find_game
 from symcheck.envs.atari.machine import Machine
-from symcheck.envs.atari.pixels import FrameStacks, Pixels, observe
+from symcheck.envs.atari.pixels import FrameStacks, observe
 from symcheck.errors import OptionError
 
 
@@ -144,7 +145,7 @@ class AtariEnv(gym.Env[Any, Any]):
     def _info(self) -> dict[str, Any]:
         return {"lives": self._lives, "reflected": self._reflected}
 
-    def _observe(self, screen: Pixels, *, afresh: bool) -> Any:
+    def _observe(self, screen: Bytes, *, afresh: bool) -> Any:
         raise NotImplementedError
 
 
@@ -172,7 +173,7 @@ class AtariImageEnv(AtariEnv):
         self.observation_space = gym.spaces.Box(0, 255, (STACK, FIELD // 2, FIELD // 2), np.uint8)
         self._stack = FrameStacks(1)
 
-    def _observe(self, screen: Pixels, *, afresh: bool) -> Pixels:
+    def _observe(self, screen: Bytes, *, afresh: bool) -> Bytes:
         frame = observe(screen, self.game, self.reduction)
         if self._reflected:
             frame = np.flip(frame, self._axis)
@@ -180,5 +181,5 @@ class AtariImageEnv(AtariEnv):
             self._stack.restart(np.ones(1, dtype=bool), frame[None])
         else:
             self._stack.push(frame[None])
-        shown: Pixels = self._stack.frames[0].copy()
+        shown: Bytes = self._stack.frames[0].copy()
         return shown

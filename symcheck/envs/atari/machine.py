@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bytes
 from symcheck.envs.atari.games import MOST_NOOPS, Game, rom_path
-from symcheck.envs.atari.pixels import Pixels
 
 RAM = 128
 KNOB_RANGE = (27_450, 790_196)
@@ -84,16 +84,16 @@ class Machine:
         """Lives left; 0 in Pong, which has none."""
         return int(self._ale.lives())
 
-    def screen(self) -> Pixels:
+    def screen(self) -> Bytes:
         """The grey values, (210, 160), a copy."""
         self._ale.getScreenGrayscale(self._screen)
         return self._screen.copy()
 
-    def colours(self) -> Pixels:
+    def colours(self) -> Bytes:
         """The screen in red, green and blue, (210, 160, 3)."""
         return np.array(self._ale.getScreenRGB(), dtype=np.uint8)
 
-    def ram(self) -> Pixels:
+    def ram(self) -> Bytes:
         """The memory, 128 bytes, a copy."""
         return np.array(self._ale.getRAM(), dtype=np.uint8)
 

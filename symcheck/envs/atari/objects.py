@@ -19,12 +19,10 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bytes, Floats
 from symcheck.envs.atari.images import AtariEnv
 from symcheck.envs.atari.machine import RAM
-from symcheck.envs.atari.pixels import Pixels
 from symcheck.errors import OptionError
-
-State = npt.NDArray[np.float64]
 
 # Bytes whose values are a row, with the value on the axis r -> 226 - r. The ball spans rows y - 14 to y - 11, so its
 # centre is on the axis at 125.5; a paddle of 16 rows is centred there at 119 (drawn at y - 13 or y - 14, in turn), the
@@ -66,7 +64,7 @@ class PongObjectsEnv(AtariEnv):
             {name: gym.spaces.Box(-255.0, 255.0, (size,), np.float32) for name, size in numbers.items()}
         )
 
-    def _observe(self, screen: Pixels, *, afresh: bool) -> dict[str, npt.NDArray[np.float32]]:
+    def _observe(self, screen: Bytes, *, afresh: bool) -> dict[str, npt.NDArray[np.float32]]:
         ram = self.machine.ram()
         # The reflection negates every offset from the axis.
         side = -1.0 if self._reflected else 1.0
@@ -92,7 +90,7 @@ class SettablePongEnv(PongObjectsEnv):
             raise OptionError("a symmetrised game hides which way round it is played.", where="symmetrized")
         super().__init__(**arguments)
 
-    def get_state(self) -> State:
+    def get_state(self) -> Floats:
         """The state, shape (130,): seven numbers that the reflection negates, whether there is a ball, 122 bytes."""
         return state_of(self.machine.ram(), self.machine.knob)
 
@@ -114,7 +112,7 @@ class SettablePongEnv(PongObjectsEnv):
         self._elapsed = 0
 
 
-def state_of(ram: Pixels, knob: float) -> State:
+def state_of(ram: Bytes, knob: float) -> Floats:
     """The state of a memory and a knob; see the module's first paragraph."""
     moved = [float(ram[at]) - _CENTRES[at] for at in (BALL, PADDLE, PADDLE_NEXT, OPPONENT, OPPONENT_COPY)]
     # Without a ball the offset is 0, a fixed point of the reflection.
@@ -124,7 +122,7 @@ def state_of(ram: Pixels, knob: float) -> State:
     return np.concatenate([numbers, ram[list(_OTHERS)].astype(np.float64)])
 
 
-def memory_of(state: State) -> tuple[Pixels, float]:
+def memory_of(state: Floats) -> tuple[Bytes, float]:
     """The memory and the knob of a state, the inverse of `state_of`.
 
     Example:

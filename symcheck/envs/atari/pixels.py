@@ -13,13 +13,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bytes
 from symcheck.envs.atari.games import FIELD, SCREEN, STACK, TOP, Game, Reduction
 from symcheck.errors import TargetError
 
-Pixels = npt.NDArray[np.uint8]
 
-
-def field(screens: Pixels) -> Pixels:
+def field(screens: Bytes) -> Bytes:
     """Rows 34 to 193 of grey screens: (..., 210, 160) to (..., 160, 160), a view.
 
     Raises:
@@ -34,7 +33,7 @@ def field(screens: Pixels) -> Pixels:
     return screens[..., TOP : TOP + FIELD, :]
 
 
-def reduce_field(fields: Pixels, reduction: Reduction) -> Pixels:
+def reduce_field(fields: Bytes, reduction: Reduction) -> Bytes:
     """Bring fields to 80 x 80; commutes with the reflection of the screen that the reduction stands for.
 
     Args:
@@ -61,13 +60,13 @@ def reduce_field(fields: Pixels, reduction: Reduction) -> Pixels:
     return sums.astype(np.uint8)
 
 
-def paint_over(screens: Pixels, game: Game) -> None:
+def paint_over(screens: Bytes, game: Game) -> None:
     """Paint the game's decoration black, in place; shape (..., 210, 160)."""
     for first_row, end_row, first_column, end_column in game.painted:
         screens[..., first_row:end_row, first_column:end_column] = 0
 
 
-def observe(screens: Pixels, game: Game, reduction: Reduction) -> Pixels:
+def observe(screens: Bytes, game: Game, reduction: Reduction) -> Bytes:
     """The reduced field of each screen, (..., 210, 160) to (..., 80, 80); paints over decoration in place."""
     paint_over(screens, game)
     return reduce_field(field(screens), reduction)
@@ -84,15 +83,15 @@ class FrameStacks:
     """
 
     def __init__(self, environments: int) -> None:
-        self.frames: Pixels = np.zeros((environments, STACK, FIELD // 2, FIELD // 2), dtype=np.uint8)
+        self.frames: Bytes = np.zeros((environments, STACK, FIELD // 2, FIELD // 2), dtype=np.uint8)
 
-    def push(self, newest: Pixels) -> None:
+    def push(self, newest: Bytes) -> None:
         """Add a frame to every stack; shape (environments, 80, 80)."""
         # Oldest first: all move one place to the front. NumPy buffers overlapping assignments.
         self.frames[:, :-1] = self.frames[:, 1:]
         self.frames[:, -1] = newest
 
-    def restart(self, where: npt.NDArray[np.bool_], newest: Pixels) -> None:
+    def restart(self, where: npt.NDArray[np.bool_], newest: Bytes) -> None:
         """Begin some stacks afresh with these frames; shapes (environments,) and (environments, 80, 80)."""
         self.frames[where, :-1] = 0
         self.frames[where, -1] = newest[where]

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector.utils import batch_space
 
+from symcheck.array_types import Bools, Bytes
 from symcheck.envs.atari.checks import checked_games, checked_reduction, spread_seeds, whole_number
 from symcheck.envs.atari.games import (
     FIELD,
@@ -32,10 +33,9 @@ from symcheck.envs.atari.games import (
     find_game,
     rom_path,
 )
-from symcheck.envs.atari.pixels import FrameStacks, Pixels, observe
+from symcheck.envs.atari.pixels import FrameStacks, observe
 from symcheck.errors import OptionError, TargetError
 
-Flags = npt.NDArray[np.bool_]
 _NEVER = 10**9  # frames after which the vectoriser would truncate; steps are counted here
 _BLOCK = 256  # games between two seeds: a seed costs the vectoriser 65 ms, and what is restored draws at most this many
 
@@ -114,7 +114,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Pixels, dict[str, Any]]:
+    ) -> tuple[Bytes, dict[str, Any]]:
         """Start every environment's first game.
 
         Args:
@@ -141,11 +141,11 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         return {"lives": self._lives.copy(), "frames": self._frames_before, "reflected": self._reflected.copy()}
 
     @property
-    def observations(self) -> Pixels:
+    def observations(self) -> Bytes:
         """What every environment shows, (num_envs, 4, 80, 80), a copy."""
         return self._stacks.frames.copy()
 
-    def restart(self, where: Flags) -> Pixels:
+    def restart(self, where: Bools) -> Bytes:
         """Abandon some games and begin those environments' next ones; the observations of all.
 
         Args:
@@ -166,7 +166,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             self._begin(where)
         return self._stacks.frames.copy()
 
-    def step(self, actions: npt.ArrayLike) -> tuple[Pixels, npt.NDArray[np.float32], Flags, Flags, dict[str, Any]]:
+    def step(self, actions: npt.ArrayLike) -> tuple[Bytes, npt.NDArray[np.float32], Bools, Bools, dict[str, Any]]:
         """Take one action, four frames long, in every environment.
 
         Args:
@@ -291,7 +291,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         moved = np.where(self._reflected, self._swap[given], given)
         return np.where(self._serves, self.game.fire, moved).astype(np.int64)
 
-    def _frames(self, screens: Pixels) -> Pixels:
+    def _frames(self, screens: Bytes) -> Bytes:
         """Reduced frames of every environment, reflected where its game is."""
         # The vectoriser stacks one frame: axis 1 has length 1.
         frames = observe(screens[:, 0], self.game, self.reduction)
@@ -301,7 +301,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         reflected = self._reflected[:, None, None]
         return np.where(reflected, np.flip(frames, self._axis), frames)
 
-    def _next_games(self, over: Flags, truncated: Flags, screens: Pixels) -> None:
+    def _next_games(self, over: Bools, truncated: Bools, screens: Bytes) -> None:
         """The vectoriser has restarted games that were over; games cut short are restarted here."""
         if over.any():
             # The vectoriser has drawn the next game by itself, unless a new block needs a new seed.
@@ -315,7 +315,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         if truncated.any():
             self._begin(truncated)
 
-    def _begin(self, where: Flags, *, draws_again: bool = False) -> None:
+    def _begin(self, where: Bools, *, draws_again: bool = False) -> None:
         """Reset some emulators and start their next games.
 
         Args:
@@ -341,12 +341,12 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         self._frames_before = np.array(info["episode_frame_number"])
         self._start(where, screens)
 
-    def _reset(self, where: Flags, seeds: npt.NDArray[np.int64]) -> tuple[Pixels, dict[str, Any]]:
+    def _reset(self, where: Bools, seeds: npt.NDArray[np.int64]) -> tuple[Bytes, dict[str, Any]]:
         if self._emulators is None:
             raise TargetError("the emulators have been closed.", where="AtariVector", remedy="Make new ones.")
         return self._emulators.reset(seed=seeds, options={"reset_mask": where})  # type: ignore[no-any-return]
 
-    def _start(self, where: Flags, screens: Pixels) -> None:
+    def _start(self, where: Bools, screens: Bytes) -> None:
         """The emulators have been reset: clear what belongs to the games before."""
         self._elapsed[where] = 0
         self._serves[where] = False
@@ -354,7 +354,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             self._reflect(where)
         self._stacks.restart(where, self._frames(screens))
 
-    def _next_lives(self, where: Flags) -> None:
+    def _next_lives(self, where: Bools) -> None:
         """Begin episodes that go on with their games."""
         # The last frame of the life before is the first of the next; older ones are black.
         newest, before = self._stacks.frames[:, -1].copy(), self._reflected.copy()
@@ -365,7 +365,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
             newest[turned] = np.flip(newest, self._axis)[turned]
         self._stacks.restart(where, newest)
 
-    def _reflect(self, where: Flags) -> None:
+    def _reflect(self, where: Bools) -> None:
         """Draw which way round some episodes are played, each from its environment's seed, game and life."""
         # A function of seed, game and lives: restoring gives the same reflection without a stored state.
         for at in np.flatnonzero(where):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.envs.models.model import BatchModel, Transitions, Vector
+from symcheck.array_types import Floats
+from symcheck.envs.models.model import BatchModel, Transitions
 
 _G = 9.8  # no parameter of the environment
 _TURN = 2 * np.pi
@@ -32,7 +33,7 @@ def build(env: Any) -> BatchModel | None:
     dt, fast_1, fast_2 = env.dt, env.MAX_VEL_1, env.MAX_VEL_2
     derivative = _derivative(env)
 
-    def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+    def step(states: Floats, actions: npt.NDArray[Any]) -> Transitions:
         # `states.T` has shape (4, n): one row for each coordinate, as the derivative unpacks it.
         following = _runge_kutta(derivative, states.T, torques[np.asarray(actions, dtype=np.int64)], dt)
         angles = [_wrap_angles(following[j]) for j in range(2)]
@@ -45,33 +46,33 @@ def build(env: Any) -> BatchModel | None:
     return BatchModel("the batched form of AcrobotEnv", step, observe, is_terminal, state_showing)
 
 
-def observe(states: Vector) -> npt.NDArray[np.float32]:
+def observe(states: Floats) -> npt.NDArray[np.float32]:
     """What states show: cosines and sines of both angles, and both speeds, in float32."""
     theta_1, theta_2 = states[:, 0], states[:, 1]
     shown = [np.cos(theta_1), np.sin(theta_1), np.cos(theta_2), np.sin(theta_2), states[:, 2], states[:, 3]]
     return np.stack(shown, axis=1).astype(np.float32)
 
 
-def state_showing(observations: npt.NDArray[Any]) -> Vector:
+def state_showing(observations: npt.NDArray[Any]) -> Floats:
     """The states that show observations, in float64."""
     wide = observations.astype(np.float64)
     angles = [np.arctan2(wide[:, 1], wide[:, 0]), np.arctan2(wide[:, 3], wide[:, 2])]
     return np.stack([*angles, wide[:, 4], wide[:, 5]], axis=1)
 
 
-def is_terminal(states: Vector) -> npt.NDArray[np.bool_]:
+def is_terminal(states: Floats) -> npt.NDArray[np.bool_]:
     """Whether the tip is a link's length above the base."""
     # Height of the tip over the base, in link lengths: the second angle is measured from the first link.
     return np.asarray(-np.cos(states[:, 0]) - np.cos(states[:, 1] + states[:, 0]) > 1.0)
 
 
-def _derivative(env: Any) -> Callable[[Vector, Vector], Vector]:
+def _derivative(env: Any) -> Callable[[Floats, Floats], Floats]:
     m_1, m_2, moment = env.LINK_MASS_1, env.LINK_MASS_2, env.LINK_MOI
     l_1, c_1, c_2 = env.LINK_LENGTH_1, env.LINK_COM_POS_1, env.LINK_COM_POS_2
     # Sutton and Barto's book and the NIPS paper differ in one term of the second link's equation.
     nips = env.book_or_nips == "nips"
 
-    def derivative(state: Vector, torque: Vector) -> Vector:
+    def derivative(state: Floats, torque: Floats) -> Floats:
         theta_1, theta_2, spin_1, spin_2 = state
         cosine, sine = np.cos(theta_2), np.sin(theta_2)
         # d_1, d_2, phi_1 and phi_2 as in the book's equations; operations in the environment's order, so that rounding
@@ -96,7 +97,7 @@ def _derivative(env: Any) -> Callable[[Vector, Vector], Vector]:
     return derivative
 
 
-def _runge_kutta(derivative: Callable[[Vector, Vector], Vector], state: Vector, torque: Vector, dt: float) -> Vector:
+def _runge_kutta(derivative: Callable[[Floats, Floats], Floats], state: Floats, torque: Floats, dt: float) -> Floats:
     # The classical tableau; the torque is held during a step.
     half = dt / 2.0
     k_1 = derivative(state, torque)
@@ -106,7 +107,7 @@ def _runge_kutta(derivative: Callable[[Vector, Vector], Vector], state: Vector, 
     return np.asarray(state + dt / 6.0 * (k_1 + 2 * k_2 + 2 * k_3 + k_4))
 
 
-def _wrap_angles(angles: Vector) -> Vector:
+def _wrap_angles(angles: Floats) -> Floats:
     """Angles in [-pi, pi], by whole turns taken off one at a time, as rounding wants it."""
     while (angles > np.pi).any():
         angles = np.where(angles > np.pi, angles - _TURN, angles)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.envs.models.model import BatchModel, Transitions, Vector
+from symcheck.array_types import Floats
+from symcheck.envs.models.model import BatchModel, Transitions
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ def build(env: Any) -> BatchModel:
     # Reward of a step that goes on, and of one that ends. Sutton and Barto punish only the end.
     going, over = (0.0, -1.0) if env._sutton_barto_reward else (1.0, 1.0)
 
-    def is_terminal(states: Vector) -> npt.NDArray[np.bool_]:
+    def is_terminal(states: Floats) -> npt.NDArray[np.bool_]:
         x, angle = states[:, 0], states[:, 2]
         return np.asarray((x < -far) | (x > far) | (angle < -tilted) | (angle > tilted))
 
-    def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+    def step(states: Floats, actions: npt.NDArray[Any]) -> Transitions:
         # Contiguous rows: the arithmetic below runs over n states at once.
         x, v, angle, spin = np.ascontiguousarray(states.T)
         push = np.where(actions == 1, force, -force)
@@ -94,6 +95,6 @@ def build(env: Any) -> BatchModel:
     return BatchModel("the batched form of CartPoleEnv", step, observe, is_terminal)
 
 
-def observe(states: Vector) -> npt.NDArray[np.float32]:
+def observe(states: Floats) -> npt.NDArray[np.float32]:
     """What states show: themselves in float32."""
     return states.astype(np.float32)

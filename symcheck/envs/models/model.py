@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Vector = npt.NDArray[np.float64]
+from symcheck.array_types import Floats
 
 
 class Transitions(NamedTuple):
@@ -26,9 +26,9 @@ class Transitions(NamedTuple):
         terminated: shape (n,), bool.
     """
 
-    states: Vector
+    states: Floats
     observations: npt.NDArray[Any]
-    rewards: Vector
+    rewards: Floats
     terminated: npt.NDArray[np.bool_]
 
 
@@ -45,13 +45,13 @@ class BatchModel:
     """
 
     source: str
-    step: Callable[[Vector, npt.NDArray[Any]], Transitions]
-    observe: Callable[[Vector], npt.NDArray[Any]]
-    ended: Callable[[Vector], npt.NDArray[np.bool_]]
-    state_showing: Callable[[npt.NDArray[Any]], Vector] | None = None
+    step: Callable[[Floats, npt.NDArray[Any]], Transitions]
+    observe: Callable[[Floats], npt.NDArray[Any]]
+    ended: Callable[[Floats], npt.NDArray[np.bool_]]
+    state_showing: Callable[[npt.NDArray[Any]], Floats] | None = None
 
 
-def never(states: Vector) -> npt.NDArray[np.bool_]:
+def never(states: Floats) -> npt.NDArray[np.bool_]:
     """No state is terminal.
 
     Example:

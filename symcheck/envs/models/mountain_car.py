@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.envs.models.model import BatchModel, Transitions, Vector
+from symcheck.array_types import Floats
+from symcheck.envs.models.model import BatchModel, Transitions
 
 _SLOPE = 0.0025  # of the continuous version, whose gravity is no parameter
 
@@ -27,7 +28,7 @@ def build(env: Any) -> BatchModel:
     force, gravity, fastest = env.force, env.gravity, env.max_speed
     low, high = env.min_position, env.max_position
 
-    def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+    def step(states: Floats, actions: npt.NDArray[Any]) -> Transitions:
         position, velocity = states[:, 0], states[:, 1]
         velocity = velocity + ((actions - 1) * force + _cosines(3 * position) * (-gravity))
         velocity = np.clip(velocity, -fastest, fastest)
@@ -57,7 +58,7 @@ def build_continuous(env: Any) -> BatchModel:
     weakest, strongest = env.min_action, env.max_action
     reached = _goal(env)
 
-    def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+    def step(states: Floats, actions: npt.NDArray[Any]) -> Transitions:
         position, velocity = states[:, 0], states[:, 1]
         push = np.clip(actions[:, 0], weakest, strongest)
         # The environment adds in float32 here, because its actions are float32.
@@ -75,7 +76,7 @@ def build_continuous(env: Any) -> BatchModel:
     return BatchModel("the batched form of Continuous_MountainCarEnv", step, observe, reached)
 
 
-def observe(states: Vector) -> npt.NDArray[np.float32]:
+def observe(states: Floats) -> npt.NDArray[np.float32]:
     """What states show: themselves in float32."""
     return states.astype(np.float32)
 
@@ -85,6 +86,6 @@ def _goal(env: Any) -> Any:
     return lambda states: (states[:, 0] >= place) & (states[:, 1] >= speed)
 
 
-def _cosines(angles: Vector) -> Vector:
+def _cosines(angles: Floats) -> Floats:
     """Cosines as the C library gives them: NumPy's own differ in the last bit on some processors."""
     return np.fromiter(map(math.cos, angles.tolist()), dtype=np.float64, count=len(angles))

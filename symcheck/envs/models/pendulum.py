@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from symcheck.envs.models.model import BatchModel, Transitions, Vector, never
+from symcheck.array_types import Floats
+from symcheck.envs.models.model import BatchModel, Transitions, never
 
 
 def build(env: Any) -> BatchModel:
@@ -25,7 +26,7 @@ def build(env: Any) -> BatchModel:
     gravity_torque, motor = 3 * env.g / (2 * env.l), 3.0 / (env.m * env.l**2)
     dt, strongest, fastest = env.dt, env.max_torque, env.max_speed
 
-    def step(states: Vector, actions: npt.NDArray[Any]) -> Transitions:
+    def step(states: Floats, actions: npt.NDArray[Any]) -> Transitions:
         angle, spin = states[:, 0], states[:, 1]
         torque = np.clip(actions, -strongest, strongest)[:, 0]
         # The angle in [-pi, pi): the cost counts the distance from upright.
@@ -41,13 +42,13 @@ def build(env: Any) -> BatchModel:
     return BatchModel("the batched form of PendulumEnv", step, observe, never, state_showing)
 
 
-def observe(states: Vector) -> npt.NDArray[np.float32]:
+def observe(states: Floats) -> npt.NDArray[np.float32]:
     """What states show: cosine and sine of the angle, and the speed, in float32."""
     angle, spin = states[:, 0], states[:, 1]
     return np.stack([np.cos(angle), np.sin(angle), spin], axis=1).astype(np.float32)
 
 
-def state_showing(observations: npt.NDArray[Any]) -> Vector:
+def state_showing(observations: npt.NDArray[Any]) -> Floats:
     """The states that show observations, in float64."""
     wide = observations.astype(np.float64)
     return np.stack([np.arctan2(wide[:, 1], wide[:, 0]), wide[:, 2]], axis=1)

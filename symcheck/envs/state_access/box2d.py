@@ -29,12 +29,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Singles
 from symcheck.envs.state_access.carried import CarriedState
 from symcheck.envs.state_access.given_numbers import GivenNumbers, replace_attributes
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.statements.statement import Statement
 
-Numbers = npt.NDArray[np.float32]
 _INEXACT = (Statement("inexact_impulses"),)
 _BODY = 6  # numbers of one body: x, y, angle, velocity in x and y, angular velocity
 _POINTS = 11  # of the lander's ground; the landing pad spans the five in the middle
@@ -60,7 +60,7 @@ def _no_step(action: Any) -> tuple[None]:
     return (None,)
 
 
-def read_bodies(bodies: Sequence[Any]) -> Numbers:
+def read_bodies(bodies: Sequence[Any]) -> Singles:
     """Positions, angles and velocities of bodies, shape (6 * bodies,), in Box2D's units.
 
     Args:
@@ -151,7 +151,7 @@ def _lander() -> StateAccess:
     )
 
 
-def _get_lander(env: Any) -> Numbers:
+def _get_lander(env: Any) -> Singles:
     bodies = read_bodies([env.lander, *env.legs])
     flags = [leg.ground_contact for leg in env.legs]
     wind = [getattr(env, "wind_idx", 0), getattr(env, "torque_idx", 0)]

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.envs.state_access.record import Origin, StateAccess
-
-Vector = npt.NDArray[np.float64]
 
 
 def built_in(env: Any) -> StateAccess | None:
@@ -35,7 +34,7 @@ def built_in(env: Any) -> StateAccess | None:
     return None
 
 
-def _state_of(env: Any) -> Vector:
+def _state_of(env: Any) -> Floats:
     """The state in the dtype that the environment computes in (float32 in MountainCarContinuous after a step)."""
     return np.array(env.state) if isinstance(env.state, np.ndarray) else np.array(env.state, dtype=np.float64)
 
@@ -45,8 +44,8 @@ def _set_vector(env: Any, state: Any) -> None:
     env.state = np.array(state, dtype=np.float32 if single else np.float64)
 
 
-def _box(low: Vector, high: Vector) -> Callable[[np.random.Generator, int], Vector]:
-    def sample(rng: np.random.Generator, n: int) -> Vector:
+def _box(low: Floats, high: Floats) -> Callable[[np.random.Generator, int], Floats]:
+    def sample(rng: np.random.Generator, n: int) -> Floats:
         return rng.uniform(low, high, size=(n, len(low)))
 
     return sample

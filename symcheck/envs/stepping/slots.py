@@ -21,10 +21,10 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
+from symcheck.array_types import Floats
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, freeze_statistics, stack_steps
 from symcheck.errors import TargetError
-from symcheck.spaces.coordinates import Vector
 from symcheck.spaces.values import copy_value, numeric, short_text
 
 _REMEMBERED = 256  # states that fill the slots which a case leaves free
@@ -43,7 +43,7 @@ class Outcomes:
     """
 
     observations: list[Any]
-    rewards: Vector
+    rewards: Floats
     terminated: npt.NDArray[np.bool_]
     truncated: npt.NDArray[np.bool_]
     states: list[Any] | None

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.envs.state_access.generators import without_chance
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.envs.stepping import refusals
 from symcheck.errors import TargetError
-from symcheck.spaces.coordinates import SpaceCodec, Vector
+from symcheck.spaces.coordinates import SpaceCodec
 from symcheck.spaces.values import (
     IMMUTABLE,
     copy_rows,
@@ -46,11 +47,11 @@ class Step(NamedTuple):
     """
 
     obs: Any
-    flat: Vector
+    flat: Floats
     reward: float
     terminated: bool
     truncated: bool
-    state: Vector | None
+    state: Floats | None
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ class Steps:
     """
 
     observations: Sequence[Any] | npt.NDArray[Any]
-    flat: Vector
-    rewards: Vector
+    flat: Floats
+    rewards: Floats
     terminated: npt.NDArray[np.bool_]
-    states: Vector | None
+    states: Floats | None
 
     def rows(self, rows: npt.NDArray[np.intp]) -> Steps:
         """Some of the steps, in the order of `rows`."""
@@ -263,7 +264,7 @@ class Stepper:
             self.read_state() if keep else None,
         )
 
-    def _flat(self, obs: Any, source: str = "step()") -> Vector:
+    def _flat(self, obs: Any, source: str = "step()") -> Floats:
         try:
             flat = self.codec.flatten(obs)
         except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
@@ -272,7 +273,7 @@ class Stepper:
             raise refusals.of_size(source, flat.size, self.codec.coordinates.dim, self.codec.space, self.label)
         return flat
 
-    def read_state(self) -> Vector | None:
+    def read_state(self) -> Floats | None:
         """The internal state as a float64 vector, or None where it cannot be read or is not numeric."""
         if self.access is None or self.access.get is None:
             return None

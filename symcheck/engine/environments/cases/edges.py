@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.entries.forms import AffineEntry, IdentityEntry
-from symcheck.spaces.coordinates import Vector
 from symcheck.spaces.probing import linear_map
 
 _SEARCHES = 14  # thresholds looked for along each coordinate
@@ -85,12 +85,12 @@ def thresholds_may_hide(pairs: Pairs, state: Any) -> bool:
     return not (pairs.placement.access.box or whole)
 
 
-def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Vector) -> list[tuple[Case, Vector]]:
+def _bisect(pairs: Pairs, inside: list[Case], j: int, goals: Floats) -> list[tuple[Case, Floats]]:
     """Pairs of neighbouring states between which the step begins to terminate, along coordinate j, with their cases."""
     states = np.array([case.situation.state for case in inside], dtype=np.float64)
     actions = [case.action for case in inside]
 
-    def ends(rows: npt.NDArray[np.intp], values: Vector) -> npt.NDArray[np.bool_]:
+    def ends(rows: npt.NDArray[np.intp], values: Floats) -> npt.NDArray[np.bool_]:
         changed = states[rows]
         changed[:, j] = values
         return pairs.stepper.outcomes(list(changed), [actions[row] for row in rows]).terminated

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Pairs, outside
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 
 _MOST_TRIALS = 400  # pairs stepped; each is two steps of the environment
 _SIMPLE = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0.1, -0.1)
@@ -87,7 +88,7 @@ def _simpler_actions(pairs: Pairs, action: Any) -> Iterator[Any]:
                 yield type(action)(value)
 
 
-def _simpler_vectors(vector: Vector) -> Iterator[Vector]:
+def _simpler_vectors(vector: Floats) -> Iterator[Floats]:
     """Vectors simpler than this one: a coordinate at zero, at a simple number, or with fewer decimals."""
     flat = vector.reshape(-1)
     for j in np.flatnonzero(flat):
@@ -103,7 +104,7 @@ def _simpler_vectors(vector: Vector) -> Iterator[Vector]:
                 yield _replace(vector, j, rounded)
 
 
-def _replace(vector: Vector, j: Any, value: float) -> Vector:
+def _replace(vector: Floats, j: Any, value: float) -> Floats:
     changed = vector.copy()
     changed.reshape(-1)[j] = value
     return changed

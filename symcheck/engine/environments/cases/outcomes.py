@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symcheck.spaces.coordinates import Vector
+from symcheck.array_types import Floats
 from symcheck.spaces.values import short_text
 
 
@@ -27,7 +27,7 @@ class Outcomes(NamedTuple):
     constant: str | None
 
 
-def outcomes_of(*sides: Vector) -> Outcomes:
+def outcomes_of(*sides: Floats) -> Outcomes:
     """What stood on the sides of one quantity.
 
     Args:

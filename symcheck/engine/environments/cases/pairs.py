@@ -19,24 +19,18 @@ from typing import Any, NamedTuple, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats, Indices
 from symcheck.engine.environments.subject.inner import Inner
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.equations import Part as Part
 from symcheck.envs.stepping.stepper import Stepper, Steps
 from symcheck.errors import SpecError, TargetError
-from symcheck.spaces.coordinates import (
-    Coordinates,
-    SpaceCodec,
-    Vector,
-    scalar_coordinate,
-    vector_coordinates,
-)
+from symcheck.spaces.coordinates import Coordinates, SpaceCodec, scalar_coordinate, vector_coordinates
 from symcheck.spaces.values import short_text
 from symcheck.symmetry.bound import BoundSymmetry
 
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
 FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
-Rows = npt.NDArray[np.intp]
 
 
 class Case(NamedTuple):
@@ -64,7 +58,7 @@ class Measurement:
     right: Steps
 
     @cached_property
-    def by_word(self) -> dict[Word, Rows]:
+    def by_word(self) -> dict[Word, Indices]:
         """The rows of every element."""
         return group_by_word([case.word for case in self.cases])
 
@@ -82,10 +76,10 @@ class Comparison:
 
     part: Part
     coordinates: Coordinates
-    expected: Vector
-    actual: Vector
+    expected: Floats
+    actual: Floats
 
-    def residual(self) -> Vector:
+    def residual(self) -> Floats:
         """Shape (n, dim); see `Coordinates.residual`."""
         return self.coordinates.residual(self.expected, self.actual)
 
@@ -281,7 +275,7 @@ class Pairs:
             high=whole.high[picked],
         )
 
-    def _images(self, word: Word, observations: Sequence[Any] | npt.NDArray[Any], rows: Rows) -> Vector:
+    def _images(self, word: Word, observations: Sequence[Any] | npt.NDArray[Any], rows: Indices) -> Floats:
         codec = self.stepper.codec
         stacked: Any
         if isinstance(observations, np.ndarray):
@@ -292,7 +286,7 @@ class Pairs:
             stacked = [observations[i] for i in rows]
         return codec.flatten_batch(self.bound.observation_batch(word, stacked))
 
-    def _map_rows(self, measured: Measurement, images: Callable[[Word, Rows], Vector]) -> Vector:
+    def _map_rows(self, measured: Measurement, images: Callable[[Word, Indices], Floats]) -> Floats:
         """Apply `images(word, rows)` to the rows of every word and put the results back in order."""
         parts = [(rows, images(word, rows)) for word, rows in measured.by_word.items()]
         if len(parts) == 1:
@@ -303,7 +297,7 @@ class Pairs:
         return ordered
 
 
-def group_by_word(words: Sequence[Word]) -> dict[Word, Rows]:
+def group_by_word(words: Sequence[Word]) -> dict[Word, Indices]:
     """The places of every word, words in the order of their first place.
 
     Example:
@@ -318,7 +312,7 @@ def group_by_word(words: Sequence[Word]) -> dict[Word, Rows]:
     return {word: np.array(rows, dtype=np.intp) for word, rows in places.items()}
 
 
-def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Rows]:
+def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Indices]:
     """The objects among situations that are drawn with replacement, and which of them each one is."""
     known: dict[int, int] = {}
     places = [known.setdefault(id(situation), len(known)) for situation in situations]
@@ -398,14 +392,14 @@ def _cast(image: Any, action: Any) -> Any:
     return image
 
 
-def in_float32(values: Vector) -> bool:
+def in_float32(values: Floats) -> bool:
     """Whether all values are exactly representable in float32, as values computed in float32 are."""
     finite = values[np.isfinite(values)]
     with np.errstate(over="ignore"):
         return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
 
 
-def _rounding(coordinates: Coordinates, actual: Vector) -> Coordinates:
+def _rounding(coordinates: Coordinates, actual: Floats) -> Coordinates:
     """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
 
     Only values as the environment gave them count: the image of a float32 number under an affine map is none.

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.subject.placement import Placement, Situation
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.errors import TargetError
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement, state
 
@@ -162,7 +163,7 @@ def _call_sample(placement: Placement, count: int, rng: np.random.Generator) -> 
     return proposed
 
 
-def move_to_edges(states: Vector, rng: np.random.Generator) -> Vector:
+def move_to_edges(states: Floats, rng: np.random.Generator) -> Floats:
     """Box states, every fourth with some coordinates moved to an extreme of the box or to zero.
 
     Args:
@@ -213,7 +214,7 @@ def _explore(
     pool.situations.extend(situation for situation in archive if situation.origin == "exploration")
 
 
-def _rim_index(flats: Vector, rng: np.random.Generator) -> int:
+def _rim_index(flats: Floats, rng: np.random.Generator) -> int:
     """Index of a state at the rim of the archive: extreme along an axis or a random direction, or nearest a target."""
     # In units of spread, so that no coordinate is extreme by its unit.
     scale = flats.std(axis=0)

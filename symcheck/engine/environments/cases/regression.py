@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 
 _MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
 _RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
 
 
-def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Vector, list[str]]:
+def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Floats, list[str]]:
     """Actions as columns: one indicator per discrete action, else the flattened vector."""
     codec = bench.pairs.stepper.action_codec
     flat = codec.flatten_batch(actions)
@@ -26,14 +27,14 @@ def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Vector,
     return flat, list(codec.coordinates.names)
 
 
-def standardise(columns: Vector) -> Vector:
+def standardise(columns: Floats) -> Floats:
     """Columns with mean 0 and standard deviation 1; constants and NaN become 0."""
     numbers = finite(columns)
     spread = numbers.std(axis=0)
     return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
 
 
-def polynomial(covariates: Vector) -> Vector:
+def polynomial(covariates: Floats) -> Floats:
     """Constant, linear and (for up to 16 covariates) quadratic terms."""
     n, k = covariates.shape
     columns = [np.ones((n, 1)), covariates]
@@ -42,7 +43,7 @@ def polynomial(covariates: Vector) -> Vector:
     return np.concatenate(columns, axis=1)
 
 
-def fitted(design: Vector, targets: Vector) -> Vector:
+def fitted(design: Floats, targets: Floats) -> Floats:
     """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless.
 
     The targets' means are taken out first: of what never changes nothing is left that the ridge could bend.
@@ -56,7 +57,7 @@ def fitted(design: Vector, targets: Vector) -> Vector:
     return np.asarray(design @ weights + means, dtype=np.float64)
 
 
-def told_apart(columns: Vector, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Vector, list[str]]:
+def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:
     """Beside whole-number columns with a few values one indicator a value: their order may mean nothing.
 
     Args:
@@ -67,7 +68,7 @@ def told_apart(columns: Vector, names: list[str], whole: npt.NDArray[np.bool_]) 
     Returns:
         The columns followed by the indicators, with names.
     """
-    extra: list[Vector] = []
+    extra: list[Floats] = []
     extra_names: list[str] = []
     for j in np.flatnonzero(whole):
         values = np.unique(columns[~np.isnan(columns[:, j]), j])

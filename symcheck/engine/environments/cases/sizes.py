@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Comparison
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 
 _SMALL = 0.05  # of the typical size of a value: below, a violation is called approximate
 
 
-def per_coordinate(comparison: Comparison, residual: Vector, limits: Vector) -> tuple[dict[str, object], ...]:
+def per_coordinate(comparison: Comparison, residual: Floats, limits: Floats) -> tuple[dict[str, object], ...]:
     """Largest residual and tolerance of every coordinate; nothing where there are too many to show."""
     names = comparison.coordinates.names
     if len(names) > 64 or not residual.size:

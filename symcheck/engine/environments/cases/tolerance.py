@@ -20,10 +20,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.equations import Part
 from symcheck.errors import SymcheckError
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 
 # A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
 # symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the
@@ -48,9 +49,9 @@ class Tolerance:
     def __init__(self, pairs: Pairs, noise: dict[Part, float]) -> None:
         self._pairs = pairs
         self._noise = noise
-        self._typical: dict[Part, Vector] = {}
+        self._typical: dict[Part, Floats] = {}
 
-    def of(self, comparison: Comparison, nudge: Vector | float = 0.0, *, scale: Vector | None = None) -> Vector:
+    def of(self, comparison: Comparison, nudge: Floats | float = 0.0, *, scale: Floats | None = None) -> Floats:
         """Tolerance of every coordinate of every case, shape (n, dim), in the coordinates' units.
 
         Args:
@@ -68,7 +69,7 @@ class Tolerance:
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
-    def local_tolerance(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Vector:
+    def local_tolerance(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Floats:
         """Tolerance of suspicious cases, by what nudges of their own states do; see `of` and `nudges`."""
         moved = self.nudges(comparison.part, cases, rng)
         return self.of(comparison, 0.0 if moved is None else moved)
@@ -102,7 +103,7 @@ class Tolerance:
 
     def nudges(
         self, part: Part, cases: Sequence[Case], rng: np.random.Generator, *, sizes: Sequence[int] = _NUDGES
-    ) -> Vector | None:
+    ) -> Floats | None:
         """Largest movement of either side's outcome under nudges of the state, per unit in the last place.
 
         Whole-number outcomes are not divided by the size of the nudge: a flag that flips has flipped.
@@ -133,7 +134,7 @@ class Tolerance:
                 neighbours.append((units, moved))
         return neighbours
 
-    def _movement(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Vector:
+    def _movement(self, part: Part, plain: Measurement, neighbours: Sequence[tuple[int, Measurement]]) -> Floats:
         """How far either side moved at most, per unit in the last place, shape (n, dim)."""
         unmoved = self._pairs.comparison(part, plain)
         largest = np.zeros_like(unmoved.expected)
@@ -146,7 +147,7 @@ class Tolerance:
             largest = np.maximum(largest, np.maximum(*sides) / np.where(unmoved.coordinates.epsilon > 0, units, 1))
         return np.maximum(largest, self._of_narrow_actions(unmoved, plain.cases)) if part == "reward" else largest
 
-    def _of_narrow_actions(self, plain: Comparison, cases: Sequence[Case]) -> Vector | float:
+    def _of_narrow_actions(self, plain: Comparison, cases: Sequence[Case]) -> Floats | float:
         """What rounding to the actions' own dtype does: a cost sum(a^2) in float32 depends on the order of the sum."""
         if not all(isinstance(case.action, np.ndarray) and case.action.dtype == np.float32 for case in cases):
             return 0.0
@@ -174,7 +175,7 @@ class Tolerance:
         return Measurement(nudged_cases, left, right)
 
 
-def typical_scale(comparison: Comparison) -> Vector:
+def typical_scale(comparison: Comparison) -> Floats:
     """The typical size of every coordinate: root mean square of the larger of both sides, shape (dim,)."""
     larger = np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))
     return np.asarray(np.sqrt(np.mean(finite(larger) ** 2, axis=0)))

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Pairs
 from symcheck.engine.environments.causes.violations import Violations
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import STEP_PARTS
-from symcheck.spaces.coordinates import Vector
 from symcheck.spaces.probing import MOST_PROBED, linear_map
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
@@ -168,7 +168,7 @@ def _permuting(table: npt.NDArray[np.int64], start: int) -> Callable[[Any, Any],
     return lambda a, obs: type(a)(table[int(a) - start] + start)
 
 
-def _signing(bound: BoundSymmetry, word: Word, sign: Vector) -> Callable[[Any, Any], Any]:
+def _signing(bound: BoundSymmetry, word: Word, sign: Floats) -> Callable[[Any, Any], Any]:
     def act(action: Any, obs: Any) -> Any:
         array = np.asarray(bound.action(word, action, obs))
         return (array.reshape(-1) * sign).reshape(array.shape).astype(array.dtype)
@@ -207,7 +207,7 @@ def _sign_alterations(pairs: Pairs, case: Case) -> Iterator[tuple[Statement, Alt
         yield state("SYM014", sign="+1" if changed[j].sum() > 0 else "-1", coordinate=name), altered
 
 
-def _affine(matrix: Vector, offset: Vector) -> Callable[[Any], Any]:
+def _affine(matrix: Floats, offset: Floats) -> Callable[[Any], Any]:
     def apply(value: Any) -> Any:
         array = np.asarray(value)
         with np.errstate(invalid="ignore"):  # readings may be infinite

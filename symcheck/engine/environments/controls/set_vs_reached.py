@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench
@@ -22,10 +23,8 @@ from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.record import Origin
 from symcheck.envs.stepping.stepper import Step, Stepper
-from symcheck.spaces.coordinates import Vector, finite, scalar_coordinate
+from symcheck.spaces.coordinates import finite, scalar_coordinate
 from symcheck.statements.statement import Statement, state
-
-Flags = npt.NDArray[np.bool_]
 
 _PICKED = 240  # steps of rollouts that are repeated
 _WIDE, _PICKED_WIDE = 1000, 60  # and of images
@@ -100,7 +99,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     return SetVersusReached(_compare_cut_steps(stepper, pool, rng), remarks)
 
 
-def _compare_columns(stepper: Stepper, first: Flags, second: Flags, columns: npt.NDArray[np.intp]) -> SetVersusReached:
+def _compare_columns(stepper: Stepper, first: Bools, second: Bools, columns: npt.NDArray[np.intp]) -> SetVersusReached:
     """What mismatches right after a state was set, and one step later, say; rows are states."""
     names = _column_names(stepper)
     access = stepper.access
@@ -151,7 +150,7 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator) -
     return state(ReasonCode.HIDDEN_TIME.value, count=count, compared=len(picked), coordinate=where)
 
 
-def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) -> Flags:
+def _columns_of_the_past(stepper: Stepper, visits: Sequence[Visit], picked: Sequence[int]) -> Bools:
     """Which of the columns (coordinates, reward, terminated) only show the past: clocks and frames."""
     codec = stepper.codec
     after = np.stack([visits[i].step.flat for i in picked])
@@ -182,12 +181,12 @@ def _step_numbers(visits: Sequence[Visit]) -> npt.NDArray[np.int64]:
     return np.array(numbers, dtype=np.int64)
 
 
-def _varying(flats: Vector) -> Flags:
+def _varying(flats: Floats) -> Bools:
     """Which coordinates take several values."""
     return np.asarray((flats != flats[0]).any(axis=0) & ~np.isnan(flats).all(axis=0))
 
 
-def _mismatches(stepper: Stepper, reached: Sequence[Step], again: Sequence[Step], typical: Vector) -> Flags:
+def _mismatches(stepper: Stepper, reached: Sequence[Step], again: Sequence[Step], typical: Floats) -> Bools:
     """Where steps differ beyond what rounding of the state explains, bool of shape (n, dim + 2)."""
     coordinates = stepper.codec.coordinates
     single = bool((coordinates.epsilon > _FLOAT64).any())
@@ -269,13 +268,13 @@ def _swap_reached_and_set(
     )
 
 
-def _stack_outcomes(steps: Sequence[Step]) -> Vector:
+def _stack_outcomes(steps: Sequence[Step]) -> Floats:
     """Next observations, rewards and ends, shape (n, dim + 2)."""
     shown = np.stack([step.flat for step in steps])
     return np.concatenate([shown, [[step.reward, float(step.terminated)] for step in steps]], axis=1)
 
 
-def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Vector, list[str]]:
+def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Floats, list[str]]:
     """What both steps of a pair have in common: (s, a), and how far the episode had come."""
     visits, codec = bench.pool.visits, bench.pairs.stepper.codec
     states = codec.flatten_batch([visits[i].situation.obs for i in picked])
@@ -288,7 +287,7 @@ def _shared_columns(bench: Workbench, picked: Sequence[int]) -> tuple[Vector, li
     return standardise(columns), names
 
 
-def _centred_high_side(column: Vector) -> Vector:
+def _centred_high_side(column: Floats) -> Floats:
     """1 above the middle of a column and 0 below, centred."""
     middle = float(np.median(column))
     high: Any = column > (middle if 0.2 < float((column > middle).mean()) < 0.8 else (column.min() + column.max()) / 2)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pool import Pool
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.stepping.slots import Outcomes, SlotStepper
-from symcheck.spaces.coordinates import Vector
 from symcheck.statements.statement import Statement, state
 
 _TRIALS = 6
@@ -55,7 +55,7 @@ def _by_setting(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> S
     others[k] = actions[k]
     changed = [state if j == k else _draw_state(pool, rng) for j, state in enumerate(states)]
 
-    def outcome(held: Sequence[Any], taken: Sequence[Any]) -> Vector:
+    def outcome(held: Sequence[Any], taken: Sequence[Any]) -> Floats:
         stepper.reset(seed=seed)
         return _outcome_of(stepper, stepper.step_from_states(held, taken), k)
 
@@ -91,7 +91,7 @@ def _by_seeds(stepper: SlotStepper, pool: Pool, rng: np.random.Generator) -> Sta
     return None
 
 
-def _episode(stepper: SlotStepper, seed: int, actions: list[list[Any]], k: int) -> list[Vector]:
+def _episode(stepper: SlotStepper, seed: int, actions: list[list[Any]], k: int) -> list[Floats]:
     stepper.reset(seed=seed)
     outcomes = []
     for taken in actions:
@@ -106,12 +106,12 @@ def _draw_state(pool: Pool, rng: np.random.Generator) -> Any:
     return pool.situations[int(rng.integers(len(pool.situations)))].state
 
 
-def _outcome_of(stepper: SlotStepper, seen: Outcomes, k: int) -> Vector:
+def _outcome_of(stepper: SlotStepper, seen: Outcomes, k: int) -> Floats:
     flat = stepper.codec.flatten(seen.observations[k])
     return np.concatenate([flat, [seen.rewards[k], float(seen.terminated[k])]])
 
 
-def _first_difference(stepper: SlotStepper, one: Vector, other: Vector) -> int:
+def _first_difference(stepper: SlotStepper, one: Floats, other: Floats) -> int:
     """The first number in which two outcomes differ, -1 where they do not."""
     epsilon = np.concatenate([stepper.codec.coordinates.epsilon, [1e-7, 0.0]])
     allowed = np.select([epsilon > 1e-10, epsilon > 0], [_SAME_FLOAT32, _SAME_FLOAT64], 0.0)
@@ -121,7 +121,7 @@ def _first_difference(stepper: SlotStepper, one: Vector, other: Vector) -> int:
     return int(over[0]) if len(over) else -1
 
 
-def _leak(stepper: SlotStepper, k: int, at: int, before: Vector, after: Vector, **fields: object) -> Statement:
+def _leak(stepper: SlotStepper, k: int, at: int, before: Floats, after: Floats, **fields: object) -> Statement:
     name = [*stepper.codec.coordinates.names, "reward", "terminated"][at]
     code = ReasonCode.SLOTS_LEAK.value
     return state(code, slot=k, coordinate=name, first=float(before[at]), again=float(after[at]), **fields)

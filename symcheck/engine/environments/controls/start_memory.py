@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.controls.determinism import global_generators, reset_all
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 
 _SEEDS = 16
@@ -50,7 +51,7 @@ def survives_reset(bench: Workbench) -> npt.NDArray[np.bool_]:
     return surviving
 
 
-def _reset_under(bench: Workbench, seeds: list[int]) -> Vector:
+def _reset_under(bench: Workbench, seeds: list[int]) -> Floats:
     """Reset observations under seeds, shape (seeds, dim)."""
     stepper = bench.pairs.stepper
     shown = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.minimise import minimise, simplest
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.environments.cases.tolerance import Tolerance
@@ -13,7 +14,6 @@ from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Situation
 from symcheck.engine.equations import Part
 from symcheck.engine.results import Counterexample
-from symcheck.spaces.coordinates import Vector
 
 
 def visible_columns(pairs: Pairs, part: Part) -> slice:
@@ -88,7 +88,7 @@ class SinglePairs:
         )
         return example, measured
 
-    def _worst_column(self, comparison: Comparison, residual: Vector) -> int:
+    def _worst_column(self, comparison: Comparison, residual: Floats) -> int:
         """The coordinate that exceeds its tolerance most; of those that the agent sees where one of them does."""
         limits = self.tolerance.of(comparison)
         # Where the tolerance is 0 any residual is infinitely far above it.
@@ -108,5 +108,5 @@ def _has_more_digits(situation: Situation) -> bool:
     return not np.array_equal(held.astype(np.float64), obs.astype(np.float64), equal_nan=True)
 
 
-def _as_reported(part: Part, value: Vector) -> Vector | float | bool:
+def _as_reported(part: Part, value: Floats) -> Floats | float | bool:
     return bool(value[0]) if part == "termination" else float(value[0]) if part == "reward" else value

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.columns import observed_part
 from symcheck.engine.environments.cases.outcomes import outcomes_of
-from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Rows, join_measurements
+from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
@@ -35,7 +36,7 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 
@@ -193,7 +194,9 @@ class DistributionEvidence:
         )
 
 
-def _explain(result: PropertyResult, comparison: Comparison, rows: Rows, test: SwapTest, label: str) -> PropertyResult:
+def _explain(
+    result: PropertyResult, comparison: Comparison, rows: Indices, test: SwapTest, label: str
+) -> PropertyResult:
     """The failed result with what differs, by how much, and how many pairs would find it."""
     names, j = comparison.coordinates.names, test.coordinate
     expected, actual = (float(np.mean(finite(side[rows, j]))) for side in (comparison.expected, comparison.actual))
@@ -228,11 +231,11 @@ class Covariates:
         names: of the sides.
     """
 
-    design: Vector
-    sides: Vector
+    design: Floats
+    sides: Floats
     names: list[str]
 
-    def rows(self, rows: Rows) -> Covariates:
+    def rows(self, rows: Indices) -> Covariates:
         """Some of the pairs."""
         return Covariates(self.design[rows], self.sides[rows], self.names)
 
@@ -260,7 +263,7 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     return Covariates(one_each, np.concatenate([sides, one_each], axis=1), [*names, *cell_names])
 
 
-def _image_states(bench: Workbench, measured: Measurement) -> tuple[Vector, list[str]]:
+def _image_states(bench: Workbench, measured: Measurement) -> tuple[Floats, list[str]]:
     """Internal states of the images where they are numbers, else their observations."""
     vectors = [numeric(case.image.state) for case in measured.cases]
     readable = [vector for vector in vectors if vector is not None]
@@ -271,14 +274,14 @@ def _image_states(bench: Workbench, measured: Measurement) -> tuple[Vector, list
     return flat, list(codec.coordinates.names)
 
 
-def _as_scalar(row: Vector) -> Any:
+def _as_scalar(row: Floats) -> Any:
     return float(row[0]) if row.size == 1 else row
 
 
 def _swap_outcomes(
     comparison: Comparison,
     covariates: Covariates,
-    rows: Rows,
+    rows: Indices,
     level: float,
     rng: np.random.Generator,
     *,
@@ -306,7 +309,7 @@ def _swap_outcomes(
     return dataclasses.replace(test, shift=shift)
 
 
-def _weights(sides: Vector, names: list[str]) -> list[tuple[str, Vector]]:
+def _weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
     """High against low values of each covariate, centred: where the two sides may differ with opposite signs."""
     weights = []
     for j, name in enumerate(names[: 2 * _MOST_NAMED]):

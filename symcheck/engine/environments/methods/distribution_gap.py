@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.columns import compared_columns, on_columns
 from symcheck.engine.environments.cases.pairs import Case
 from symcheck.engine.environments.cases.workbench import Workbench
@@ -33,7 +34,7 @@ from symcheck.engine.environments.methods.value_gap import (
 )
 from symcheck.engine.equations import Part
 from symcheck.engine.statistics import largest_fraction
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 
 _LOOKED_AT = 32  # (s, a)
 _FIRST, _AGAIN = 32, 400  # outcomes of each side: to choose by, and to measure with
@@ -58,9 +59,9 @@ class _Side:
         states: next states as they are compared, shape (n, dim).
     """
 
-    rewards: Vector
-    ends: Vector
-    states: Vector
+    rewards: Floats
+    ends: Floats
+    states: Floats
 
 
 _Distance = Callable[[_Side, _Side], float]
@@ -162,7 +163,7 @@ def _of_few(left: _Side, right: _Side) -> float:
     return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
 
-def _match(left: _Side, right: _Side, unit: Vector) -> float:
+def _match(left: _Side, right: _Side, unit: Floats) -> float:
     """Wasserstein-1 distance of next states, coordinates in `unit`."""
     from scipy.optimize import linear_sum_assignment  # loads scipy
     from scipy.spatial.distance import cdist

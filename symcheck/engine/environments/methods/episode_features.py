@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.equations import Part
-from symcheck.spaces.coordinates import Vector
 
 _MOST_FEATURES = 2000  # (coordinate, covariate) pairs
 _LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
@@ -29,15 +29,15 @@ class Transitions:
         shows_numbers: whether some observation after a step holds a number; NaN is left out of reduced ones.
     """
 
-    obs: Vector
+    obs: Floats
     actions: list[Any]
-    rewards: Vector
-    following: Vector
-    ended: Vector
+    rewards: Floats
+    following: Floats
+    ended: Floats
     shows_numbers: bool
 
 
-def what_followed(part: Part, episodes: list[Transitions]) -> Vector:
+def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
     """What follows (s, a) in every transition, shape (transitions, dim)."""
     if not episodes:
         return np.zeros((0, 1))
@@ -47,15 +47,15 @@ def what_followed(part: Part, episodes: list[Transitions]) -> Vector:
     return np.concatenate([getattr(episode, column) for episode in episodes])[:, None]
 
 
-def repeating_columns(targets: Vector) -> npt.NDArray[np.bool_]:
+def repeating_columns(targets: Floats) -> npt.NDArray[np.bool_]:
     """Which columns hold one value so often that its rank among the others says little, shape (targets,)."""
     often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
     return np.asarray(often) > _OFTEN * len(targets)
 
 
 def named_features(
-    scores: Vector, target_names: list[str], covariates: Vector, names: list[str], starts: npt.NDArray[np.intp]
-) -> tuple[Vector, list[str]]:
+    scores: Floats, target_names: list[str], covariates: Floats, names: list[str], starts: npt.NDArray[np.intp]
+) -> tuple[Floats, list[str]]:
     """Totals over each episode of means and spreads, also where each covariate is high, with names."""
     described = [f"mean of {n}" for n in target_names] + [f"spread of {n}" for n in target_names]
     blocks = [_totals(scores, starts), _totals((scores**2 - 1) / np.sqrt(2), starts)]
@@ -67,7 +67,7 @@ def named_features(
     return np.concatenate(blocks, axis=1), described
 
 
-def learned_feature(scores: Vector, design: Vector, starts: npt.NDArray[np.intp], pairs: int) -> Vector:
+def learned_feature(scores: Floats, design: Floats, starts: npt.NDArray[np.intp], pairs: int) -> Floats:
     """Differences of one feature on the second half of the pairs, whose weights the first half taught; shape (n, 1).
 
     Which way the two groups differ given (s, a) is regressed on the first half and looked for in the second. The
@@ -87,6 +87,6 @@ def learned_feature(scores: Vector, design: Vector, starts: npt.NDArray[np.intp]
     return totals[half:pairs] - totals[pairs + half :]
 
 
-def _totals(features: Vector, starts: npt.NDArray[np.intp]) -> Vector:
+def _totals(features: Floats, starts: npt.NDArray[np.intp]) -> Floats:
     """Sums over each episode, shape (episodes, features)."""
     return np.asarray(np.add.reduceat(features, starts, axis=0))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pool import Visit
 from symcheck.engine.environments.cases.workbench import Workbench
@@ -31,7 +32,6 @@ from symcheck.envs.tables import Table
 from symcheck.envs.tables import table_of as table_of
 from symcheck.groups.element import Element
 from symcheck.groups.subgroups import holding
-from symcheck.spaces.coordinates import Vector
 from symcheck.spaces.values import short_text
 from symcheck.statements.statement import Statement
 
@@ -117,7 +117,7 @@ class TabularEvidence:
         """Whether some visited state, or some action in it, differs from its image."""
         return any((state, action) != (image, moved) for _, state, action, image, moved in self.iterate_cases())
 
-    def _possible_outcomes(self, part: Part) -> Vector:
+    def _possible_outcomes(self, part: Part) -> Floats:
         """The values of one part that both sides of the cases may have, shape (outcomes, 1)."""
         # Distinct (s, a) only: many cases share their two sides.
         sides = {side for _, s, a, image, moved in self.iterate_cases() for side in ((s, a), (image, moved))}

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.edges import Tie
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.sizes import approximate_size, per_coordinate
@@ -32,7 +33,6 @@ from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.models.model import BatchModel
-from symcheck.spaces.coordinates import Vector
 from symcheck.statements.statement import Statement, state
 
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
@@ -43,8 +43,8 @@ class _Examined:
     """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects."""
 
     comparison: Comparison
-    residual: Vector
-    limits: Vector
+    residual: Floats
+    limits: Floats
     suspects: Suspects
     tie: Tie | None
 
@@ -127,7 +127,7 @@ class PairedEvidence:
             self.pairs, sample.drawn, sample.measured, self._largest, sample.checked, alpha, discount, rng
         )
 
-    def _largest(self, part: Part, unit: Vector | float = 1.0) -> float:
+    def _largest(self, part: Part, unit: Floats | float = 1.0) -> float:
         """The largest residual of any coordinate, in units given by coordinate."""
         spread = np.where(np.asarray(unit) > 0, unit, 1.0)  # a coordinate that never varied has no unit of its own
         worst = self.sample.tally(part).worst
@@ -211,7 +211,7 @@ class PairedEvidence:
             facts=facts,
         )
 
-    def _compared_rows(self, examined: _Examined) -> tuple[Vector, Vector]:
+    def _compared_rows(self, examined: _Examined) -> tuple[Floats, Floats]:
         """Residuals and tolerances of all rows but those that are rounding, and the largest that the screen passed."""
         kept = np.ones(len(examined.residual), dtype=bool)
         kept[examined.suspects.rounding] = False  # judged by their own nudge, not by the tolerance beside them

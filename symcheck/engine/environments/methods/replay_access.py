@@ -24,6 +24,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool, roll_out
 from symcheck.engine.environments.cases.workbench import Workbench
@@ -32,7 +33,7 @@ from symcheck.engine.equations import Part
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.envs.stepping.stepper import Stepper
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
 
@@ -57,7 +58,7 @@ class History:
         seen: observations before each action.
     """
 
-    start: Vector
+    start: Floats
     actions: tuple[Any, ...] = ()
     seen: tuple[Any, ...] = ()
 
@@ -83,7 +84,7 @@ class Starts:
     shown: dict[bytes, Any]
 
 
-def _key(flat: Vector) -> bytes:
+def _key(flat: Floats) -> bytes:
     return (flat.astype(np.float32) + np.float32(0.0)).tobytes()  # minus zero is zero
 
 

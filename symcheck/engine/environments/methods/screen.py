@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.pool import move_to_edges
 from symcheck.engine.environments.cases.tolerance import Tolerance, typical_scale
@@ -23,7 +24,7 @@ from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.envs.models.model import BatchModel, Transitions
 from symcheck.envs.stepping.stepper import Steps
-from symcheck.spaces.coordinates import Coordinates, Vector
+from symcheck.spaces.coordinates import Coordinates
 from symcheck.statements.statement import Statement, state
 
 _BATCH = 8192  # pairs: their arrays fit into the processor's cache
@@ -48,12 +49,12 @@ class Tally:
     """
 
     suspicious: int = 0
-    largest: Vector = field(default_factory=lambda: np.zeros(0))
-    limits: Vector = field(default_factory=lambda: np.zeros(0))
-    worst: Vector = field(default_factory=lambda: np.zeros(0))
+    largest: Floats = field(default_factory=lambda: np.zeros(0))
+    limits: Floats = field(default_factory=lambda: np.zeros(0))
+    worst: Floats = field(default_factory=lambda: np.zeros(0))
     asked: int = 0
-    low: Vector = field(default_factory=lambda: np.zeros(0))
-    high: Vector = field(default_factory=lambda: np.zeros(0))
+    low: Floats = field(default_factory=lambda: np.zeros(0))
+    high: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def not_asked(self) -> int:
@@ -89,7 +90,7 @@ class _Batch:
     """Both sides of n pairs under one element, as arrays."""
 
     word: Word
-    states: Vector
+    states: Floats
     actions: npt.NDArray[Any]
     observations: npt.NDArray[Any]
     images: tuple[npt.NDArray[Any], npt.NDArray[Any]]  # of the observations: as claimed, and as image states show them
@@ -184,7 +185,7 @@ class Screen:
         low, high = np.full((2, coordinates.dim), np.nan)  # which fmin and fmax take for no number yet
         return Tally(largest=largest, limits=limits, worst=worst, low=low, high=high)
 
-    def _pool(self, count: int, rng: np.random.Generator) -> tuple[Vector, Statement]:
+    def _pool(self, count: int, rng: np.random.Generator) -> tuple[Floats, Statement]:
         """States to draw from: the run's own pool, longer rollouts, and (where every point is a state) the box."""
         situations = self._bench.pool.situations
         own = np.stack([np.asarray(situation.state, dtype=np.float64) for situation in situations])
@@ -203,7 +204,7 @@ class Screen:
         origins = {"own": len(own), "rollout": len(reached), **({"box": len(parts[-1])} if boxed else {})}
         return states, state("region_states", count=len(states), origins=origins)
 
-    def _roll_out(self, starts: Vector, count: int, rng: np.random.Generator) -> Vector:
+    def _roll_out(self, starts: Floats, count: int, rng: np.random.Generator) -> Floats:
         if count <= 0 or not len(starts):
             return np.zeros((0, starts.shape[1]))
         chains = int(np.clip(count // 200, 1, _CHAINS))
@@ -220,7 +221,7 @@ class Screen:
             now = np.where(over[:, None], starts[rng.integers(0, len(starts), size=chains)], step.states)
         return np.concatenate(visited)[:count]
 
-    def _batches(self, states: Vector, rng: np.random.Generator) -> Iterator[_Batch]:
+    def _batches(self, states: Floats, rng: np.random.Generator) -> Iterator[_Batch]:
         pairs, words = self._bench.pairs, self._bench.words
         actions = draw_action_batch(pairs.bound.action_space, len(states), rng)
         cuts = np.cumsum(rng.multinomial(len(states), np.full(len(words), 1 / len(words))))[:-1]
@@ -237,7 +238,7 @@ class Screen:
             changes = not (np.array_equal(some, images, equal_nan=True) and np.array_equal(chosen, moved))
             yield _Batch(word, some, chosen, shown, observed, left, right, changes)
 
-    def _sides(self, part: Part, batch: _Batch) -> tuple[Vector, Vector]:
+    def _sides(self, part: Part, batch: _Batch) -> tuple[Floats, Floats]:
         """(expected, actual), shapes (n, dim), in the coordinates of `Pairs.comparison`."""
         left, right = batch.left, batch.right
         if part == "reward":
@@ -278,7 +279,7 @@ class Screen:
             tally.asked += int(np.isin(suspicious[part], asked).sum())
         return self._cases(batch, asked)
 
-    def _count(self, tally: Tally, part: Part, batch: _Batch) -> tuple[npt.NDArray[np.intp], Vector]:
+    def _count(self, tally: Tally, part: Part, batch: _Batch) -> tuple[npt.NDArray[np.intp], Floats]:
         """The suspicious rows of a batch with their residuals, after counting them."""
         expected, actual = self._sides(part, batch)
         for side in (expected, actual):
@@ -309,7 +310,7 @@ def _sizes(count: int) -> list[int]:
 
 
 def _worst_and_random(
-    rows: npt.NDArray[np.intp], residual: Vector, room: int, rng: np.random.Generator
+    rows: npt.NDArray[np.intp], residual: Floats, room: int, rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
     """Some of the rows: the ones with the largest residuals, and as many random ones (the largest may sit at jumps)."""
     worst = np.argsort(-np.nan_to_num(residual, posinf=np.inf).max(axis=1), kind="stable")[: room // 2]

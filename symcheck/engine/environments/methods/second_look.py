@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.edges import Tie, one_sided_tie
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, Pairs
 from symcheck.engine.environments.cases.tolerance import Tolerance
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.statistics import largest_fraction
-from symcheck.spaces.coordinates import Vector
 
 _AT_ONCE = 24  # suspects that are looked at together; so many confirmed violations are enough for a verdict
 MOST_LOOKED_AT = 600  # suspects that are nudged before the method says that it cannot tell
@@ -73,7 +73,7 @@ class SecondLook:
     repeats: int
 
     def sort(
-        self, measured: Measurement, comparison: Comparison, residual: Vector, limits: Vector, rng: np.random.Generator
+        self, measured: Measurement, comparison: Comparison, residual: Floats, limits: Floats, rng: np.random.Generator
     ) -> Suspects:
         """Look again at the cases of one property whose residual exceeds its tolerance.
 
@@ -101,7 +101,7 @@ class SecondLook:
         return sorted_out
 
     def _verify(
-        self, measured: Measurement, comparison: Comparison, rows: list[int], residual: Vector, rng: np.random.Generator
+        self, measured: Measurement, comparison: Comparison, rows: list[int], residual: Floats, rng: np.random.Generator
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Whether cases repeat, and whether their residual exceeds what a nudge does there."""
         part, cases = comparison.part, [measured.cases[row] for row in rows]
@@ -131,7 +131,7 @@ class SecondLook:
         return None
 
 
-def _worst_and_random(residual: Vector, limits: Vector, rng: np.random.Generator) -> list[int]:
+def _worst_and_random(residual: Floats, limits: Floats, rng: np.random.Generator) -> list[int]:
     """Rows over their tolerance, the worst and random ones alternating: the worst may all sit at jumps."""
     suspects = np.flatnonzero((~(residual <= limits)).any(axis=1))  # so written, NaN is over its limit
     if not len(suspects):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import Pairs
@@ -27,11 +28,7 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
-from symcheck.spaces.coordinates import (
-    Coordinates,
-    Vector,
-    finite,
-)
+from symcheck.spaces.coordinates import Coordinates, finite
 from symcheck.spaces.probing import linear_map
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
@@ -56,8 +53,8 @@ class StartSample:
     """
 
     word: Word
-    expected: Vector
-    actual: Vector
+    expected: Floats
+    actual: Floats
     shows_numbers: bool
 
 
@@ -72,8 +69,8 @@ class Resets:
     def __init__(self, bench: Workbench, word: Word) -> None:
         self._bench, self._word = bench, word
         self._view = reduction(bench.pairs.stepper.codec)
-        self._images: list[Vector] = []
-        self._starts: list[Vector] = []
+        self._images: list[Floats] = []
+        self._starts: list[Floats] = []
         self._shows_numbers = False
         self.drawn = 0
 

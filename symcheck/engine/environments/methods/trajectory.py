@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, in_float32
@@ -40,7 +41,7 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
 
@@ -96,9 +97,9 @@ class _Features:
 
     episodes: list[Transitions]
     starts: npt.NDArray[np.intp]
-    covariates: Vector
-    scores: Vector
-    named: Vector
+    covariates: Floats
+    scores: Floats
+    named: Floats
     described: list[str]
 
 
@@ -360,7 +361,7 @@ class TrajectoryEvidence:
         named, described = named_features(scores, target_names, covariates, names, starts)
         return _Features(episodes, starts, covariates, scores, named, described)
 
-    def _scores(self, part: Part, episodes: list[Transitions], covariates: Vector) -> tuple[Vector, list[str]]:
+    def _scores(self, part: Part, episodes: list[Transitions], covariates: Floats) -> tuple[Floats, list[str]]:
         """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names.
 
         Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be
@@ -381,7 +382,7 @@ class TrajectoryEvidence:
         scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
         return scores, names
 
-    def _design(self, episodes: list[Transitions], covariates: Vector) -> Vector:
+    def _design(self, episodes: list[Transitions], covariates: Floats) -> Floats:
         """Covariates and their products with the actions: what follows depends on both together."""
         actions, _ = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
         actions = standardise(actions)
@@ -391,7 +392,7 @@ class TrajectoryEvidence:
         products = [kept * actions[:, [j]] for j in range(actions.shape[1])]
         return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products], axis=1)
 
-    def _covariates(self, episodes: list[Transitions]) -> tuple[Vector, list[str]]:
+    def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str]]:
         states = np.concatenate([episode.obs for episode in episodes])
         actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
         coordinates, (states,) = self._view.coordinates.unrolled([states])
@@ -403,7 +404,7 @@ class TrajectoryEvidence:
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
         return columns[:, kept], [names[j] for j in kept]
 
-    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Vector, list[str], Vector]:
+    def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
         """What follows (s, a), its names, and the rounding unit of each column."""
         outcomes = what_followed(part, episodes)
         if part == "reward":

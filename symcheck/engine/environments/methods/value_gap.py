@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.acceptance import accept_violation
 from symcheck.engine.environments.cases.pairs import Measurement, Pairs
 from symcheck.engine.environments.cases.workbench import Workbench
@@ -31,7 +32,7 @@ from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
 from symcheck.engine.verdict import Acceptance
-from symcheck.spaces.coordinates import Vector, finite
+from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 
 _NEIGHBOURS = 24  # pairs of nearby states that are followed
@@ -118,7 +119,7 @@ class ComparedPairs:
     pairs: Pairs
     drawn: Measurement
     measured: Measurement
-    largest: Callable[[Part, Vector | float], float]
+    largest: Callable[[Part, Floats | float], float]
     checked: int
     alpha: float
     discount: float
@@ -262,7 +263,7 @@ def cost_of(compared: ComparedPairs, distance: float, *, seeded: bool = False) -
     return worst
 
 
-def _follow(compared: ComparedPairs, start: Vector, actions: Sequence[Any], seed: int | None) -> float:
+def _follow(compared: ComparedPairs, start: Floats, actions: Sequence[Any], seed: int | None) -> float:
     """The discounted rewards of a sequence of actions from a state."""
     stepper = compared.pairs.stepper
     if seed is not None:

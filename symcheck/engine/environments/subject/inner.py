@@ -16,13 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from symcheck.spaces.coordinates import Vector
+from symcheck.array_types import Floats, Indices
 from symcheck.spaces.probing import linear_map
 
 Word = tuple[int, ...]
-Columns = npt.NDArray[np.intp]
 _NEAR = 1e-5  # between numbers that are the same but for float32 rounding (6e-8 of each, summed over a few)
 _PART = np.pi / 12  # of a turn: angles of the symmetries of regular polygons up to the dodecagon's
 _SINGLE = 1e-10  # rounding units above it are those of float32
@@ -38,11 +36,11 @@ class SignedMap:
         offset: shape (dim,); not 0 for angles only.
     """
 
-    index: Columns
-    sign: Vector
-    offset: Vector
+    index: Indices
+    sign: Floats
+    offset: Floats
 
-    def apply(self, states: Vector) -> Vector:
+    def apply(self, states: Floats) -> Floats:
         """States of shape (..., dim), mapped."""
         return np.asarray(states[..., self.index] * self.sign + self.offset, dtype=np.float64)
 
@@ -57,15 +55,15 @@ class Inner:
         shown: the observation coordinates that show them, shape (k,); None where that is not how they are known.
     """
 
-    apply: Callable[[Word, Vector], Vector]
-    columns: Columns | None = None
-    shown: Columns | None = None
+    apply: Callable[[Word, Floats], Floats]
+    columns: Indices | None = None
+    shown: Indices | None = None
 
-    def compared_coordinates(self, states: Vector) -> Vector:
+    def compared_coordinates(self, states: Floats) -> Floats:
         """The compared coordinates of states of shape (n, dim)."""
         return states if self.columns is None else states[:, self.columns]
 
-    def expected_coordinates(self, word: Word, states: Vector, observed: Vector) -> Vector:
+    def expected_coordinates(self, word: Word, states: Floats, observed: Floats) -> Floats:
         """The compared coordinates of images.
 
         Args:
@@ -84,7 +82,7 @@ class Inner:
 
 
 def signed_map(
-    function: Callable[[Vector], Vector], example: Vector, seen: Sequence[Vector], angles: Sequence[int] = ()
+    function: Callable[[Floats], Floats], example: Floats, seen: Sequence[Floats], angles: Sequence[int] = ()
 ) -> SignedMap | None:
     """The signed permutation that a map of vectors is, but for rounding; None where it is none.
 
@@ -124,7 +122,7 @@ def signed_map(
     return candidate
 
 
-def shown_digits(states: Vector, observed: Vector, epsilon: Vector) -> tuple[Columns, Columns]:
+def shown_digits(states: Floats, observed: Floats, epsilon: Floats) -> tuple[Indices, Indices]:
     """State coordinates that the observation shows rounded to float32, with the columns that show them.
 
     Args:

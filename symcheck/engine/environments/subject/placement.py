@@ -22,11 +22,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_digits, signed_map
 from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.envs.stepping.stepper import Stepper
-from symcheck.spaces.coordinates import Vector
 from symcheck.spaces.values import copy_value, numeric
 from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
@@ -92,7 +92,7 @@ class Placement:
         other._settle()
         return other
 
-    def _choose_inner(self, visited: Sequence[tuple[Vector, Any]]) -> Inner | None:
+    def _choose_inner(self, visited: Sequence[tuple[Floats, Any]]) -> Inner | None:
         """How next internal states are compared; see `symcheck.engine.environments.subject.inner`."""
         bound, kind = self._bound, self.kind
         if self._double:
@@ -123,16 +123,16 @@ class Placement:
             else None
         )
 
-    def _as_observations(self, word: Word, states: Vector) -> Vector:
+    def _as_observations(self, word: Word, states: Floats) -> Floats:
         """Images of states that are observations in other digits, in the shape of `states`: pictures may come flat."""
         return _in_shape(self._bound.observation_batch, np.shape(self._stepper.first_obs), word, states)
 
-    def _as_states(self, word: Word, states: Vector) -> Vector:
+    def _as_states(self, word: Word, states: Floats) -> Floats:
         """Images of states under the map on states, in the shape of `states`: pictures may come flat."""
         form = np.shape(self.form) if isinstance(self.form, np.ndarray) else np.shape(states)[1:]
         return _in_shape(self._bound.state_batch, form, word, states)
 
-    def _image_of_state(self, word: Word, state: Vector) -> Vector:
+    def _image_of_state(self, word: Word, state: Floats) -> Floats:
         """The image of a state vector as the symmetry says it, which may be rounded to float32."""
         held = _in_form(state, self.form)
         if self.kind == "map":
@@ -146,7 +146,7 @@ class Placement:
             image = access.from_observation(self._bound.observation(word, access.observe(held)))
         return np.asarray(image, dtype=np.float64).reshape(-1)
 
-    def _map_by_generators(self, word: Word, states: Vector) -> Vector:
+    def _map_by_generators(self, word: Word, states: Floats) -> Floats:
         """Images of states, shape (..., dim), by the signed permutations of the generators."""
         for letter in reversed(word):
             states = self._sharp[letter].apply(states)
@@ -266,8 +266,8 @@ class Placement:
         return not moved and self._bound.is_data("observation")
 
     def image_batch(
-        self, word: Word, states: Vector, observations: Any, showing: Callable[[Any], Vector] | None
-    ) -> tuple[Vector, Any]:
+        self, word: Word, states: Floats, observations: Any, showing: Callable[[Any], Floats] | None
+    ) -> tuple[Floats, Any]:
         """Images of stacked situations, by the same rule as `image`; maps must be data.
 
         Args:
@@ -315,7 +315,7 @@ class Placement:
 
 def _inspect_access(
     stepper: Stepper, rng: np.random.Generator
-) -> tuple[StateAccess | None, bool, list[tuple[Vector, Any]]]:
+) -> tuple[StateAccess | None, bool, list[tuple[Floats, Any]]]:
     """The access without what wrappers hide, whether the observation is seen to be the state, and where that was seen.
 
     What was seen are states as vectors with what they show; nothing where states are not numbers.
@@ -324,7 +324,7 @@ def _inspect_access(
     if access is None or access.get is None:
         return access, access is not None, []
     as_claimed, same = True, True
-    visited: list[tuple[Vector, Any]] = []
+    visited: list[tuple[Floats, Any]] = []
     obs = stepper.reset()
     for _ in range(_LOOKS):
         state, flat = access.get(stepper.base), stepper.codec.flatten(obs)
@@ -344,7 +344,7 @@ def _inspect_access(
     return access, same and isinstance(stepper.first_obs, np.ndarray), visited if whole else []
 
 
-def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Vector) -> bool:
+def _shows(stepper: Stepper, claimed: Any, obs: Any, flat: Floats) -> bool:
     """Whether a claimed observation is the one that was seen: wrappers show something else."""
     if np.shape(claimed) != np.shape(obs):
         return False
@@ -377,7 +377,7 @@ def _as_like(value: Any, example: Any) -> Any:
     return array.astype(example.dtype).reshape(example.shape) if array.size == example.size else array
 
 
-def _in_shape(image: Callable[[Word, Any], Any], form: tuple[int, ...], word: Word, states: Vector) -> Vector:
+def _in_shape(image: Callable[[Word, Any], Any], form: tuple[int, ...], word: Word, states: Floats) -> Floats:
     """Images of stacked states, which a map of pictures is given in their shape `form`."""
     picture = len(form) > 1 and np.size(states[:1]) == math.prod(form)
     shaped = states.reshape(len(states), *form) if picture else states

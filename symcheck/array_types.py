@@ -1,0 +1,25 @@
+"""The types of arrays, each named once; shapes stand in docstrings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+"""Of any dtype."""
+Floats = npt.NDArray[np.float64]
+"""The mathematics' own dtype."""
+Singles = npt.NDArray[np.float32]
+"""What environments and deployed networks often compute in."""
+Ints = npt.NDArray[np.int64]
+"""Exact integers: signed permutations, counts, actions."""
+Indices = npt.NDArray[np.intp]
+"""Rows and columns of other arrays."""
+Bools = npt.NDArray[np.bool_]
+"""Masks."""
+Bytes = npt.NDArray[np.uint8]
+"""Pixels and codes."""
+Hashes = npt.NDArray[np.uint64]
+"""Hashes of rows."""
