@@ -1,6 +1,7 @@
 """The source reads as the house style asks: measured, with limits that a change must not cross."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,9 @@ def test_a_module_of_451_lines_is_too_long(tmp_path):
     for lines in (450, 451):
         (tmp_path / f"m{lines}.py").write_text("x = 1\n" * lines)
     assert house_style.measure(sorted(tmp_path.glob("*.py")), tmp_path).long == {"m451.py": 451}
+
+
+def test_types_of_arrays_are_named_in_one_module():
+    alias = re.compile(r"^[A-Z]\w*(: TypeAlias)? = npt\.NDArray\[", re.MULTILINE)
+    naming = {path.name for path in house_style.source_files() if alias.search(path.read_text(encoding="utf-8"))}
+    assert naming == {"array_types.py"}
