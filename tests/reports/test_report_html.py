@@ -123,10 +123,11 @@ def test_no_element_carries_inline_style_or_handlers(page_text: str) -> None:
 def test_figures_have_a_title_a_description_and_a_table_beside_them(page_text: str) -> None:
     page = Page(page_text)
     figures = [attributes for tag, attributes in page.elements if tag == "svg" and attributes.get("role") == "img"]
+    assert figures  # every page of the fixture draws something
+    named = {attributes.get("id"): tag for tag, attributes in page.elements}
     for attributes in figures:
-        assert len(str(attributes["aria-labelledby"]).split()) == 2
-    if figures:
-        assert any(tag == "table" for tag, _ in page.elements)
+        assert [named[name] for name in str(attributes["aria-labelledby"]).split()] == ["title", "desc"]
+    assert any(tag == "table" for tag, _ in page.elements)
 
 
 def test_images_have_a_text_and_tables_name_their_columns(page_text: str) -> None:
