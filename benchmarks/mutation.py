@@ -40,7 +40,7 @@ SOURCES = ("symcheck", "properties/symcheck_properties", "reports/symcheck_repor
 
 # Glob patterns from the root; a file belongs to the first group that has it.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "groups, representations": ("symcheck/groups/**/*.py", "symcheck/representations/**/*.py"),
+    "groups": ("symcheck/groups/**/*.py", "symcheck/representations/**/*.py"),
     "intertwiners": ("symcheck/intertwiners/**/*.py",),
     "mdp": ("symcheck/mdp/**/*.py",),
     "mujoco": ("symcheck/mujoco/**/*.py",),
@@ -49,9 +49,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "symcheck/engine/**/sequential.py",
         "symcheck/statistics/**/*.py",
     ),
-    "network rules": ("symcheck/engine/networks/**/rules_*.py", "symcheck/engine/networks/rules/**/*.py"),
-    "networks' core": ("symcheck/engine/networks/**/*.py",),
-    "environments' methods": ("symcheck/engine/environments/**/*.py",),
+    "rules": ("symcheck/engine/networks/**/rules_*.py", "symcheck/engine/networks/rules/**/*.py"),
+    "networks": ("symcheck/engine/networks/**/*.py",),
+    "environments": ("symcheck/engine/environments/**/*.py",),
     "symmetry": ("symcheck/symmetry/**/*.py",),
     "nn": ("symcheck/nn/**/*.py",),
     "learning": ("reference_agents/learning/**/*.py", "reference_agents/environments/**/*.py"),
@@ -211,9 +211,10 @@ def record(tests: list[str]) -> int:
     if not tests:
         data.unlink(missing_ok=True)
         seconds.unlink(missing_ok=True)
+    status, output = Tree(BUILD / "tree").pytest(f"--record-seconds={BUILD / 'new.json'}", *tests, coverage_file=data)
     before = json.loads(seconds.read_text(encoding="utf-8")) if seconds.exists() else {}
-    status, output = Tree(BUILD / "tree").pytest(f"--record-seconds={seconds}", *tests, coverage_file=data)
-    seconds.write_text(json.dumps({**before, **json.loads(seconds.read_text(encoding="utf-8"))}), encoding="utf-8")
+    new = json.loads((BUILD / "new.json").read_text(encoding="utf-8"))
+    seconds.write_text(json.dumps({**before, **new}), encoding="utf-8")
     print(output)
     return status
 
@@ -227,9 +228,13 @@ def judge_all(mutants: list[Mutant], recording: Recording, *, limit: float, jobs
     def judge(mutant: Mutant) -> Outcome:
         tree = trees.get()
         try:
-            return tree.judge(mutant, recording.tests(mutant, seconds=limit - _START), limit=limit)
+            outcome = tree.judge(mutant, recording.tests(mutant, seconds=limit - _START), limit=limit)
         finally:
             trees.put(tree)
+        print(
+            f"{outcome.verdict:<10}{outcome.seconds:>6.1f} s  {mutant.path}:{mutant.line}", file=sys.stderr, flush=True
+        )
+        return outcome
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(judge, mutants))
@@ -267,7 +272,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds a mutant")
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if given.command == "record":
         return record(given.names)
     table, known, groups = [], equivalent_mutants(), files_by_group()
