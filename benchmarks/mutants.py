@@ -59,6 +59,7 @@ class Mutant:
     Attributes:
         path: of the module, relative to the repository.
         where: name of the function or class that holds the change, empty at the top of the module.
+        line: where the change begins.
         lines: a test that runs one of these lines may notice the change.
         before: the changed source lines, without indentation.
         after: what stands there instead.
@@ -67,15 +68,11 @@ class Mutant:
 
     path: str
     where: str
+    line: int
     lines: frozenset[int]
     before: str
     after: str
     source: str
-
-    @property
-    def line(self) -> int:
-        """The first line of the change."""
-        return min(self.lines)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -84,19 +81,13 @@ class Mutant:
 
 
 def mutants_of(path: str, source: str) -> list[Mutant]:
-    """All mutants of a module, in the order of its lines; those that compile to the same code are left out."""
+    """All mutants of a module, in the order of its lines."""
     tree = ast.parse(source)
-    original = ast.dump(tree)
     found = []
     for site in _sites(tree, _Place("", frozenset(), None)):
         mutated, before, after = _spliced(source, site.node, site.text)
-        try:
-            same = ast.dump(ast.parse(mutated)) == original
-        except SyntaxError:
-            continue
-        if not same:
-            lines = site.place.lines or _uses(tree, site.place.statement)
-            found.append(Mutant(path, site.place.where, lines, before, after, mutated))
+        lines = site.place.lines or _uses(tree, site.place.statement)
+        found.append(Mutant(path, site.place.where, site.node.lineno, lines, before, after, mutated))
     return found
 
 
@@ -131,6 +122,8 @@ def _sites(node: ast.AST, place: _Place) -> Iterator[_Site]:
         yield _Site(node.test, f"(not ({ast.unparse(node.test)}))", place)
     if isinstance(node, ast.Raise):
         return
+    if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and node.operand.value == 1:
+        return  # -1 mostly means "the last" or "as many as fit", which -2 may mean too
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_params", "bases"):
             continue
@@ -168,7 +161,7 @@ def _uses(tree: ast.Module, statement: ast.stmt | None) -> frozenset[int]:
     bodies = [node for function in functions for part in function.body for node in ast.walk(part)]
     targets = {n for n in names if isinstance(statement, ast.Assign) and n in map(ast.unparse, statement.targets)}
     used = {node.lineno for node in bodies if isinstance(node, ast.Name) and node.id in targets}
-    return frozenset(used or {getattr(node, "lineno", 0) for node in bodies} or {1})
+    return frozenset(used or {node.lineno for node in bodies if isinstance(node, ast.expr | ast.stmt)} or {1})
 
 
 def _changes(node: ast.expr | ast.stmt, place: _Place) -> Iterator[str]:
@@ -227,7 +220,7 @@ def _change_call(node: ast.Call, place: _Place) -> Iterator[str]:
         setattr(function, "id" if isinstance(function, ast.Name) else "attr", _NAMES[name])
         yield ast.unparse(ast.Call(function, node.args, node.keywords))
     plain = len(node.args) >= 2 and not any(isinstance(a, ast.Starred) or _is_text(a) for a in node.args[:2])
-    if plain and name not in _KEEP_ARGUMENTS and name not in _NAMES:
+    if plain and name[:1].islower() and name not in _KEEP_ARGUMENTS | _NAMES.keys():  # constructors refuse at once
         yield ast.unparse(ast.Call(node.func, [node.args[1], node.args[0], *node.args[2:]], node.keywords))
 
 
