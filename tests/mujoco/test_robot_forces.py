@@ -163,3 +163,122 @@ def test_a_force_that_differs_is_found_statically_and_by_the_simulator(text, old
     symmetry = mirror(planted)
     assert said in symmetry.findings()
     assert gap(planted, symmetry, 0) > 1e-6  # ten thousand times what the correct models may leave
+
+
+COUPLED = """
+<mujoco>
+  <worldbody>
+    <body name="column">
+      <joint name="yaw" axis="0 0 1"/>
+      <geom type="cylinder" size="0.05 0.2" mass="4"/>
+      <body name="left" pos="0.1 0.2 0">
+        <joint name="left" axis="0 0 1"/><geom type="capsule" fromto="0 0 0 0.2 0.1 0" size="0.02"/>
+      </body>
+      <body name="right" pos="0.1 -0.2 0">
+        <joint name="right" axis="0 0 1"/><geom type="capsule" fromto="0 0 0 0.2 -0.1 0" size="0.02"/>
+      </body>
+    </body>
+  </worldbody>
+  <equality>
+    <joint joint1="left" joint2="yaw" polycoef="0.1 0.5 0.2 0 0"/>
+    <joint joint1="right" joint2="yaw" polycoef="{polynomial}"/>
+  </equality>
+</mujoco>
+"""
+
+
+def test_a_joint_that_follows_the_first_joint_is_mirrored_with_the_signs_of_both():
+    # All three joints change sign: -y = c0 + c1 (-x) + c2 (-x)^2, so c0 and c2 change theirs.
+    text = COUPLED.format(polynomial="-0.1 0.5 -0.2 0 0")
+    symmetry = mirror(text)
+    assert symmetry.model_is_symmetric, symmetry.findings()
+    assert gap(text, symmetry, 0) < 1e-10  # as above
+    planted = mirror(COUPLED.format(polynomial="-0.1 -0.5 -0.2 0 0"))
+    assert "polynomial of equality" in planted.findings()
+
+
+# Coordinates measured from unequal references, right = 0.1 - left: every number of a pair is shifted or negated.
+SHIFTED = """
+<mujoco>
+  <compiler angle="radian"/>
+  <option timestep="0.002" gravity="0 0 0"/>
+  <default><joint damping="0.1" armature="0.02"/></default>
+  <worldbody>
+    <body name="left" pos="0.1 0.2 0">
+      <joint name="left" axis="0 0 1" ref="0.3" range="0.1 0.9" limited="true" stiffness="3" springref="0.5"
+        actuatorfrcrange="-1 2"/>
+      <geom type="capsule" fromto="0 0 0 0.2 0.1 0" size="0.02"/>
+    </body>
+    <body name="right" pos="0.1 -0.2 0">
+      <joint name="right" axis="0 0 1" ref="-0.2" range="-0.8 0" limited="true" stiffness="3" springref="-0.4"
+        actuatorfrcrange="-2 1"/>
+      <geom type="capsule" fromto="0 0 0 0.2 -0.1 0" size="0.02"/>
+    </body>
+  </worldbody>
+  <tendon>
+    <fixed name="left" range="0.2 0.8" limited="true" stiffness="2" springlength="0.4">
+      <joint joint="left" coef="1"/>
+    </fixed>
+    <fixed name="right" range="0.1 0.7" limited="true" stiffness="2" springlength="0.3">
+      <joint joint="right" coef="-1"/>
+    </fixed>
+  </tendon>
+  <actuator>
+    <motor name="left" joint="left" ctrlrange="-0.2 0.5" forcerange="-0.1 0.4"/>
+    <motor name="right" joint="right" ctrlrange="-0.5 0.2" forcerange="-0.4 0.1"/>
+  </actuator>
+</mujoco>
+"""
+
+
+def test_coordinates_with_unequal_references_are_shifted():
+    symmetry = mirror(SHIFTED)
+    assert symmetry.model_is_symmetric, symmetry.findings()
+    assert symmetry.state[0].apply(np.array([0.3, -0.2, 1.0, 2.0])).tolist() == pytest.approx([0.3, -0.2, -2.0, -1.0])
+    assert gap(SHIFTED, symmetry, 0) < 1e-10  # as above
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('range="-0.8 0"', 'range="-0.9 0"', "range of joint 'right'"),
+        ('springref="-0.4"', 'springref="-0.5"', "rest position of the spring of joint 'right'"),
+        ('actuatorfrcrange="-2 1"', 'actuatorfrcrange="-1 1"', "range of the actuator force of joint 'right'"),
+        ('range="0.1 0.7"', 'range="0.2 0.8"', "range of tendon 'right'"),
+        ('springlength="0.3"', 'springlength="0.4"', "rest length of the spring of tendon 'right'"),
+        ('ctrlrange="-0.5 0.2"', 'ctrlrange="-0.2 0.5"', "control range of actuator 'right'"),
+        ('forcerange="-0.4 0.1"', 'forcerange="-0.1 0.4"', "force range of actuator 'right'"),
+    ],
+)
+def test_a_number_that_the_shift_or_the_sign_does_not_reach_is_found(old, new, said):
+    assert SHIFTED.count(old) == 1
+    found = mirror(SHIFTED.replace(old, new)).findings()
+    assert said in found
+
+
+def servos(bias, **drive):
+    """The shifted arms with a position servo on each side, and a constant force on the right."""
+    (kind, names), left = next(iter(drive.items())), SHIFTED.index("<actuator>")
+    driven = [
+        f'<general {kind}="{name}" gear="{gear}" gainprm="5" biastype="affine" biasprm="{b} -5 0"/>'
+        for (name, gear), b in zip(names, ("0", bias), strict=True)
+    ]
+    return f"{SHIFTED[:left]}<actuator>{''.join(driven)}</actuator></mujoco>"
+
+
+@pytest.mark.parametrize(
+    ("drive", "bias"),
+    [
+        ({"joint": (("left", 1), ("right", 1))}, 0.5),  # lengths: right = 0.1 - left, and 5 times 0.1 is made up for
+        ({"joint": (("left", 2), ("right", -2))}, -1.0),
+        ({"tendon": (("left", 1), ("right", 1))}, -0.5),  # right = left - 0.1
+    ],
+)
+def test_a_servo_that_counts_from_another_reference_needs_a_constant_force(drive, bias):
+    symmetry = mirror(servos(bias, **drive))
+    assert symmetry.model_is_symmetric, symmetry.findings()
+    assert gap(servos(bias, **drive), symmetry, 0) < 1e-10  # as above
+    for other in (0, -bias):
+        planted = mirror(servos(other, **drive))
+        assert [one.quantity for one in planted.differences] == ["bias"]
+        assert gap(servos(other, **drive), planted, 0) > 1e-3
