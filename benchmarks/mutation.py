@@ -153,7 +153,7 @@ class Tree:
         paths = [self.folder, self.folder / "properties", self.folder / "reports", Path(__file__).parent]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
         command = [*start, "pytest", "-q", "-p", "mutation_plugin", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-        with (self.folder.parent / f"{self.folder.name}.log").open("w+", encoding="utf-8") as log:
+        with (self.folder.with_name(f"{self.folder.name}.log")).open("w+", encoding="utf-8") as log:
             child = subprocess.Popen(
                 [*command, *arguments], cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
             )
@@ -173,7 +173,7 @@ class Tree:
         if not tests:
             return Outcome(mutant, "unreached", 0, 0.0)
         started = time.monotonic()
-        chosen = self.folder.parent / f"{self.folder.name}.json"
+        chosen = self.folder.with_name(f"{self.folder.name}.json")
         chosen.write_text(json.dumps(tests), encoding="utf-8")
         self._write(mutant.path, mutant.source)
         try:
@@ -183,6 +183,12 @@ class Tree:
         late = {-1: "timeout", -signal.SIGXCPU: "timeout", -signal.SIGKILL: "timeout"}
         verdict = {0: "survived", 5: "survived", **late}.get(status, "killed")
         return Outcome(mutant, verdict, len(tests), time.monotonic() - started)
+
+    def remove(self) -> None:
+        """Remove the copy, and what was written beside it."""
+        shutil.rmtree(self.folder)
+        for suffix in ("log", "json"):
+            self.folder.with_name(f"{self.folder.name}.{suffix}").unlink(missing_ok=True)
 
     def _write(self, path: str, text: str) -> None:
         """A compiled module is known by its time in seconds, so no two versions may have the same."""
@@ -223,7 +229,7 @@ def judge_all(mutants: list[Mutant], recording: Recording, *, limit: float, jobs
     """Judge mutants in copies of the working tree, one copy a job."""
     trees: queue.Queue[Tree] = queue.Queue()
     for i in range(min(jobs, len(mutants))):
-        trees.put(Tree(BUILD / f"worker-{i}"))
+        trees.put(Tree(BUILD / f"worker-{os.getpid()}-{i}"))
 
     def judge(mutant: Mutant) -> Outcome:
         tree = trees.get()
@@ -237,7 +243,10 @@ def judge_all(mutants: list[Mutant], recording: Recording, *, limit: float, jobs
         return outcome
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(judge, mutants))
+        outcomes = list(pool.map(judge, mutants))
+    while not trees.empty():
+        trees.get().remove()
+    return outcomes
 
 
 def equivalent_mutants(file: Path = EQUIVALENT) -> set[tuple[str, str, str]]:

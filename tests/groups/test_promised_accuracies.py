@@ -9,7 +9,7 @@ from symcheck import groups
 from symcheck import representations as reps
 from symcheck.errors import RepresentationError
 from symcheck.intertwiners import build, intertwiner_basis
-from symcheck.representations import characters
+from symcheck.representations import characters, representation
 from symcheck.representations.representation import Representation
 
 C2, C3, D4, S3, S4 = (groups.named(n) for n in ("C2", "C3", "D4", "S3", "S4"))
@@ -78,3 +78,12 @@ def test_the_complement_of_everything_is_empty() -> None:
     nothing = intertwiner_basis(trivial, trivial, kind="nullspace")
     assert nothing.matrices().shape == (0, 2, 2)
     np.testing.assert_allclose(nothing.project(np.ones((1, 2, 2))), 0, atol=1e-14)  # 1 minus itself, to a few ulp
+
+
+def test_matrices_are_listed_up_to_the_limit_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    rho = reps.from_matrices(C2, [REFLECTION])  # 2 elements in dimension 2: 8 entries
+    monkeypatch.setattr(representation, "LISTING_LIMIT", 2)
+    assert rho.all_matrices().shape == (2, 2, 2)
+    monkeypatch.setattr(representation, "LISTING_LIMIT", 1)
+    with pytest.raises(RepresentationError, match="do not fit in memory"):
+        reps.from_matrices(C2, [REFLECTION]).all_matrices()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -87,6 +88,12 @@ def test_the_character_has_an_integer_norm(rho: Representation) -> None:
 )
 def test_irreducible_representations_have_norm_one_and_complex_ones_two(rho: Representation, norm: int) -> None:
     assert reps.intertwiner_dimension(rho, rho) == norm
+
+
+@pytest.mark.parametrize("combine", [reps.inner_product, reps.intertwiner_dimension, reps.multiplicity])
+def test_characters_of_two_groups_of_one_order_are_not_compared(combine: Callable[..., float]) -> None:
+    with pytest.raises(RepresentationError, match=r"same group as first: got 'C4'.*'C2 x C2'"):
+        combine(reps.regular(C4), reps.regular(groups.product(C2, C2)))
 
 
 def test_multiplicities_of_a_regular_representation_are_the_dimensions() -> None:
