@@ -75,6 +75,7 @@ NOT_A_GROUP: dict[str, Case] = {
     "natural": lambda: reps.natural(3),  # type: ignore[arg-type]
     "standard": lambda: reps.standard(3),  # type: ignore[arg-type]
     "rotation": lambda: reps.rotation(3),  # type: ignore[arg-type]
+    "image_grid": lambda: reps.image_grid(3, 1, 1, ["identity"]),  # type: ignore[arg-type]
     "restrict(to)": lambda: reps.restrict(TWO, to=3),  # type: ignore[arg-type]
     "induce(to)": lambda: reps.induce(TWO, to=3),  # type: ignore[arg-type]
 }
@@ -82,6 +83,7 @@ NO_REPRESENTATION: dict[str, Case] = {
     "dual": lambda: reps.dual(3),  # type: ignore[arg-type]
     "restrict": lambda: reps.restrict(3, to=C2),  # type: ignore[arg-type]
     "induce": lambda: reps.induce(3, to=C2),  # type: ignore[arg-type]
+    "with_grid": lambda: reps.with_grid(3, 1, 1, ["identity"]),  # type: ignore[arg-type]
     "the first representation": lambda: reps.tensor(3),  # type: ignore[arg-type]
     "number 2": lambda: reps.direct_sum(TWO, 3),  # type: ignore[arg-type]
 }
