@@ -87,3 +87,34 @@ def test_matrices_are_listed_up_to_the_limit_and_no_further(monkeypatch: pytest.
     monkeypatch.setattr(representation, "LISTING_LIMIT", 1)
     with pytest.raises(RepresentationError, match="do not fit in memory"):
         reps.from_matrices(C2, [REFLECTION]).all_matrices()
+
+
+@pytest.mark.parametrize(
+    ("rho_in", "rho_out", "rank"),
+    [
+        (reps.standard(S4), reps.standard(S4), 1),
+        (reps.standard(S4), reps.natural(S4), 1),
+        (reps.standard(S4), reps.sign(S4), 0),
+        (reps.rotation(C3), reps.regular(C3), 2),
+    ],
+)
+def test_without_characters_the_rank_is_the_trace_of_the_average(
+    rho_in: Representation, rho_out: Representation, rank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build.clear_cache()
+    monkeypatch.setattr(characters, "ENUMERATION_LIMIT", 0)
+    basis = intertwiner_basis(rho_in, rho_out)
+    build.clear_cache()
+    assert basis.rank == rank  # Schur's lemma
+    for K, L in zip(rho_out.generator_matrices, rho_in.generator_matrices, strict=True):
+        assert np.abs(K @ basis.matrices() - basis.matrices() @ L).max(initial=0) < 1e-12  # entries of at most 1
+
+
+def test_a_random_basis_without_a_seed_is_that_of_seed_zero() -> None:
+    rho = reps.regular(C2)
+    for make in (
+        lambda **given: intertwiner_basis(rho, rho, kind="random", **given),
+        lambda **given: build.conv_intertwiner_basis(rho, rho, 3, spatial=["flip_ud"], kind="random", **given),
+    ):
+        np.testing.assert_array_equal(make().matrices(), make(seed=0).matrices())
+        assert not np.allclose(make().matrices(), make(seed=1).matrices())
