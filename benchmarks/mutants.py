@@ -75,7 +75,7 @@ class Mutant:
     source: str
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, ...]:
         """Names the change wherever the module moves."""
         return self.where, self.before, self.after
 

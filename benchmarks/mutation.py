@@ -1,7 +1,7 @@
 """Do the tests notice when the code is wrong? Scores of sampled mutants, by package group.
 
     python benchmarks/mutation.py record [TEST ...]        which test runs which line: the default suite, or these again
-    python benchmarks/mutation.py run [GROUP ...] [--count 15] [--seed 0] [--limit 60] [--jobs 2]
+    python benchmarks/mutation.py run [GROUP ...] [--count 15] [--seed 0] [--limit 60] [--jobs 2] [--again]
     python benchmarks/mutation.py list GROUP               the sampled mutants, without running them
 
 `record` copies the working tree to build/mutation and runs the tests once under coverage; do it again after the code
@@ -57,6 +57,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "learning": ("reference_agents/learning/**/*.py", "reference_agents/environments/**/*.py"),
     "reports": ("reports/symcheck_reports/**/*.py",),
 }
+Key = tuple[str, ...]
 _NEW_FILE = 0.2  # seconds to import one more file of tests
 _START = 10.0  # CPU seconds to start Python, pytest and torch, with a margin
 _WAIT = 10  # times the limit: how long a mutant may take on a busy machine, or asleep
@@ -215,8 +216,8 @@ def record(tests: list[str]) -> int:
     BUILD.mkdir(parents=True, exist_ok=True)
     data, seconds = BUILD / "coverage", BUILD / "seconds.json"
     if not tests:
-        data.unlink(missing_ok=True)
-        seconds.unlink(missing_ok=True)
+        for file in (data, seconds, BUILD / "killed.json"):
+            file.unlink(missing_ok=True)
     status, output = Tree(BUILD / "tree").pytest(f"--record-seconds={BUILD / 'new.json'}", *tests, coverage_file=data)
     before = json.loads(seconds.read_text(encoding="utf-8")) if seconds.exists() else {}
     new = json.loads((BUILD / "new.json").read_text(encoding="utf-8"))
@@ -225,21 +226,24 @@ def record(tests: list[str]) -> int:
     return status
 
 
-def judge_all(mutants: list[Mutant], recording: Recording, *, limit: float, jobs: int) -> list[Outcome]:
-    """Judge mutants in copies of the working tree, one copy a job."""
+def judge_all(
+    mutants: list[Mutant], recording: Recording, *, limit: float, jobs: int, settled: dict[Key, str]
+) -> list[Outcome]:
+    """Judge mutants in copies of the working tree, one copy a job; those whose verdict is settled are not run."""
     trees: queue.Queue[Tree] = queue.Queue()
-    for i in range(min(jobs, len(mutants))):
+    for i in range(min(jobs, sum(mutant.key not in settled for mutant in mutants))):
         trees.put(Tree(BUILD / f"worker-{os.getpid()}-{i}"))
 
     def judge(mutant: Mutant) -> Outcome:
+        if mutant.key in settled:
+            return Outcome(mutant, settled[mutant.key], 0, 0.0)
         tree = trees.get()
         try:
             outcome = tree.judge(mutant, recording.tests(mutant, seconds=limit - _START), limit=limit)
         finally:
             trees.put(tree)
-        print(
-            f"{outcome.verdict:<10}{outcome.seconds:>6.1f} s  {mutant.path}:{mutant.line}", file=sys.stderr, flush=True
-        )
+        place = f"{mutant.path}:{mutant.line}"
+        print(f"{outcome.verdict:<10}{outcome.seconds:>6.1f} s  {place}", file=sys.stderr, flush=True)
         return outcome
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -249,27 +253,38 @@ def judge_all(mutants: list[Mutant], recording: Recording, *, limit: float, jobs
     return outcomes
 
 
-def equivalent_mutants(file: Path = EQUIVALENT) -> set[tuple[str, str, str]]:
+def equivalent_mutants() -> dict[Key, str]:
     """The changes that change nothing that a test could see."""
-    entries = tomllib.loads(file.read_text(encoding="utf-8")).get("mutant", []) if file.exists() else []
-    return {(entry["where"], entry["before"], entry["after"]) for entry in entries}
+    entries = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", [])
+    return {(entry["where"], entry["before"], entry["after"]): "equivalent" for entry in entries}
 
 
-def print_survivors(outcomes: list[Outcome], known: set[tuple[str, str, str]]) -> None:
-    """Each mutant that no test noticed, unless it is known to change nothing."""
+def killed_before() -> dict[Key, str]:
+    """The mutants that runs since the last full recording have killed."""
+    file = BUILD / "killed.json"
+    return {tuple(key): "killed" for key in json.loads(file.read_text(encoding="utf-8"))} if file.exists() else {}
+
+
+def keep_killed(outcomes: list[Outcome]) -> None:
+    """Remember what was killed, for `--again`."""
+    killed = killed_before() | {o.mutant.key: "killed" for o in outcomes if o.verdict in ("killed", "timeout")}
+    (BUILD / "killed.json").write_text(json.dumps(list(killed)), encoding="utf-8")
+
+
+def print_survivors(outcomes: list[Outcome]) -> None:
+    """Each mutant that no test noticed."""
     for outcome in outcomes:
-        if outcome.verdict in ("survived", "unreached") and outcome.mutant.key not in known:
+        if outcome.verdict in ("survived", "unreached"):
             m = outcome.mutant
             print(f"  {outcome.verdict} {m.path}:{m.line} in {m.where or 'the module'} ({outcome.tests} tests)")
             print(f"    - {m.before}\n    + {m.after}")
 
 
-def score(outcomes: list[Outcome], known: set[tuple[str, str, str]]) -> tuple[int, int]:
+def score(outcomes: list[Outcome]) -> tuple[int, int]:
     """How many were killed, of how many that are not known to change nothing."""
-    killed = sum(outcome.verdict in ("killed", "timeout") for outcome in outcomes)
-    return killed, killed + sum(
-        outcome.verdict in ("survived", "unreached") and outcome.mutant.key not in known for outcome in outcomes
-    )
+    verdicts = [outcome.verdict for outcome in outcomes]
+    equivalent = verdicts.count("equivalent")
+    return verdicts.count("killed") + verdicts.count("timeout"), len(verdicts) - equivalent
 
 
 def main() -> int:
@@ -281,19 +296,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds a mutant")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="run only what earlier runs have not killed")
     given = parser.parse_intermixed_args()
     if given.command == "record":
         return record(given.names)
-    table, known, groups = [], equivalent_mutants(), files_by_group()
+    table, groups = [], files_by_group()
+    settled = equivalent_mutants() | (killed_before() if given.again else {})
     for name in given.names or GROUPS:
         mutants = sample(groups[name], given.count, seed=f"{given.seed}:{name}")
         if given.command == "list":
             print(*(f"{m.path}:{m.line}\n  - {m.before}\n  + {m.after}" for m in mutants), sep="\n")
             continue
-        outcomes = judge_all(mutants, Recording(BUILD), limit=given.limit, jobs=given.jobs)
-        table.append((name, *score(outcomes, known), len(outcomes)))
+        outcomes = judge_all(mutants, Recording(BUILD), limit=given.limit, jobs=given.jobs, settled=settled)
+        keep_killed(outcomes)
+        table.append((name, *score(outcomes), len(outcomes)))
         print(f"{name}: {table[-1][1]} of {table[-1][2]}", flush=True)
-        print_survivors(outcomes, known)
+        print_survivors(outcomes)
     if table:
         print(f"\n{'group':<26}{'mutants':>8}{'not equivalent':>16}{'killed':>8}{'score':>7}")
     for name, killed, of, drawn in table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -66,13 +67,14 @@ def test_a_mutant_that_a_test_notices_is_killed_and_an_equivalent_one_survives(m
         ("return a if a > b else b", "return a if (a >= b) else b"): "survived",
         ("return x + 1", "return (x - 1)"): "unreached",
     }
-    outcomes = mutation.judge_all(
-        [mutants[key] for key in verdicts], mutation.Recording(mutation.BUILD), limit=60, jobs=2
-    )
+    judge = functools.partial(mutation.judge_all, recording=mutation.Recording(mutation.BUILD), limit=60, jobs=2)
+    outcomes = judge(list(map(mutants.__getitem__, verdicts)), settled={})
     assert [outcome.verdict for outcome in outcomes] == list(verdicts.values())
     assert [outcome.tests for outcome in outcomes] == [2, 2, 2, 0]  # what runs the line, then its neighbours
-    assert mutation.score(outcomes, set()) == (2, 4)
-    assert mutation.score(outcomes, {mutants["return a if a > b else b", "return a if (a >= b) else b"].key}) == (2, 3)
+    assert mutation.score(outcomes) == (2, 4)
+    mutation.keep_killed(outcomes)
+    known = {outcomes[2].mutant.key: "equivalent", **mutation.killed_before()}
+    assert mutation.score(judge([o.mutant for o in outcomes], settled=known)) == (2, 3)
     assert (mutation.ROOT / "tiny.py").read_text() == MODULE
 
 
