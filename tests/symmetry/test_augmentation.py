@@ -572,3 +572,41 @@ def test_tensor_dictionaries_are_given_where_dictionaries_are_not_understood(mon
 
     symmetry = made(shipped, Grouped(), C2)
     assert symmetry.observation[0].children["critic"].sign.tolist() == [-1, -1, -1]
+
+
+class Nested(gym.Env):
+    """Two observation groups inside another one, beside a third."""
+
+    observation_space = spaces.Dict(
+        {
+            "body": spaces.Dict(
+                {
+                    "joints": spaces.Box(-np.inf, np.inf, (3,), np.float32),
+                    "twist": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+                }
+            ),
+            "goal": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+        }
+    )
+    action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+def test_groups_inside_groups_become_entries_inside_entries():
+    signs = {"joints": [-1.0, 1.0, -1.0], "twist": [1.0, -1.0], "goal": [-1.0, 1.0]}
+
+    def stacked(name, x):
+        return torch.cat([x, x * torch.tensor(signs[name])])
+
+    def nested(env, obs, actions):
+        if obs is not None:
+            body = {name: stacked(name, x) for name, x in obs["body"].items()}
+            obs = {"body": body, "goal": stacked("goal", obs["goal"])}
+        return obs, blocks(same, torch.neg)(actions)
+
+    tree = made(nested, Nested(), C2).observation[0]
+    assert tree.children["goal"].sign.tolist() == signs["goal"]
+    inner = tree.children["body"]
+    assert isinstance(inner, TreeEntry)
+    assert {name: entry.sign.tolist() for name, entry in inner.children.items()} == {
+        name: signs[name] for name in ("joints", "twist")
+    }
