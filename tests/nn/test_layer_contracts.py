@@ -200,3 +200,15 @@ def test_a_linear_layer_maps_every_leading_shape_as_its_plain_copy(
         torch.testing.assert_close(layer(x).flatten(-2), layer.materialize()(x.flatten(-2)), rtol=1e-5, atol=1e-5)
     with torch.set_grad_enabled(grad), pytest.raises(SymcheckError, match=r"expected an input of shape \(\.\.\., 3, 4"):
         layer(torch.randn(*lead, 4, 3))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_plain_copy_says_what_it_takes_and_makes(bias: bool) -> None:
+    linear = BasisLinear(FOUR, SIGNED, 3, 5, bias=bias).materialize()
+    assert (linear.in_features, linear.out_features) == (12, 10) == linear.weight.shape[::-1]
+    image = BasisConv2d(FOUR, FOUR, 3, 5, (3, 3), spatial=list(MOVES), stride=2, padding=1, bias=bias).eval()
+    conv = image.materialize()
+    assert (conv.in_channels, conv.out_channels) == (12, 20) == (conv.weight.shape[1], conv.weight.shape[0])
+    assert (conv.kernel_size, conv.stride, conv.padding) == ((3, 3), (2, 2), (1, 1))
+    assert (conv.bias is not None) == bias
+    assert not conv.training
