@@ -118,3 +118,17 @@ def test_a_random_basis_without_a_seed_is_that_of_seed_zero() -> None:
     ):
         np.testing.assert_array_equal(make().matrices(), make(seed=0).matrices())
         assert not np.allclose(make().matrices(), make(seed=1).matrices())
+
+
+@pytest.mark.parametrize(
+    ("rho_in", "rho_out"),
+    [(reps.regular(S3), reps.natural(S3)), (reps.rotation(C3), reps.regular(C3)), (reps.sign(D4), reps.trivial(D4))],
+)
+def test_a_weight_is_the_sum_of_its_projections(rho_in: Representation, rho_out: Representation) -> None:
+    weight = np.random.default_rng(0).normal(size=(2, rho_out.dim, rho_in.dim))
+    kept, removed, all_of_it = (intertwiner_basis(rho_in, rho_out, kind=kind).project(weight) for kind in build.KINDS)
+    # Averages of |G| terms of order 1: a few ulp.
+    np.testing.assert_allclose(kept + removed, weight, atol=1e-14)
+    np.testing.assert_allclose(all_of_it, weight, atol=1e-14)
+    np.testing.assert_allclose((kept * removed).sum(axis=(1, 2)), 0, atol=1e-14)
+    assert np.abs(removed).max() > 0.1
