@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from symcheck_reports import curve_statistics as statistics
+from symcheck_reports.curve_figures import _axes, _frame
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curve_view import curve_view, steps_text, verdict_on_task
 from symcheck_reports.curves import render_curves
@@ -107,6 +108,23 @@ def test_the_probability_of_improvement_is_the_mann_whitney_statistic(ours: list
     wins = sum((a > b) + 0.5 * (a == b) for a in ours for b in others) / (len(ours) * len(others))
     assert estimate.value == pytest.approx(wins, abs=1e-12)  # a mean of at most 64 halves
     assert estimate.low <= estimate.value <= estimate.high or min(len(ours), len(others)) < statistics.LEAST_RUNS
+
+
+def test_the_chance_of_being_better_is_told_to_two_digits() -> None:
+    others = [_network(*[[5.0, 5.0]] * 9, name=name) for name in ("other", "third")]
+    ours = _network(*[[10.0, 10.0]] * 3, *[[0.0, 0.0]] * 6, name="ours")
+    page = render_curves(CurveModel("pong", [ours, *others]))
+    cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall(r'data-l="P\(ours better\)">(.*?)</td>', page, re.S)]
+    assert cells[0].startswith("–")
+    assert [cell.partition("(")[0].strip() for cell in cells[1:]] == ["0.33", "0.33"]
+
+
+@pytest.mark.parametrize("low", [0.0, -20.0, 475.0])
+def test_an_axis_of_returns_has_three_to_seven_labels(low: float) -> None:
+    for top in range(1, 60, 2):
+        curve = statistics.quantile_curve(_network([low, low + top]), floor=low)
+        axes = "".join(_axes(_frame([curve], None, 300)))
+        assert 3 <= axes.count('class="grid"') <= 7
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
