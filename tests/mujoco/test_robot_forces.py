@@ -243,6 +243,7 @@ def test_coordinates_with_unequal_references_are_shifted():
     [
         ('range="-0.8 0"', 'range="-0.9 0"', "range of joint 'right'"),
         ('springref="-0.4"', 'springref="-0.5"', "rest position of the spring of joint 'right'"),
+        ('stiffness="3" springref="-0.4"', 'springref="-0.5"', "rest position of the spring of joint 'right'"),
         ('actuatorfrcrange="-2 1"', 'actuatorfrcrange="-1 1"', "range of the actuator force of joint 'right'"),
         ('range="0.1 0.7"', 'range="0.2 0.8"', "range of tendon 'right'"),
         ('springlength="0.3"', 'springlength="0.4"', "rest length of the spring of tendon 'right'"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -92,6 +92,7 @@ def test_nan_never_reaches_a_threshold() -> None:
     assert statistics.first_reach([1, 2], [math.nan, math.nan], 0.0) == math.inf
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))
 def test_the_interquartile_mean_is_scipys_trimmed_mean(scores: list[float]) -> None:
     ours = statistics.interquartile_mean(np.array(scores)).value
@@ -99,6 +100,7 @@ def test_the_interquartile_mean_is_scipys_trimmed_mean(scores: list[float]) -> N
     assert ours == pytest.approx(stats.trim_mean(scores, 0.25), rel=1e-12, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 5).map(float), min_size=1, max_size=8),
     st.lists(st.integers(0, 5).map(float), min_size=1, max_size=8),
