@@ -144,6 +144,14 @@ def test_representations_are_the_same_by_content_and_not_by_name() -> None:
     assert not same(reps.trivial(C2), reps.trivial(C3))
 
 
+def test_a_zero_has_no_sign_in_the_content_of_a_representation() -> None:
+    zeros = [np.block([[TURN, sign * np.zeros((2, 1))], [sign * np.zeros((1, 2)), np.eye(1)]]) for sign in (1.0, -1.0)]
+    plus, minus = (reps.MatrixRepresentation(C3, [m], name="turn and one") for m in zeros)
+    assert same(plus, minus)
+    assert plus.content == minus.content
+    assert plus.portable_content == minus.portable_content
+
+
 def test_tensors_of_a_huge_group_take_no_enumeration() -> None:
     start = time.perf_counter()
     S30 = groups.symmetric(30)

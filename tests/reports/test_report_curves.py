@@ -129,6 +129,12 @@ def test_an_axis_of_returns_has_three_to_seven_labels(low: float) -> None:
         assert 3 <= axes.count('class="grid"') <= 7
 
 
+def test_the_axis_of_returns_up_to_six_counts_in_twos() -> None:
+    curve = statistics.quantile_curve(_network([0.0, 6.2]), floor=0.0)
+    labels = re.findall(r'<text[^>]*class="tick end"[^>]*>([^<]*)<', "".join(_axes(_frame([curve], None, 300))))
+    assert labels[:4] == ["0", "2", "4", "6"]
+
+
 def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
     rng = np.random.default_rng(1)
     covered = 0

@@ -178,6 +178,21 @@ def test_a_forgotten_height_scan_is_named_by_block_and_columns():
     assert "not closed" in message
 
 
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_the_block_that_all_failing_compositions_share_is_named(block):
+    maps = [same, left_right, front_back, lambda x: left_right(front_back(x))]
+    right = maps[block]
+
+    def forgets(x):
+        moved = right(x)
+        moved[:, 45:] = x[:, 45:]
+        return moved
+
+    maps[block] = forgets
+    with pytest.raises(RepresentationError, match=f"compositions disagree, all of them with block {block}"):
+        made(lambda env, obs, actions: (blocks(*maps)(obs), ACTED(actions)))
+
+
 def test_one_wrong_sign_is_named():
     def planted(env, obs, actions):
         def wrong(x):
