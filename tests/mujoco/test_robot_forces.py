@@ -5,6 +5,7 @@ import pytest
 
 mujoco = pytest.importorskip("mujoco")
 
+from symcheck.errors import SpecError  # noqa: E402
 from symcheck.mujoco import mirror  # noqa: E402
 from symcheck.mujoco.loading import load_model  # noqa: E402
 
@@ -283,3 +284,68 @@ def test_a_servo_that_counts_from_another_reference_needs_a_constant_force(drive
         planted = mirror(servos(other, **drive))
         assert [one.quantity for one in planted.differences] == ["bias"]
         assert gap(servos(other, **drive), planted, 0) > 1e-3
+
+
+ROPES = """
+<mujoco>
+  <worldbody>
+    <site name="top_left" pos="0 0.3 0.5"/><site name="top_right" pos="0 -0.3 0.5"/>
+    <site name="hold_left" pos="0.2 0.3 0"/><site name="hold_right" pos="0.2 -0.3 0"/>
+    <body name="left" pos="0 0.3 0">
+      <joint name="left" type="slide" axis="0 0 1"/><geom size="0.05"/>
+      <site name="hook_left" pos="0 0 0.05"/><site name="grip_left" pos="0.05 0 0"/>
+    </body>
+    <body name="right" pos="0 -0.3 0">
+      <joint name="right" type="slide" axis="0 0 1"/><geom size="0.05"/>
+      <site name="hook_right" pos="0 0 0.05"/><site name="grip_right" pos="0.05 0 0"/>
+    </body>
+  </worldbody>
+  <tendon>
+    <spatial name="rope_left" stiffness="3" springlength="0.1">
+      <pulley divisor="2"/><site site="top_left"/><site site="hook_left"/>
+    </spatial>
+    <spatial name="rope_right" stiffness="3" springlength="0.1">
+      <pulley divisor="2"/><site site="top_right"/><site site="hook_right"/>
+    </spatial>
+  </tendon>
+  <equality>
+    <connect site1="grip_left" site2="hold_left"/>
+    <connect site1="grip_right" site2="hold_right"/>
+  </equality>
+</mujoco>
+"""
+
+
+def test_ropes_over_pulleys_and_tied_sites_are_mirrored():
+    symmetry = mirror(ROPES)
+    assert symmetry.model_is_symmetric, symmetry.findings()
+    assert gap(ROPES, symmetry, 0) < 1e-10  # as above
+
+
+def test_a_rope_over_a_pulley_on_one_side_alone_is_refused():
+    first, rest = ROPES.split('<spatial name="rope_right"')
+    with pytest.raises(SpecError, match="tendon 'rope_left': no tendon runs over the images"):
+        mirror(first + rest.split("</spatial>", 1)[1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            '<pulley divisor="2"/><site site="top_right"/>',
+            '<pulley divisor="3"/><site site="top_right"/>',
+            "coefficients of tendon 'rope_right': (3, ",
+        ),
+        ('name="grip_right" pos="0.05 0 0"', 'name="grip_right" pos="0.05 0 0.02"', "position of site 'grip_right'"),
+        (
+            '<body name="right"',
+            '<body name="right" gravcomp="0.5"',
+            "gravcomp of body 'right': 0.5, where the image of body 'left' has 0",
+        ),
+    ],
+)
+def test_a_divisor_a_tied_site_and_a_compensated_weight_are_compared(old, new, said):
+    assert ROPES.count(old) == 1
+    planted = mirror(ROPES.replace(old, new))
+    assert said in planted.findings()
+    assert gap(ROPES.replace(old, new), planted, 0) > 1e-6  # as above
