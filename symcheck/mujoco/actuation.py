@@ -51,14 +51,21 @@ def _by_name(model: Any, section: str, index: int, candidates: Iterable[int]) ->
 
 
 def path_of(model: Any, tendon: int) -> dict[tuple[int, int], float]:
-    """What a tendon runs over: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}."""
+    """What a tendon runs over: {(kind, element): coefficient of a joint, divisor of a pulley, else 1}.
+
+    Pulleys are no elements of the model; they are numbered -1, -2, ... along the tendon.
+    """
     # A tendon's path is a run of rows in the wrap arrays.
     first = int(model.tendon_adr[tendon])
     steps = range(first, first + int(model.tendon_num[tendon]))
     kinds = [(int(model.wrap_type[i]), int(model.wrap_objid[i]), float(model.wrap_prm[i])) for i in steps]
     # Parameters of other steps are no numbers of the path.
     numbered = (_WRAP_JOINT, _WRAP_PULLEY)
-    return {(kind, element): number if kind in numbered else 1.0 for kind, element, number in kinds}
+    path: dict[tuple[int, int], float] = {}
+    for kind, element, number in kinds:
+        place = -1 - sum(before == _WRAP_PULLEY for before, _ in path) if kind == _WRAP_PULLEY else element
+        path[kind, place] = number if kind in numbered else 1.0
+    return path
 
 
 def path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int], float] | None:
@@ -69,13 +76,12 @@ def path_image(model: Any, pairing: Pairing, tendon: int) -> dict[tuple[int, int
             other, sign = int(pairing.joints[element]), int(pairing.joint_signs[element])
         elif kind == _WRAP_SITE:
             other, sign = site_image(model, pairing, element), 1
-        elif element >= 0 and element < model.ngeom:
-            # A geom that the tendon wraps around.
-            other, sign = int(pairing.geoms[element]), 1
-        else:
+        elif kind == _WRAP_PULLEY:
             # A pulley belongs to no body: it is its own image.
             other, sign = element, 1
-        if other < 0:
+        else:
+            other, sign = int(pairing.geoms[element]), 1
+        if other < 0 and kind != _WRAP_PULLEY:
             return None
         image[kind, other] = sign * coefficient
     return image

@@ -23,7 +23,8 @@ from symcheck.mujoco.isometry import ROUNDING
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
 _PGS = 0  # mjtSolver
 _WRAP_JOINT, _WRAP_SITE, _WRAP_GEOMS = 1, 3, (4, 5)  # mjtWrap
-_SITE_DRIVES = (2, 4)  # mjtTrn: a slider and crank, a site
+_JOINT_DRIVES, _TENDON_DRIVE, _SITE_DRIVES = (0, 1), 3, (2, 4)  # mjtTrn; of sites: a slider and crank, a site
+_AFFINE = 1  # mjtBias
 _SITE_OBJECT = 6  # mjtObj
 _JOINT_NUMBERS = (
     ("stiffness", "jnt_stiffness"),
@@ -329,7 +330,8 @@ def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
         sign = float(pairing.actuator_signs[i])
         yield from _compare_numbers(model, "actuator", i, j, _ACTUATOR_NUMBERS)
         bias = np.array(model.actuator_biasprm[i])
-        bias[0] *= sign  # the constant force; the other terms multiply length and velocity, which carry the sign
+        # The constant force; the other terms multiply length and velocity, which carry the sign.
+        bias[0] = sign * bias[0] - _length_shift(model, pairing, i, j, sign) * bias[1] + 0.0
         yield from difference(element, counterpart, "bias", bias, model.actuator_biasprm[j])
         wrenches = wrench_image(model, pairing, i, j)
         if wrenches is not None:
@@ -343,6 +345,22 @@ def _actuators(model: Any, pairing: Pairing) -> Iterator[Difference]:
             if getattr(model, limited)[i] and getattr(model, limited)[j]:
                 moved = np.sort(sign * getattr(model, key)[i])
                 yield from difference(element, counterpart, quantity, moved, getattr(model, key)[j])
+
+
+def _length_shift(model: Any, pairing: Pairing, i: int, j: int, sign: float) -> float:
+    """What the image's length is longer than the signed length: joints may count from unequal references."""
+    if int(model.actuator_biastype[i]) != _AFFINE or model.actuator_trntype[i] not in (*_JOINT_DRIVES, _TENDON_DRIVE):
+        return 0.0
+    lengths = [float(model.actuator_gear[k, 0]) * _driven_length(model, pairing, k) for k in (i, j)]
+    return lengths[1] - sign * lengths[0]
+
+
+def _driven_length(model: Any, pairing: Pairing, actuator: int) -> float:
+    """The length, in the reference configuration, of the tendon or joint that an actuator drives; 0 for balls."""
+    driven = int(model.actuator_trnid[actuator, 0])
+    if model.actuator_trntype[actuator] == _TENDON_DRIVE:
+        return _joint_length(model, pairing, driven)
+    return float(pairing.reference.qpos[model.jnt_qposadr[driven]]) if model.jnt_type[driven] in (2, 3) else 0.0
 
 
 _RANGES = (

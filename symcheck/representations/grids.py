@@ -15,7 +15,11 @@ from symcheck.array_types import Ints
 from symcheck.errors import RepresentationError, suggestion
 from symcheck.groups.group import Group
 from symcheck.representations import operations, validation
-from symcheck.representations.representation import Representation, SignedPermutationRepresentation
+from symcheck.representations.representation import (
+    Representation,
+    SignedPermutationRepresentation,
+    require_representation,
+)
 from symcheck.representations.signed_images import SignedImages
 
 OPERATORS: dict[str, Callable[[Ints], Ints]] = {
@@ -108,6 +112,7 @@ def image_grid(G: Group, height: int, width: int, spatial: Sequence[str]) -> Sig
         >>> image_grid(cyclic(4), 2, 2, ["rot90"]).images[0].index
         array([2, 0, 3, 1])
     """
+    validation.require_group(G, "image_grid")
     if not all(isinstance(n, int | np.integer) and n >= 1 for n in (height, width)):
         raise RepresentationError(f"expected a positive height and width, got {height} x {width}.", where="image_grid")
     # Square sizes and relations first: the cached construction below is not checked again.
@@ -142,5 +147,6 @@ def with_grid(rho: Representation, height: int, width: int, spatial: Sequence[st
         >>> with_grid(regular(cyclic(4)), 5, 5, ["rot90"]).dim
         100
     """
+    require_representation(rho, "with_grid")
     # Components are the slow axis, as in (channels, height, width) arrays.
     return operations.tensor(rho, image_grid(rho.group, height, width, spatial))

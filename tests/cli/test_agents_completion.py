@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from reference_agents.catalog import TASKS, find_task
 from reference_agents.cli import completion
 from reference_agents.cli.app import app
-from reference_agents.settings import parse_changes, preset
+from reference_agents.settings import PRESETS, parse_changes
 from symcheck.envs import atlas
 
 
@@ -83,9 +83,8 @@ def test_symmetries_are_those_of_the_environment():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_preset_offered_is_one_of_the_task(task):
-    for name in offered("train", task, "--preset", ""):
-        assert preset(task, name).steps > 0
+def test_the_presets_of_a_task_are_offered_and_no_other(task):
+    assert offered("train", task, "--preset", "") == list(PRESETS[task])
 
 
 def test_every_setting_offered_is_one_that_set_takes():

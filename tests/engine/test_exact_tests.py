@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from symcheck.engine.environments.methods.paired import _Looked
+from symcheck.engine.environments.methods.second_look import Suspects
 from symcheck.engine.statistics import sign_flip_test, swap_test
 
 SIGNS = np.array(list(itertools.product([-1.0, 1.0], repeat=10)))
@@ -108,7 +108,7 @@ def test_a_learned_feature_and_the_named_ones_have_half_of_the_level_each() -> N
 
 def test_what_may_violate_among_unseen_suspects_is_two_bounds_of_half_the_level() -> None:
     """1,000 suspects of 10,000 pairs; 600 were looked at, half of them picked at random, and none violates."""
-    looked = _Looked([], list(range(600)), [], list(range(400)))
+    looked = Suspects(rounding=list(range(600)), unseen=list(range(400)))
     share = beta.ppf(1 - 0.005, 1001, 9000)
     among = 1 - 0.005 ** (1 / 300)
     assert looked.largest_violating_fraction(10_000, 0.01) == pytest.approx(share * among, rel=1e-6)

@@ -65,6 +65,50 @@ def test_a_mistake_is_named_and_not_passed_on(build: Case, message: str) -> None
         build()
 
 
+NOT_A_GROUP: dict[str, Case] = {
+    "trivial": lambda: reps.trivial(3),  # type: ignore[arg-type]
+    "sign": lambda: reps.sign(3),  # type: ignore[arg-type]
+    "regular": lambda: reps.regular(3),  # type: ignore[arg-type]
+    "permutation": lambda: reps.permutation(3, [[0]]),  # type: ignore[arg-type]
+    "signed_permutation": lambda: reps.signed_permutation(3, [[1]]),  # type: ignore[arg-type]
+    "from_matrices": lambda: reps.from_matrices(3, [[[1]]]),  # type: ignore[arg-type]
+    "natural": lambda: reps.natural(3),  # type: ignore[arg-type]
+    "standard": lambda: reps.standard(3),  # type: ignore[arg-type]
+    "rotation": lambda: reps.rotation(3),  # type: ignore[arg-type]
+    "image_grid": lambda: reps.image_grid(3, 1, 1, ["identity"]),  # type: ignore[arg-type]
+    "restrict(to)": lambda: reps.restrict(TWO, to=3),  # type: ignore[arg-type]
+    "induce(to)": lambda: reps.induce(TWO, to=3),  # type: ignore[arg-type]
+}
+NO_REPRESENTATION: dict[str, Case] = {
+    "dual": lambda: reps.dual(3),  # type: ignore[arg-type]
+    "restrict": lambda: reps.restrict(3, to=C2),  # type: ignore[arg-type]
+    "induce": lambda: reps.induce(3, to=C2),  # type: ignore[arg-type]
+    "with_grid": lambda: reps.with_grid(3, 1, 1, ["identity"]),  # type: ignore[arg-type]
+    "the first representation": lambda: reps.tensor(3),  # type: ignore[arg-type]
+    "number 2": lambda: reps.direct_sum(TWO, 3),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("place", NOT_A_GROUP)
+def test_what_is_no_group_is_refused_by_the_function_that_was_called(place: str) -> None:
+    with pytest.raises(SymcheckError, match="expected a group, got 3") as refused:
+        NOT_A_GROUP[place]()
+    assert refused.value.where == place
+
+
+@pytest.mark.parametrize("place", NO_REPRESENTATION)
+def test_what_is_no_representation_is_refused_by_the_function_that_was_called(place: str) -> None:
+    with pytest.raises(SymcheckError, match="expected a representation, got 3") as refused:
+        NO_REPRESENTATION[place]()
+    assert refused.value.where == place
+
+
+@pytest.mark.parametrize("combine", [reps.direct_sum, reps.tensor])
+def test_nothing_cannot_be_combined(combine: Callable[..., Any]) -> None:
+    with pytest.raises(SymcheckError, match=f"{combine.__name__}: expected at least one representation"):
+        combine()
+
+
 SWAP = [[0, 1], [1, 0]]
 FORMS: list[Any] = [
     SWAP,

@@ -102,3 +102,13 @@ def test_relators_too_long_to_be_of_use_are_refused(monkeypatch: pytest.MonkeyPa
         _ = group.relators
     with pytest.raises(RepresentationError, match=r"matrices of M11 .* cannot be checked: the presentation"):
         constructors.from_matrices(group, [np.array([[0.6, 0.8], [-0.8, 0.6]])] * 2)
+
+
+def test_relators_are_counted_to_the_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    generators = catalog.dihedral(6).generators
+    letters = sum(len(word) for word in derived(generators))
+    monkeypatch.setattr(chain_presentation, "LARGEST", letters)
+    assert derived(generators)
+    monkeypatch.setattr(chain_presentation, "LARGEST", letters - 1)
+    with pytest.raises(GroupError, match=f"more than {letters - 1} letters"):
+        derived(generators)

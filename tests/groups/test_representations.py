@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -89,6 +90,12 @@ def test_irreducible_representations_have_norm_one_and_complex_ones_two(rho: Rep
     assert reps.intertwiner_dimension(rho, rho) == norm
 
 
+@pytest.mark.parametrize("combine", [reps.inner_product, reps.intertwiner_dimension, reps.multiplicity])
+def test_characters_of_two_groups_of_one_order_are_not_compared(combine: Callable[..., float]) -> None:
+    with pytest.raises(RepresentationError, match=r"same group as first: got 'C4'.*'C2 x C2'"):
+        combine(reps.regular(C4), reps.regular(groups.product(C2, C2)))
+
+
 def test_multiplicities_of_a_regular_representation_are_the_dimensions() -> None:
     assert reps.multiplicity(reps.standard(S4), reps.regular(S4)) == 3
     assert reps.multiplicity(reps.sign(S4), reps.regular(S4)) == 1
@@ -135,6 +142,14 @@ def test_representations_are_the_same_by_content_and_not_by_name() -> None:
     assert same(reps.regular(C2), reps.permutation(C2, [[1, 0]]))
     assert not same(reps.regular(C4), reps.permutation(C4, [[3, 0, 1, 2]]))
     assert not same(reps.trivial(C2), reps.trivial(C3))
+
+
+def test_a_zero_has_no_sign_in_the_content_of_a_representation() -> None:
+    zeros = [np.block([[TURN, sign * np.zeros((2, 1))], [sign * np.zeros((1, 2)), np.eye(1)]]) for sign in (1.0, -1.0)]
+    plus, minus = (reps.MatrixRepresentation(C3, [m], name="turn and one") for m in zeros)
+    assert same(plus, minus)
+    assert plus.content == minus.content
+    assert plus.portable_content == minus.portable_content
 
 
 def test_tensors_of_a_huge_group_take_no_enumeration() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from symcheck import groups
 from symcheck import representations as reps
-from symcheck.intertwiners import conv_intertwiner_basis, filter_table, layer_table
+from symcheck.intertwiners import conv_intertwiner_basis, filter_table, intertwiner_basis, layer_table
+from symcheck.intertwiners.basis import KINDS
 from symcheck.intertwiners.summary import pictures
+from symcheck.representations.representation import Representation
 
 C2, C4 = groups.cyclic(2), groups.cyclic(4)
 
@@ -39,3 +42,10 @@ def test_pictures_lay_filters_out_as_tiles() -> None:
     assert len(shown) == 4
     tiles = shown[0].reshape(4, 3, 3)
     assert all(np.array_equal(np.rot90(tiles[k]), tiles[(k + 1) % 4]) for k in range(4))
+
+
+@pytest.mark.parametrize("rho", [reps.standard(groups.symmetric(4)), reps.regular(C4)], ids=lambda rho: rho.name)
+def test_the_largest_entry_of_a_picture_is_one(rho: Representation) -> None:
+    for kind in KINDS:
+        for shown in pictures(intertwiner_basis(rho, rho, kind=kind)):
+            assert np.abs(shown).max() == pytest.approx(1.0)

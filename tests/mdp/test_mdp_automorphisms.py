@@ -376,3 +376,11 @@ def test_orbits_are_exact_although_absorbing_states_cannot_move_along() -> None:
     law[0, 0, [1, 2, 5]] = [0.25, 0.25, 0.5]
     law[1, 0, 3] = law[2, 0, 4] = law[5, 0, 3] = law[3, 0, 3] = law[4, 0, 4] = 1.0
     _with_ends_of_their_own(law, np.zeros((6, 1, 6)), [[0.0], [1.0], [1.0], [0.0], [0.0], [2.0]], [1, 0, 0, 0, 0, 0])
+
+
+def test_different_actions_of_final_states_are_not_averaged() -> None:
+    """0 and 3 change places; they end in 1 and 2, whose two actions pay differently and are never taken."""
+    law, ends = np.zeros((4, 2, 4)), np.zeros((4, 2, 4))
+    ends[0, :, 1] = ends[3, :, 2] = law[1, :, 1] = law[2, :, 2] = 1.0
+    rewards = [[1.0, 2.0], [5.0, 6.0], [7.0, 9.0], [1.0, 2.0]]
+    _with_ends_of_their_own(law, ends, rewards, [0.5, 0, 0, 0.5])

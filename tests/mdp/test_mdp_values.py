@@ -110,3 +110,11 @@ def test_unavailable_actions_are_never_taken() -> None:
 def test_values_of_another_length_are_refused() -> None:
     with pytest.raises(SpecError, match=r"values: expected one value per state, shape \(1,\), got \(2,\)"):
         q_values(TabularMDP([[[1.0]]], [[1.0]], 0.5), [0.0, 1.0])
+
+
+def test_a_state_that_some_action_may_end_is_not_absorbing() -> None:
+    """Both actions of state 0 lead nowhere else and pay nothing, but one ends half of the time; 1 has no way out."""
+    law, ends = np.zeros((2, 2, 2)), np.zeros((2, 2))
+    law[0, :, 0], law[1, :, 1] = (1.0, 0.5), 1.0
+    ends[0, 1] = 0.5
+    assert TabularMDP(law, np.zeros((2, 2)), 0.9, terminations=ends).absorbing.tolist() == [False, True]

@@ -2,7 +2,9 @@
 
 import math
 
+import gymnasium as gym
 import pytest
+from gymnasium import spaces
 
 pytest.importorskip("mujoco")
 
@@ -10,6 +12,7 @@ from robots import TWO_ARMS, nameless_star, quadruped
 
 from symcheck.errors import SpecError, TargetError
 from symcheck.mujoco import mirror, turn
+from symcheck.mujoco.loading import load_model
 from symcheck.symmetry.blocks import labels_of
 
 
@@ -18,8 +21,9 @@ def test_an_unknown_plane_is_refused():
         SpecError, match="plane: expected a plane, 'xz', 'yz' or 'xy', or its normal vector, got 'left'"
     ):
         mirror(quadruped(), "left")
-    with pytest.raises(SpecError, match="normal vector of three numbers"):
-        mirror(quadruped(), (0, 0, 0))
+    for normal in ((0, 0, 0), (0, 1), (0, math.nan, 1), ("a", "b", "c"), None):
+        with pytest.raises(SpecError, match="plane: expected a normal vector of three numbers that are not all 0, got"):
+            mirror(quadruped(), normal)
     for through in ("abc", (0, 0), (0, 0, math.inf), None):
         with pytest.raises(SpecError, match="through: expected a point, three numbers in metres, got"):
             mirror(quadruped(), through=through)
@@ -143,3 +147,16 @@ def test_a_robots_usual_observation_is_written_as_blocks():
     assert found.observation[0].dim == 12 + 8 + 8 + 8
     labels = labels_of(found.blocks["observation"][None])
     assert labels[12:14] == ("joint_positions FR_hip_joint", "joint_positions FR_calf_joint")
+
+
+class Robot(gym.Env):
+    """An environment of the user's own: what it observes is not known."""
+
+    observation_space = spaces.Box(-math.inf, math.inf, (1,))
+    action_space = spaces.Box(-1, 1, (8,))
+    model = load_model(quadruped()).model
+
+
+def test_an_environment_whose_observation_is_not_known_is_asked_for_its_blocks():
+    with pytest.raises(SpecError, match="observation: how Robot lays out its observation is not known"):
+        mirror(Robot())

@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from symcheck.engine.verdict import Verdict
 from symcheck_reports import curve_statistics as statistics
+from symcheck_reports.curve_figures import _axes, _frame
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curve_view import curve_view, steps_text, verdict_on_task
 from symcheck_reports.curves import render_curves
@@ -101,6 +102,7 @@ def test_nan_never_reaches_a_threshold() -> None:
     assert statistics.first_reach([1, 2], [math.nan, math.nan], 0.0) == math.inf
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=40))
 def test_the_interquartile_mean_is_scipys_trimmed_mean(scores: list[float]) -> None:
     ours = statistics.interquartile_mean(np.array(scores)).value
@@ -108,6 +110,7 @@ def test_the_interquartile_mean_is_scipys_trimmed_mean(scores: list[float]) -> N
     assert ours == pytest.approx(stats.trim_mean(scores, 0.25), rel=1e-12, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 5).map(float), min_size=1, max_size=8),
     st.lists(st.integers(0, 5).map(float), min_size=1, max_size=8),
@@ -117,6 +120,29 @@ def test_the_probability_of_improvement_is_the_mann_whitney_statistic(ours: list
     wins = sum((a > b) + 0.5 * (a == b) for a in ours for b in others) / (len(ours) * len(others))
     assert estimate.value == pytest.approx(wins, abs=1e-12)  # a mean of at most 64 halves
     assert estimate.low <= estimate.value <= estimate.high or min(len(ours), len(others)) < statistics.LEAST_RUNS
+
+
+def test_the_chance_of_being_better_is_told_to_two_digits() -> None:
+    others = [_network(*[[5.0, 5.0]] * 9, name=name) for name in ("other", "third")]
+    ours = _network(*[[10.0, 10.0]] * 3, *[[0.0, 0.0]] * 6, name="ours")
+    page = render_curves(CurveModel("pong", [ours, *others]))
+    cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall(r'data-l="P\(ours better\)">(.*?)</td>', page, re.S)]
+    assert cells[0].startswith("–")
+    assert [cell.partition("(")[0].strip() for cell in cells[1:]] == ["0.33", "0.33"]
+
+
+@pytest.mark.parametrize("low", [0.0, -20.0, 475.0])
+def test_an_axis_of_returns_has_three_to_seven_labels(low: float) -> None:
+    for top in range(1, 60, 2):
+        curve = statistics.quantile_curve(_network([low, low + top]), floor=low)
+        axes = "".join(_axes(_frame([curve], None, 300)))
+        assert 3 <= axes.count('class="grid"') <= 7
+
+
+def test_the_axis_of_returns_up_to_six_counts_in_twos() -> None:
+    curve = statistics.quantile_curve(_network([0.0, 6.2]), floor=0.0)
+    labels = re.findall(r'<text[^>]*class="tick end"[^>]*>([^<]*)<', "".join(_axes(_frame([curve], None, 300))))
+    assert labels[:4] == ["0", "2", "4", "6"]
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:

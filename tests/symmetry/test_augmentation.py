@@ -178,6 +178,21 @@ def test_a_forgotten_height_scan_is_named_by_block_and_columns():
     assert "not closed" in message
 
 
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_the_block_that_all_failing_compositions_share_is_named(block):
+    maps = [same, left_right, front_back, lambda x: left_right(front_back(x))]
+    right = maps[block]
+
+    def forgets(x):
+        moved = right(x)
+        moved[:, 45:] = x[:, 45:]
+        return moved
+
+    maps[block] = forgets
+    with pytest.raises(RepresentationError, match=f"compositions disagree, all of them with block {block}"):
+        made(lambda env, obs, actions: (blocks(*maps)(obs), ACTED(actions)))
+
+
 def test_one_wrong_sign_is_named():
     def planted(env, obs, actions):
         def wrong(x):
@@ -254,12 +269,16 @@ def test_a_slot_that_does_not_fit_is_refused(slot):
         made(quadruped, last_action=slot)
 
 
-def test_a_function_that_changes_its_input_is_named():
+@pytest.mark.parametrize(("changed", "told"), [(slice(0, 2), "columns 0 to 1"), (slice(1, 2), "column 1")])
+def test_a_function_that_changes_its_input_is_named(changed, told):
     def planted(env, obs, actions):
-        observed = None if obs is None else torch.cat([obs, obs.mul_(-1)])
-        return observed, None if actions is None else torch.cat([actions, -actions])
+        if obs is not None:
+            image = -obs
+            obs[:, changed] *= -1
+            obs = torch.cat([obs, image])
+        return obs, None if actions is None else torch.cat([actions, -actions])
 
-    with pytest.raises(SpecError, match="changes its input in place: observation columns 0 to 1"):
+    with pytest.raises(SpecError, match=f"changes its input in place: observation {told} differ"):
         made(planted, Plane(), C2)
 
 
@@ -572,3 +591,41 @@ def test_tensor_dictionaries_are_given_where_dictionaries_are_not_understood(mon
 
     symmetry = made(shipped, Grouped(), C2)
     assert symmetry.observation[0].children["critic"].sign.tolist() == [-1, -1, -1]
+
+
+class Nested(gym.Env):
+    """Two observation groups inside another one, beside a third."""
+
+    observation_space = spaces.Dict(
+        {
+            "body": spaces.Dict(
+                {
+                    "joints": spaces.Box(-np.inf, np.inf, (3,), np.float32),
+                    "twist": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+                }
+            ),
+            "goal": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+        }
+    )
+    action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+def test_groups_inside_groups_become_entries_inside_entries():
+    signs = {"joints": [-1.0, 1.0, -1.0], "twist": [1.0, -1.0], "goal": [-1.0, 1.0]}
+
+    def stacked(name, x):
+        return torch.cat([x, x * torch.tensor(signs[name])])
+
+    def nested(env, obs, actions):
+        if obs is not None:
+            body = {name: stacked(name, x) for name, x in obs["body"].items()}
+            obs = {"body": body, "goal": stacked("goal", obs["goal"])}
+        return obs, blocks(same, torch.neg)(actions)
+
+    tree = made(nested, Nested(), C2).observation[0]
+    assert tree.children["goal"].sign.tolist() == signs["goal"]
+    inner = tree.children["body"]
+    assert isinstance(inner, TreeEntry)
+    assert {name: entry.sign.tolist() for name, entry in inner.children.items()} == {
+        name: signs[name] for name in ("joints", "twist")
+    }

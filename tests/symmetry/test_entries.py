@@ -1,5 +1,7 @@
 """Entries are told apart by their form, and refused with what was expected and given."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -16,6 +18,7 @@ from symcheck.entries.forms import (
 )
 from symcheck.entries.numbers import number
 from symcheck.errors import SpecError
+from symcheck.symmetry.text import describe
 
 
 @given(st.permutations(range(6)))
@@ -142,3 +145,43 @@ def test_whole_numbers_whose_images_do_not_fit_their_type_do_not_wrap_around():
     np.testing.assert_array_equal(
         parse_entry({"signs": [1], "offset": [0.5]}, "x").apply(np.array([3], np.uint8)), [3.5]
     )
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ["-2", "+1", "+3"],
+        {"signs": [-1, 1], "offset": ["pi/3", 0]},
+        {"matrix": [[0, 2.5, 0], [-0.25, 0, 1], [0, 0, 0]], "offset": [0, -1.5, 0]},
+        {"matrix": [[0.6, -0.8], [0.8, 0.6]]},
+        {"matrix": [[0, 0], [0, 1]], "offset": [3, 0]},
+    ],
+)
+def test_a_formula_computes_what_the_entry_does(written):
+    entry = parse_entry(written, "")
+    source, image = describe(entry, "x").split(" -> ")
+    assert source == f"({', '.join(f'x{i}' for i in range(entry.dim))})"
+    values = np.random.default_rng(0).normal(size=entry.dim)
+    formulas = re.sub(r"(\d) x", r"\1 * x", image.strip("()")).split(", ")
+    computed = [eval(formula, {f"x{i}": value for i, value in enumerate(values)}) for formula in formulas]
+    np.testing.assert_allclose(computed, entry.apply(values), rtol=1e-5, atol=1e-5)  # six digits are printed
+    assert not image.startswith("(+")
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ([2, 0, 1, 3], "0 -> 2 -> 1 -> 0"),
+        ([1, 0, 3, 2], "0 <-> 1, 2 <-> 3"),
+        ([0, 1], "unchanged"),
+        ([1, 0, *range(2, 40)], "0 <-> 1"),
+    ],
+)
+def test_a_permutation_of_actions_is_told_in_cycles(entry, told):
+    assert describe(parse_entry(entry, ""), "a") == told
+
+
+def test_long_vectors_are_counted():
+    long = parse_entry(["-2", "+1", *(f"{s}{i}" for i, s in zip(range(3, 41), "+-" * 19, strict=True))], "")
+    assert describe(long, "o") == "moves 2 and negates 20 of 40 components"
+    assert describe(parse_entry({"matrix": (np.eye(40) * 0.5).tolist()}, ""), "o") == "a dense 40x40 matrix"

@@ -271,3 +271,14 @@ def test_bytes_turned_over_are_an_image_in_negative():
     negative = Symmetry("negative", C2, [{"signs": [-1] * 9, "offset": [255] * 9}], [[1, 0]])
     image = np.arange(9, dtype=np.uint8).reshape(1, 3, 3)
     np.testing.assert_array_equal(negative.bind(IMAGE, spaces.Discrete(2)).observation((0,), image), 255 - image)
+
+
+@pytest.mark.parametrize("text", [3, None, ["C2"], "(1, 2)", "cyclic(2), cyclic(3)", "'C2'(2)", "12(3)"])
+def test_what_names_no_group_is_refused_whatever_its_type(text):
+    with pytest.raises(SpecError, match=r"expected the name of a group such as 'cyclic\(2\)'"):
+        parse_group(text, "group")
+
+
+def test_the_start_is_claimed_unless_it_is_declined():
+    assert Symmetry("m", C2, [[-1]], [[1, 0]]).initial
+    assert not Symmetry("m", C2, [[-1]], [[1, 0]], initial=False).initial

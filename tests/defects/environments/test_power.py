@@ -111,8 +111,8 @@ def test_a_fault_in_one_pair_of_a_hundred_is_counted_as_often() -> None:
     reward = sc.verify_env(_rarely(0.005), FLIP, samples=4000)["reward_invariance"]
     assert reward.verdict == "failed"
     # 1,000 states of 4,000 pairs: 10 states of the faulty 0.01 (themselves or their images), give or take 3.2 each.
-    share = [cause for cause in reward.causes if "of the pairs tested" in cause]
-    assert 0.2 < float(share[0].split("%")[0].split()[-1]) < 2.2
+    (share,) = [100 * cause.fields["share"] for cause in reward.causes if cause.code == "SYM027"]
+    assert 0.2 < share < 2.2
 
 
 def test_a_fault_in_one_state_of_a_hundred_needs_some_hundreds_of_samples() -> None:

@@ -1,0 +1,69 @@
+"""The pytest plugin of mutation.py: records which test runs which line, and runs chosen tests in a given order.
+
+Under `coverage run`, every line that a test runs is stored with the id of the test as its context.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import coverage
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Two files: where seconds a test are written, and the tests to run."""
+    parser.addoption(
+        "--record-seconds", type=Path, default=None, help="JSON file: id of each test that passed: seconds"
+    )
+    parser.addoption("--run-ids", type=Path, default=None, help="JSON file: ids of the tests to run, in this order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record only where it is asked for."""
+    if config.getoption("--record-seconds") is not None:
+        config.pluginmanager.register(Recorder(config.getoption("--record-seconds")))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the chosen tests, in the chosen order."""
+    if config.getoption("--run-ids") is not None:
+        chosen = {name: i for i, name in enumerate(json.loads(config.getoption("--run-ids").read_text()))}
+        items[:] = sorted((item for item in items if item.nodeid in chosen), key=lambda item: chosen[item.nodeid])
+
+
+class Recorder:
+    """Stores the context of each line and the CPU seconds of each test that passes."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Lines run from here on belong to this test, its fixtures included."""
+        measuring = coverage.Coverage.current()
+        if measuring is not None:
+            measuring.switch_context(item.nodeid)
+        started = sum(os.times()[:4])  # CPU seconds, of children too: other programs do not make a test slower
+        try:
+            return (yield)
+        finally:
+            self._seconds[item.nodeid] = sum(os.times()[:4]) - started
+            if measuring is not None:
+                measuring.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what fails or skips in set-up, call or tear-down."""
+        if not report.passed:
+            self._failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        """Tests that fail or skip without any mutant cannot tell whether one is noticed."""
+        passed = {name: round(seconds, 4) for name, seconds in self._seconds.items() if name not in self._failed}
+        self._file.write_text(json.dumps(passed), encoding="utf-8")
