@@ -36,7 +36,7 @@ USUAL = "properties/test_{name}.py::test_a_planted_defect_fails"
 OURS = [
     entry
     for kind in ("env", "net")
-    for entry in registry.registered(kind)  # type: ignore[arg-type]
+    for entry in registry.registered_properties(kind)  # type: ignore[arg-type]
     if entry.check.__module__.startswith("symcheck_properties")
 ]
 
