@@ -130,7 +130,8 @@ def test_text_names_it_and_a_failure_states_its_equation(run: RunResult, write: 
 
 @pytest.mark.parametrize("kind", ["env", "net"])
 def test_our_own_properties_claim_what_the_table_says(kind: Any) -> None:
-    ours = [entry for entry in registry.registered_properties(kind) if entry.check.__module__.startswith("symcheck_properties")]
+    everything = registry.registered_properties(kind)
+    ours = [entry for entry in everything if entry.check.__module__.startswith("symcheck_properties")]
     assert ours
     for entry in ours:
         row = BY_NAME[entry.name]
