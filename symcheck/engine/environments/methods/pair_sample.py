@@ -79,8 +79,9 @@ class PairSample:
         """What a batched form of the environment showed on many more pairs; None where there is none to be believed."""
         few = len(self.drawn.cases)  # decides whether the batched form is believed
         asked = self._bench.options.samples
-        count = max(asked, _MANY) - few if asked >= DEFAULT_SAMPLES else asked - few
-        if self._model is None or count <= 0 or self._bench.interrupted or self.stopped:
+        # The bound counts what is drawn here: fewer than were stepped by hand would exclude less than those did.
+        count = max(asked, _MANY) - few if asked >= DEFAULT_SAMPLES else max(asked - few, few)
+        if self._model is None or asked <= few or self._bench.interrupted or self.stopped:
             return None
         screen = Screen(self._bench, self._model, self.tolerance, self.drawn)
         screened = screen.run(count, lambda: self._bench.in_time(_STEPPING))
