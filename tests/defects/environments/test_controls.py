@@ -195,9 +195,8 @@ def _changed(at: tuple[int, int], outcomes: Any) -> dict[int, dict[int, list[Any
     ("table", "verdict"),
     [
         # Probabilities that are added in another order: 0.1 + 0.2 + 0.3 is 0.6000000000000001, 0.3 + 0.2 + 0.1 is 0.6.
-        (_changed((3, 1), [(0.1, 4, 0.0, False), (0.7, 4, 0.0, False), (0.2, 2, 0.0, False)])
-            | {3: {0: [(0.7, 2, 0.0, False), (0.1, 2, 0.0, False), (0.2, 4, 0.0, False)],
-                   1: [(0.1, 4, 0.0, False), (0.7, 4, 0.0, False), (0.2, 2, 0.0, False)]}}, "proved"),
+        (corridor() | {3: {0: [*((p, 2, 0.0, False) for p in (0.3, 0.2, 0.1)), (0.4, 4, 0.0, False)],
+                           1: [*((p, 4, 0.0, False) for p in (0.1, 0.2, 0.3)), (0.4, 2, 0.0, False)]}}, "proved"),
         # A probability that is 1e-9 off, and a reward that is 1e-6 off, are faults.
         (_changed((3, 1), [(0.8 + 1e-9, 4, 0.0, False), (0.2 - 1e-9, 2, 0.0, False)]), "failed"),
         (_changed((3, 1), [(0.8, 4, 1e-6, False), (0.2, 2, 0.0, False)]), "failed"),
