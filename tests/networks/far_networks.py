@@ -302,6 +302,9 @@ RIGHT: dict[str, Case] = {
     "a shift of each unit": with_constant(PAIRS, lambda h, shift: h + torch.relu(h - shift), even(FAR)),
     "a mask": with_constant(PAIRS, lambda h, m: h + torch.where(m, far(h), 0.0), even().bool()),
     "masked_fill": with_constant(PAIRS, lambda h, m: h + far(h).masked_fill(m, 0.0), even(0.0).bool()),
+    "a triangle below which nothing lies": Case(
+        PAIRS, lambda h: h + far(h).unsqueeze(1).expand(-1, 8, 8).triu(-7).mean(1)
+    ),
     "a product of an odd and an even factor": signed(lambda h: h + far_sign(h) * far_sign(h).abs()),
     "softmax of pairs": Case(PAIRS, lambda h: h * torch.softmax(far_sign(h), -1)),
     "mean of signs": signed(lambda h: h + far_sign(h).mean(-1, keepdim=True)),
@@ -356,6 +359,7 @@ WRONG: dict[str, Case] = {
     "amin of signs": signed(lambda h: h + far_sign(h).amin(-1, keepdim=True)),
     "norm of signs, added": signed(lambda h: h + far_sign(h).norm(dim=-1, keepdim=True)),
     "the largest of signs": signed(lambda h: h + far_sign(h).topk(1, -1)[0]),
+    "sorted signs, as a factor": signed(lambda h: h * (2 + far_sign(h).sort(-1)[0])),
     "sorted signs": signed(lambda h: h + far_sign(h).sort(-1)[0]),
     "layer norm, one weight": with_module(lambda: nn.LayerNorm(8), spoil="weight"),
     "rms norm, one weight": with_module(lambda: nn.RMSNorm(8), spoil="weight"),
@@ -366,11 +370,14 @@ WRONG: dict[str, Case] = {
     "max pool of signs": Case(SIGNED_FILTERS, lambda h: h + F.max_pool2d(far(h), 3, 1, 1)),
     "adaptive max pool of signs": Case(SIGNED_FILTERS, lambda h: h + F.adaptive_max_pool2d(far(h), 1)),
     "adaptive max pool of signs to 3x3": Case(
-        SIGNED_FILTERS, lambda h: h + F.pad(F.adaptive_max_pool2d(far(h), 3), (1, 1, 1, 1))
+        SIGNED_FILTERS, lambda h: h + F.interpolate(F.adaptive_max_pool2d(far(h), 3), size=(5, 5))
     ),
-    "power pool of signs": Case(SIGNED_FILTERS, lambda h: h + F.pad(F.lp_pool2d(far(h), 2, 3, 1), (1, 1, 1, 1))),
+    "power pool of signs": Case(SIGNED_FILTERS, lambda h: h + F.interpolate(F.lp_pool2d(far(h), 2, 3, 1), size=(5, 5))),
     "max pool with a rest": windows(lambda h: F.max_pool2d(h, 2, 2)),
     "average pool with a rest": windows(lambda h: F.avg_pool2d(h, 2, 2)),
+    "windows padded on one side": windows(
+        lambda h: F.conv2d(h, torch.full((4, 4, 1, 4), 0.25, dtype=h.dtype), padding="same")
+    ),
     "padding on one side": windows(lambda h: F.pad(h, (1, 0, 0, 0))),
     "replicated padding on one side": windows(lambda h: F.pad(h, (2, 1, 0, 0), mode="replicate")),
     "a shift of the image": windows(lambda h: torch.roll(h, 1, -1)),

@@ -35,7 +35,7 @@ def jittered(net: nn.Module, names: list[str]) -> nn.Module:
 
 
 class Chain(nn.Module):
-    """Three layers with a bend after the first two.
+    """Three layers with a bend after the first two, and a gain and shift of each unit after the first.
 
     Args:
         bend: of the hidden units.
@@ -48,6 +48,7 @@ class Chain(nn.Module):
         super().__init__()
         draw, self.bend = Draw(3), bend
         first, b = draw(pairs, 4), bias * draw(pairs)
+        self.gain, self.shift = (nn.Parameter(torch.full((2 * pairs,), number)) for number in (1.5, 0.25))
         self.first = linear(torch.cat([first, -first]), torch.cat([b, b]))
         self.second = linear(swap_blocks(draw, pairs, pairs), bias * draw(pairs).repeat(2))
         self.last = linear(swap_blocks(draw, 1, pairs), bias * draw(1).repeat(2))
@@ -58,7 +59,7 @@ class Chain(nn.Module):
             self.first.weight.data[pairs:].abs_().neg_()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.last(self.bend(self.second(self.bend(self.first(x)))))
+        return self.last(self.bend(self.second(self.gain * self.bend(self.first(x)) + self.shift)))
 
 
 class Images(nn.Module):
@@ -94,6 +95,7 @@ ALL = [f"{layer}.{part}" for layer in ("first", "second", "last") for part in ("
 BENDS: dict[str, Bend] = {
     "relu": F.relu,
     "leaky_relu": F.leaky_relu,
+    "leaky_relu, steep": lambda h: F.leaky_relu(-h, 4.0),
     "elu": F.elu,
     "tanh": torch.tanh,
     "softplus": F.softplus,
@@ -116,7 +118,10 @@ SUBJECTS: dict[str, Rounded] = {
         for name, f in BENDS.items()
         for tensor in ("first.weight", "second.weight")
     },
-    **{f"relu, {name} rounded": Rounded(lambda: Chain(F.relu), [name]) for name in ALL[1:2] + ALL[3:]},
+    **{
+        f"relu, {name} rounded": Rounded(lambda: Chain(F.relu), [name])
+        for name in (*ALL[1:2], *ALL[3:], "gain", "shift")
+    },
     **{f"large biases, {name} rounded": Rounded(lambda: Chain(F.relu, bias=30.0), [name]) for name in ALL},
     "wide, all rounded": Rounded(lambda: Chain(F.relu, 8, positive=False), ALL),
     "wide elu, all rounded": Rounded(lambda: Chain(F.elu, 8, positive=False), ALL),

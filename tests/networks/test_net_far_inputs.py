@@ -11,6 +11,7 @@ from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.runner import run_net
 from symcheck.engine.results import RunResult
 
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same'")
 SCALES = (1e-4, 1e-2, 1.0, 1e2, 1e3, 1e4)
 EXACT = 1e-12
 """The published level of an exact output."""

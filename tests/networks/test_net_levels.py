@@ -131,6 +131,16 @@ def test_one_weight_is_judged_at_four_float32_units_of_its_own_size(units: float
         assert verified(one_weight(units), strict=True).verdict == "failed"
 
 
+@pytest.mark.parametrize("power", [-10, 10])
+@pytest.mark.parametrize(("units", "verdict"), [(3.9, "passed"), (4.1, "failed")])
+def test_the_level_of_a_weight_is_the_same_in_every_unit(units: float, verdict: str, power: int) -> None:
+    net = one_weight(units)
+    net.second.weight.data.mul_(2.0**power)
+    result = verified(net)
+    assert result.verdict == verdict
+    assert named(result, "layer_certificate").max_residual == pytest.approx(units * ULP * 2.0**power)
+
+
 @pytest.mark.parametrize(
     ("units", "share", "verdict"),
     [(3.9, 1.0, "passed"), (4.1, 1.0, "failed"), (3.9, 0.7, "passed"), (3.9, 0.3, "failed"), (3.9, 0.0, "failed")],
@@ -207,12 +217,12 @@ def halves() -> Symmetry:
     return Symmetry("halves", catalog.cyclic(2), observation=[[2, 3, 0, 1]], action=[[1, 0]])
 
 
-def faulty_where(bump: Callable[[Tensor], Tensor]) -> nn.Module:
-    """Correct under `mirror` and `halves` but for a bump on the first output."""
+def faulty_where(bump: Callable[[Tensor], Tensor], place: int = 0) -> nn.Module:
+    """Correct under `mirror` and `halves` but for a bump on one output."""
 
     def forward(x: Tensor) -> Tensor:
         s, d = total(x.square()), total(x * torch.tensor([1.0, 1.0, -1.0, -1.0]).to(x))
-        return torch.cat([s + d, s - d], 1) + torch.cat([bump(x)[:, None], 0 * s], 1)
+        return torch.cat([s + d, s - d], 1) + bump(x)[:, None] * (torch.arange(2) == place)
 
     return Lambda(forward)
 
@@ -227,11 +237,11 @@ BUMPS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[], Symmetry]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BUMPS)
-def test_a_fault_that_one_family_of_inputs_shows_is_found(name: str) -> None:
+@pytest.mark.parametrize(("name", "place"), [(name, 0) for name in BUMPS] + [("beyond 200", 1)])
+def test_a_fault_that_one_family_of_inputs_shows_is_found(name: str, place: int) -> None:
     bump, symmetry = BUMPS[name]
     assert verified(faulty_where(lambda x: 0 * x[:, 0]), symmetry(), samples=400).verdict == "passed"
-    result = named(verified(faulty_where(bump), symmetry(), samples=400))
+    result = named(verified(faulty_where(bump, place), symmetry(), samples=400))
     assert result.verdict == "failed"
     assert result.counterexample is not None
     expected, actual = np.array(result.counterexample.expected), np.array(result.counterexample.actual)
