@@ -387,7 +387,6 @@ VALUES = [
     Row("a world that never changes", lambda: Seen(lambda s, a, rng: (s, 0.0, False), lambda rng: np.zeros(2)),
         mirror(),
         fast=True),
-    Row("the trivial group", lambda: Seen(), Symmetry("nothing", catalog.trivial(), [np.eye(2)], [[0, 1]])),
     Row("K depends on the side", lambda: Seen(
         lambda s, a, rng: (np.sign(s) * max(1.0, abs(s[0]) + (1 if a else -1)), 0.0, bool(abs(s[0]) > 4)),
         lambda rng: rng.choice([-2.0, -1.0, 1.0, 2.0], 1), observation_space=box(1)),

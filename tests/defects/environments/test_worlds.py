@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from faulty_worlds import FAULTY
-from small_worlds import Row
+from small_worlds import Row, Seen
 from sound_worlds import SOUND
 
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
+from symcheck.groups import catalog
 from symcheck.statements.statement import table
+from symcheck.symmetry.symmetry import Symmetry
 
 SLOW_SEEDS = (1, 2)
 
@@ -59,6 +61,16 @@ def test_a_planted_fault_fails_where_it_is_and_nowhere_else(row: Row) -> None:
 @pytest.mark.parametrize("row", tiers(SOUND))
 def test_a_correct_world_passes(row: Row) -> None:
     check_sound(row, run(row, 3000 if not row.fast else 800))
+
+
+def test_a_claim_of_the_trivial_group_is_undecided_as_it_moves_nothing() -> None:
+    nothing = Symmetry("nothing", catalog.trivial(), [np.eye(2)], [[0, 1]])
+    result = run(Row("the trivial group", lambda: Seen(), nothing), 800)
+    by_name = {item.name: item for item in result.properties}
+    assert by_name.pop("group_axioms").verdict == "proved"
+    assert {(item.verdict, item.reason and item.reason.code) for item in by_name.values()} == {
+        ("undecided", "nothing_moves")
+    }
 
 
 @pytest.mark.slow
