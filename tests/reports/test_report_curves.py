@@ -15,7 +15,7 @@ from scipy import stats
 
 from symcheck.engine.verdict import Verdict
 from symcheck_reports import curve_statistics as statistics
-from symcheck_reports.curve_figures import _axes, _frame
+from symcheck_reports.curve_figures import _draw_axes, _frame
 from symcheck_reports.curve_model import CurveModel, FailedRun, NetworkCurves, SeedCurve
 from symcheck_reports.curve_view import curve_view, steps_text, verdict_on_task
 from symcheck_reports.curves import render_curves
@@ -135,13 +135,13 @@ def test_the_chance_of_being_better_is_told_to_two_digits() -> None:
 def test_an_axis_of_returns_has_three_to_seven_labels(low: float) -> None:
     for top in range(1, 60, 2):
         curve = statistics.quantile_curve(_network([low, low + top]), floor=low)
-        axes = "".join(_axes(_frame([curve], None, 300)))
+        axes = "".join(_draw_axes(_frame([curve], None, 300)))
         assert 3 <= axes.count('class="grid"') <= 7
 
 
 def test_the_axis_of_returns_up_to_six_counts_in_twos() -> None:
     curve = statistics.quantile_curve(_network([0.0, 6.2]), floor=0.0)
-    labels = re.findall(r'<text[^>]*class="tick end"[^>]*>([^<]*)<', "".join(_axes(_frame([curve], None, 300))))
+    labels = re.findall(r'<text[^>]*class="tick end"[^>]*>([^<]*)<', "".join(_draw_axes(_frame([curve], None, 300))))
     assert labels[:4] == ["0", "2", "4", "6"]
 
 
