@@ -82,10 +82,11 @@ def _discovery() -> str:
 
 
 def _index() -> str:
-    run = index.IndexEntry(NASTY, NASTY, "failed", "env", (NASTY,), 1, "./report.json", "")
+    run = index.IndexEntry(NASTY, NASTY, "failed", False, "env", (NASTY,), 1, "./report.json", "")
     search = index.SearchEntry(NASTY, NASTY, "passed", "./search.json", "")
     others = (("other.html", NASTY),)
-    return index.render_index(index.FolderIndex(NASTY, (run,), ((NASTY, NASTY),), others, (search,)))
+    page = index.PageEntry("page.html", NASTY, "failed")
+    return index.render_index(index.FolderIndex(NASTY, (run,), ((NASTY, NASTY),), others, (search,), (page,)))
 
 
 HOSTILE: dict[str, Callable[[], str]] = {
@@ -96,7 +97,7 @@ HOSTILE: dict[str, Callable[[], str]] = {
     "hostile_index": _index,
 }
 # The files that the page of `hostile_index` names.
-NAMED_FILES = ("report.json", "search.json", "other.html")
+NAMED_FILES = ("report.json", "search.json", "other.html", "page.html")
 
 
 def write_hostile(name: str, folder: Path) -> Path:
