@@ -53,11 +53,11 @@ def _shift_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     power = bound.get("confidence")
     by_power = f" with {percent(float(power))} power" if isinstance(power, int | float) else ""
     unit = f" {one_line(str(bound['unit']), 120)}" if bound.get("unit") else ""
-    return f"a mean shift of {_sized(bound['value'])}{unit} would be found{by_power}", []
+    return f"a mean shift of {_format_size(bound['value'])}{unit} would be found{by_power}", []
 
 
 def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
-    size = _sized(bound["value"], 3)
+    size = _format_size(bound["value"], 3)
     if bound.get("estimate") == "exact":
         return f"optimal values differ by at most {size}", []
     return f"optimal values differ by about {size}", ["an estimate from the largest differences seen"]
@@ -65,10 +65,10 @@ def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
 
 def _other_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     kind = one_line(str(bound.get("kind", "effect")), 80).replace("_", " ")
-    return f"{kind} at most {_sized(bound['value'])}", _confidence(bound)
+    return f"{kind} at most {_format_size(bound['value'])}", _confidence(bound)
 
 
-def _sized(value: Any, digits: int = 2) -> str:
+def _format_size(value: Any, digits: int = 2) -> str:
     return number(float(value), digits) if isinstance(value, int | float) else one_line(str(value), 80)
 
 

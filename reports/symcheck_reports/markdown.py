@@ -85,7 +85,7 @@ def _cut(text: str, budget: int) -> str:
 def _property_row(result: PropertyResult) -> str:
     cells = (
         f"`{_code(result.name, 60)}`",
-        _WORDS_OF_VERDICT[result.verdict] + _qualified(result),
+        _WORDS_OF_VERDICT[result.verdict] + _verdict_with_qualifications(result),
         escaped("; ".join(filter(None, (words.evidence(result), bound_sentence(result.bound), words.remark(result))))),
         scientific(words.largest_residual(result)),
         scientific(result.tolerance),
@@ -93,7 +93,7 @@ def _property_row(result: PropertyResult) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _qualified(result: PropertyResult) -> str:
+def _verdict_with_qualifications(result: PropertyResult) -> str:
     texts = [escaped(text) for text in words.qualifications(result)]
     return f" ({', '.join(texts)})" if texts else ""
 

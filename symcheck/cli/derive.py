@@ -71,10 +71,9 @@ def _value(field: OptionField, value: Any) -> Any:
 
 def _parameter(field: OptionField) -> inspect.Parameter:
     # A flag that is named has no --no- counterpart.
-    names = ([field.flag] if field.kind is bool or parameter_name(field) != _plain_name(field) else []) + _short(field)
     info = typer.Option(
-        *([field.flag] if names and field.flag not in names else []),
-        *names,
+        field.flag,
+        *_short(field),
         help=field.help,
         rich_help_panel=field.panel,
         autocompletion=getattr(completion, field.completion) if field.completion else None,
@@ -87,11 +86,6 @@ def _parameter(field: OptionField) -> inspect.Parameter:
         default=field.default,
         annotation=Annotated[typed, info],
     )
-
-
-def _plain_name(field: OptionField) -> str:
-    """The parameter name from which typer would make the same flag by itself."""
-    return field.flag.removeprefix("--").replace("-", "_")
 
 
 def _short(field: OptionField) -> list[str]:

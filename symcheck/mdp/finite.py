@@ -30,21 +30,7 @@ ModelT = TypeVar("ModelT", bound="FiniteMDP")
 class FiniteMDP:
     """A finite MDP with S states and A actions: its arrays, checked; `TabularMDP` is built on it.
 
-    Args:
-        transitions: T, an array (S, A, S); or one (S, S) matrix per action, dense or sparse; or a sparse matrix
-            (S * A, S) with the law of (s, a) in row s * A + a. Rows sum to one together with `terminations`.
-        rewards: R, (S, A) in units of reward, or (S, A, S) for each next state; then its expectation is kept.
-        discount: in [0, 1].
-        initial: start distribution (S,), or one state; None where any state may be the first.
-        terminations: probability that the episode ends, (S, A), or that it ends in each state, in a form of
-            `transitions`; none by default.
-        available: which actions exist in which states, booleans (S, A); all by default.
-        layout: row and column of each state, integers (S, 2), for pictures; None where states have no place.
-        labels: a name for each state, for reports; numbers by default.
-
-    Raises:
-        SpecError: shapes that do not fit, rows that do not sum to one (which, by how much), negative probabilities,
-            rewards that are NaN, actions without an outcome, a discount outside [0, 1].
+    Arguments and errors are those of `symcheck.mdp.tabular.TabularMDP`.
 
     Example:
         >>> FiniteMDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[1.0], [1.0]], 0.5)
