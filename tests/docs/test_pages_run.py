@@ -18,7 +18,12 @@ RUN = sorted(
 
 
 # Pages about faults verify robots several times each; they are checked with the planted faults, in the slow tier.
-PAGES = [pytest.param(page, marks=pytest.mark.slow if page.startswith("docs/findings/") else ()) for page in RUN]
+# The longest pages belong to it too, and `.ci/run` runs them in a step of its own.
+LONG = ("docs/tutorial.md", "docs/pong.md", "docs/how-to/images.md")
+PAGES = [
+    pytest.param(page, marks=pytest.mark.slow if page.startswith("docs/findings/") or page in LONG else ())
+    for page in RUN
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
