@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from symcheck.api.discover import discover
     from symcheck.api.report import Report
     from symcheck.api.verify_env import verify_env
+    from symcheck.api.verify_mirror import verify_mirror
     from symcheck.api.verify_net import verify_net
     from symcheck.envs.state_access import register_state_access
     from symcheck.intertwiners import conv_intertwiner_basis, intertwiner_basis
@@ -30,6 +31,7 @@ _ATTRIBUTES = {
     "intertwiner_basis": "symcheck.intertwiners",
     "register_state_access": "symcheck.envs.state_access",
     "verify_env": "symcheck.api.verify_env",
+    "verify_mirror": "symcheck.api.verify_mirror",
     "verify_net": "symcheck.api.verify_net",
 }
 
@@ -49,6 +51,7 @@ __all__ = [
     "representations",
     "testing",
     "verify_env",
+    "verify_mirror",
     "verify_net",
     "wrappers",
 ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from symcheck.engine.mirrors.options import MirrorKeywords, MirrorOptions
 from symcheck.engine.networks.options import NETWORK, NetKeywords, NetOptions
 from symcheck.engine.option_fields import option, read_json_object
 from symcheck.engine.options import REPORTS, EnvKeywords, EnvOptions
@@ -50,6 +51,14 @@ class VerifyNetOptions(NetOptions):
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
 
+@dataclass(frozen=True)
+class VerifyMirrorOptions(MirrorOptions):
+    """The options of `verify_mirror` and `symcheck verify-mirror`."""
+
+    layout: Any = option(None, "Terms of observations and actions, joint orders, plane and group; a TOML file.")
+    env: Any = option(None, "Pass this environment to the function; None is passed when left out.")
+
+
 class VerifyEnvKeywords(EnvKeywords, total=False):
     """The keywords of `verify_env`, for static checkers."""
 
@@ -65,3 +74,10 @@ class VerifyNetKeywords(NetKeywords, total=False):
     trust: bool
     pytest_file: str | Path | None
     baseline: Baseline | str | Path | None
+
+
+class VerifyMirrorKeywords(MirrorKeywords, total=False):
+    """The keywords of `verify_mirror`, for static checkers."""
+
+    layout: Any
+    env: Any

@@ -30,8 +30,8 @@ from symcheck.mujoco.observations import (
     position_labels,
     velocity_labels,
 )
-from symcheck.mujoco.pairing import pair_elements
-from symcheck.mujoco.reference import Reference, reference_of
+from symcheck.mujoco.pairing import pair_model
+from symcheck.mujoco.reference import Reference
 from symcheck.symmetry.blocks import Block
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -165,7 +165,7 @@ def derive(
     """
     model = loaded.model
     _refuse_unusable(model)
-    pairing = _pair_model(model, isometry, pairs)
+    pairing = pair_model(model, isometry, pairs)
     _refuse_unpaired(loaded, pairing)
     blocks = _blocks(loaded, pairing, observation)
     # The user's own entries are passed on; named blocks are mapped here.
@@ -197,16 +197,6 @@ def derive(
     symmetry.differences = tuple(compare(model, pairing))
     symmetry.remarks = tuple(remarks(model)) + _yaw_remarks(model, pairing)
     return symmetry
-
-
-def _pair_model(model: Any, isometry: Isometry, pairs: Mapping[str, str]) -> Pairing:
-    """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more."""
-    as_written = pair_elements(model, isometry, reference_of(model, isometry), pairs)
-    if not as_written.unpaired:
-        return as_written
-    # A body that slides along the world may stand anywhere in the file: at home more may be paired.
-    slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), pairs)
-    return slid if len(slid.unpaired) < len(as_written.unpaired) else as_written
 
 
 def _block(name: str, image: Affine, labels: Sequence[str]) -> Block:

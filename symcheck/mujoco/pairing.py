@@ -20,13 +20,32 @@ from symcheck.mujoco.elements import name_of, title
 from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import ROUNDING, Isometry
 from symcheck.mujoco.names import are_mirrored, mirrored_names
-from symcheck.mujoco.reference import Reference
+from symcheck.mujoco.reference import Reference, reference_of
 
 _NEAR = (
     0.05  # of the model's extent: how far an image may miss its counterpart and still be it (a finding says by what)
 )
 _BONUS = 0.02  # of the extent: what a matching name is worth
 _PARALLEL = 0.9  # cosine between the axes of a pair; below, they are no pair
+
+
+def pair_model(model: Any, isometry: Isometry, given: Mapping[str, str]) -> Pairing:
+    """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        isometry: a reflection or a turn.
+        given: names of bodies that are each other's images.
+
+    Raises:
+        SpecError: `given` names bodies that are not there.
+    """
+    as_written = pair_elements(model, isometry, reference_of(model, isometry), given)
+    if not as_written.unpaired:
+        return as_written
+    # A body that slides along the world may stand anywhere in the file: at home more may be paired.
+    slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), given)
+    return slid if len(slid.unpaired) < len(as_written.unpaired) else as_written
 
 
 def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: Mapping[str, str]) -> Pairing:
