@@ -101,9 +101,9 @@ class MirrorContext:
     def block_order(self) -> tuple[int, ...]:
         """The block of every non-identity element: as listed, or backwards for quarter turns that go clockwise."""
         listed = tuple(range(1, self.called.order))
-        # Both senses of the turn are one group; whichever fits everywhere is taken.
+        # Both senses of the turn are one group; the one that fits more columns is taken.
         backwards = (3, 2, 1)
-        clockwise = self.layout.group.name == "C4" and not self._fits(listed) and self._fits(backwards)
+        clockwise = self.layout.group.name == "C4" and self._misses(backwards) < self._misses(listed)
         return backwards if clockwise else listed
 
     @functools.cached_property
@@ -125,15 +125,24 @@ class MirrorContext:
 
     def _fits(self, order: tuple[int, ...]) -> bool:
         """Whether blocks in this order are what the model says of the non-identity elements."""
-        for name in self.groups():
+        return self._misses(order) == 0
+
+    def _misses(self, order: tuple[int, ...]) -> int:
+        """In how many columns blocks in this order are something else; every column of a group without images."""
+        misses = 0
+        for name, group in self.groups().items():
             images = self.images(name)
-            if images is None:
-                return False
             for element, block in enumerate(order):
-                expected = self.expected_images(name, element)
-                if columns_that_differ(expected, images[block], self.batch[name]).any():
-                    return False
-        return True
+                misses += (
+                    group.width
+                    if images is None
+                    else int(
+                        columns_that_differ(
+                            self.expected_images(name, element), images[block], self.batch[name]
+                        ).sum()
+                    )
+                )
+        return misses
 
     def expected_images(self, name: str, element: int) -> Floats:
         """What the model says, (rows, width)."""
