@@ -34,6 +34,7 @@ _JOINT_NUMBERS = (
     ("solimp of the limit", "jnt_solimp"),
     ("limited", "jnt_limited"),
     ("gravity compensation", "jnt_actgravcomp"),
+    ("velocity limit", "jnt_velocity"),
 )
 _DOF_NUMBERS = (
     ("damping", "dof_damping"),
@@ -115,6 +116,8 @@ def remarks(model: Any) -> list[str]:
             "option solver='PGS': constraints are solved one after the other, in another order for the image, "
             f"so that {int(model.opt.iterations)} iterations leave a residual; the solver 'Newton' leaves none"
         )
+    if hasattr(model, "document_order"):
+        texts.append("collision shapes and meshes of a URDF are not read, and not compared")
     if model.na:
         texts.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
     if _HFIELD in model.geom_type:

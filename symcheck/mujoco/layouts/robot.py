@@ -347,4 +347,11 @@ def _base_of(model: Any) -> tuple[int, bool]:
     if not free and len(roots) != 1:
         # Several arms on the ground have no base of their own.
         return 0, False
-    return max(roots, key=lambda body: carried[body]), bool(free)
+    base = max(roots, key=lambda body: carried[body])
+    while not model.body_jntnum[base]:
+        # A root link that only holds the trunk is no base.
+        below = [body for body in range(1, len(parents)) if parents[body] == base]
+        if len(below) != 1 or model.body_jntnum[below[0]]:
+            break
+        base = below[0]
+    return base, bool(free)
