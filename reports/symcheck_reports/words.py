@@ -23,6 +23,7 @@ _LAYERS = ("layer_certificate", "representation_propagation")
 _NOUNS: dict[Kind, str] = {"env": "environment", "net": "network"}  # the others are called by their kind
 _PLURALS: dict[Kind, str] = {"policy": "policies"}
 _EQUIVARIANT: tuple[Kind, ...] = ("net", "policy")
+_COUNTED = {"columns": "column", "model": "element", "states": "state"}  # what some methods compare
 _ACCEPTED: dict[AcceptedBy, str] = {"baseline": "accepted by baseline", "accept_gap": "accepted by --accept-gap"}
 
 
@@ -74,6 +75,8 @@ def verdict_sentence(result: RunResult) -> str:
         'CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks can tell.'
     """
     target, symmetry = target_name(result), one_line(result.symmetry, 120)
+    if result.kind == "mirror" and any(p.method == "columns" for p in result.properties):
+        return _SENTENCES[result.verdict](result, target, f"the {symmetry}")
     word = "equivariant" if result.kind in _EQUIVARIANT else "symmetric"
     if result.approximate and result.verdict != "failed":
         word = f"approximately {word}"
@@ -235,6 +238,8 @@ def _noun(result: PropertyResult) -> str:
         return "relation"
     if result.method == "certificate" and result.name in _LAYERS:
         return "layer"
+    if result.method in _COUNTED:
+        return _COUNTED[result.method]
     return f"{'sampled' if result.method == 'samples' else one_line(result.method, 40)} check"
 
 

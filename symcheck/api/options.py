@@ -29,6 +29,9 @@ class VerifyEnvOptions(EnvOptions):
     env_kwargs: Mapping[str, Any] | None = option(
         None, "Keyword arguments of the environment, as a JSON object.", read=read_json_object
     )
+    layout: Any = option(
+        None, "In place of a symmetry: what a robot's observation holds, a TOML file; the mirror is that of its model."
+    )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
 
@@ -63,6 +66,7 @@ class VerifyEnvKeywords(EnvKeywords, total=False):
     """The keywords of `verify_env`, for static checkers."""
 
     env_kwargs: Mapping[str, Any] | None
+    layout: Any
     baseline: Baseline | str | Path | None
 
 

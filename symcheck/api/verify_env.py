@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Unpack
+from typing import Any, Unpack
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
@@ -12,7 +12,7 @@ from symcheck.api.options import VerifyEnvKeywords, VerifyEnvOptions
 from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
-from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry
+from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry, symmetry_of_layout
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
@@ -42,7 +42,7 @@ def verify_env(
         emit: receives the engine's events as they happen.
         **options: the fields of `symcheck.api.options.VerifyEnvOptions`: `samples`, `max_time` (seconds), `alpha` (in
             (0, 1)), `seed`, `method`, `fail_fast`, `accept_gap` (units of return), `discount`, `env_kwargs`,
-            `baseline`; None means the default.
+            `layout` (in place of a symmetry: what a robot's observation holds), `baseline`; None means the default.
 
     Returns:
         The report, with one result per symmetry.
@@ -65,7 +65,7 @@ def verify_env(
             remedy="Leave one of them out.",
         )
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
-    named = _symmetries(target, symmetry)
+    named = _symmetries(target, symmetry, chosen.layout)
     results = []
     for item in named:
         command = _command(env, item, chosen, accepted)
@@ -77,7 +77,11 @@ def verify_env(
     return Report(results)
 
 
-def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[NamedSymmetry]:
+def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None, layout: Any) -> list[NamedSymmetry]:
+    if layout is not None:
+        if symmetry is not None:
+            raise OptionError("both say how the robot is mirrored.", where="--symmetry with --layout")
+        return [NamedSymmetry(symmetry_of_layout(target.single(), layout), None)]
     if symmetry is not None:
         return [resolve_symmetry(symmetry, where="symmetry")]
     if target.env_id is None:
@@ -91,10 +95,11 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[Name
 
 def _command(env: object, item: NamedSymmetry, options: VerifyEnvOptions, baseline: Baseline | None) -> str:
     """The command line that repeats the run; "" where an object built in Python is part of it."""
-    if not isinstance(env, str) or item.spec is None:
-        return ""
     given = options_that_differ(options, VerifyEnvOptions())
+    by_layout = isinstance(options.layout, str)
+    if not isinstance(env, str) or (item.spec is None and not by_layout):
+        return ""
     if baseline is not None:
         # The object has been read; the command needs the path again.
         given["baseline"] = baseline.path
-    return to_command("verify-env", env, {"symmetry": item.spec, **given})
+    return to_command("verify-env", env, ({} if item.spec is None else {"symmetry": item.spec}) | given)

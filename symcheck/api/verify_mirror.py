@@ -11,11 +11,13 @@ from symcheck.api.options import VerifyMirrorKeywords, VerifyMirrorOptions
 from symcheck.api.report import Report
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.mirrors.runner import run_mirror
+from symcheck.engine.mirrors.source import mirror_source
 from symcheck.engine.option_fields import from_keywords, shows_options
 from symcheck.errors import OptionError
 from symcheck.loading import is_reference, load_attribute
 from symcheck.mirror_functions.tensor_groups import tensordict_at_hand
 from symcheck.mujoco.layouts.document import WrittenLayout, read_layout
+from symcheck.mujoco.layouts.laid_out import lay_out
 from symcheck.mujoco.loading import load_model
 
 
@@ -105,3 +107,22 @@ def _command(function: object, model: object, options: VerifyMirrorOptions) -> s
     if not all(isinstance(text, str | None) for text in texts) or str(model).lstrip().startswith("<"):
         return ""
     return to_command("verify-mirror", function if isinstance(function, str) else None, {"model": model, **given})
+
+
+def mirror_text(model: Any, layout: Any, form: str) -> str:
+    """A right mirror function for a layout, as source text.
+
+    Args:
+        model: as for `verify_mirror`.
+        layout: as for `verify_mirror`.
+        form: "rsl_rl", "isaaclab" or "spec".
+
+    Returns:
+        Python source, or a SPEC file.
+
+    Raises:
+        SymcheckError: the model or the layout cannot be used.
+    """
+    if layout is None:
+        raise OptionError("a mirror function is written for a layout.", where="--emit", remedy="Give it with --layout.")
+    return mirror_source(lay_out(load_model(model), read_layout(layout)), form)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +24,12 @@ def command(
         str | None,
         typer.Argument(help="A batched mirror function, module:attr or file.py:attr; the model alone when left out."),
     ] = None,
+    emit: Annotated[
+        str | None,
+        typer.Option(
+            help="Print a right function to standard output (the report goes to standard error): rsl_rl, isaaclab, spec."
+        ),
+    ] = None,
     **given: Any,
 ) -> None:
     """Compare a mirror function, column by column, with the mirror that is derived from the robot's model.
@@ -31,9 +39,13 @@ def command(
     outputs = Outputs(**values_of(Outputs, given))
     accepted = outputs.check()
     options = values_of(VerifyMirrorOptions, given)
-    from symcheck.api.verify_mirror import verify_mirror
+    from symcheck.api.verify_mirror import mirror_text, verify_mirror
     from symcheck.cli.progress import progress
 
-    with progress(quiet=outputs.quiet) as emit:
-        report = verify_mirror(target, model=model, emit=emit, **options)
-    outputs.finish(report, accepted)
+    if emit is not None:
+        typer.echo(mirror_text(model, options.get("layout"), emit), nl=False)
+    with progress(quiet=outputs.quiet) as listener:
+        report = verify_mirror(target, model=model, emit=listener, **options)
+    # What was written can be redirected into a file of its own.
+    with contextlib.redirect_stdout(sys.stderr) if emit is not None else contextlib.nullcontext():
+        outputs.finish(report, accepted)

@@ -122,8 +122,7 @@ class GroupedFunction:
                 f"expected {self.name} to return (observations, actions), got {type(answer).__name__}{count}.",
                 where=WHERE,
             )
-        rows = len(next(iter(observations.values()))) if observations is not None else len(actions or ())  # type: ignore[arg-type]
-        rows = len(actions) if observations is None and actions is not None else rows
+        rows = max(len(table) for table in (*(observations or {}).values(), *([] if actions is None else [actions])))
         return Answer(
             {} if observations is None else self._observed_blocks(answer[0], rows),
             None if actions is None else self._blocks(answer[1], rows, self.action_width, "actions"),

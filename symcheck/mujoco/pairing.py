@@ -73,6 +73,7 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
         np.zeros(model.njnt, dtype=np.int64),
         np.full(model.ngeom, -1),
         unpaired=bodies.unpaired,
+        markers=bodies.markers,
     )
     # Joints and geoms are compared between a body and its image only.
     for body, image in enumerate(pairing.bodies):
@@ -112,6 +113,7 @@ class _Bodies:
         # The world is its own image.
         self.image[0] = 0
         self.unpaired: list[str] = []
+        self.markers: list[str] = []
 
     def match(self, body: int, image: int) -> None:
         """Match the children of `body` to those of `image`, and theirs."""
@@ -127,13 +129,21 @@ class _Bodies:
         for i, source in enumerate(sources):
             j = matched.get(i)
             if j is None or not np.isfinite(cost[i, j]):
-                self.unpaired.append(self._why(source, targets))
+                (self.markers if self._is_marker(source) else self.unpaired).append(self._why(source, targets))
                 continue
             self.image[source] = targets[j]
         # Down the tree: children of a pair are matched with each other.
         for source in sources:
             if self.image[source] >= 0:
                 self.match(source, int(self.image[source]))
+
+    def _is_marker(self, body: int) -> bool:
+        """Whether a body and all below it are frames only: a camera, an IMU, the tip of a tool."""
+        model = self._model
+        first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
+        collides = any(model.geom_contype[i] or model.geom_conaffinity[i] for i in range(first, first + count))
+        bare = not model.body_mass[body] and not model.body_jntnum[body] and not collides
+        return bare and all(self._is_marker(child) for child in self._children(body))
 
     def _children(self, body: int) -> list[int]:
         return [i for i in range(1, self._model.nbody) if self._model.body_parentid[i] == body]

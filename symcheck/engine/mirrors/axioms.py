@@ -152,8 +152,10 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
 
 
 def _element(context: MirrorContext, k: int) -> str:
-    group = context.layout.group
-    return group.element_name(group.elements()[k])
+    """An element by what it does: "the batch itself", or the isometries that it is made of."""
+    group, pairings = context.layout.group, context.layout.robot.pairings
+    word = group.word(group.elements()[k])
+    return " and ".join(f"the {pairings[letter].isometry.name}" for letter in word) or "the batch itself"
 
 
 def _names(context: MirrorContext, differing: Mapping[str, list[int]]) -> dict[str, list[str]]:

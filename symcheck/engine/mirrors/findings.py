@@ -179,6 +179,7 @@ def _causes(claims: _Claims) -> Iterator[Statement]:
             code,
             group=group.name,
             term=term,
+            place="the action" if group.name == ACTION else f"{term} of {group.name}",
             count=len(columns),
             columns=[group.full_label(c) for c in sorted(columns)],
             indices=sorted(columns),

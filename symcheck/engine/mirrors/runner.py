@@ -8,6 +8,7 @@ from typing import Any
 
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted
 from symcheck.engine.mirrors.context import MirrorContext, versions
+from symcheck.engine.mirrors.drawing import draw_poses
 from symcheck.engine.mirrors.findings import code_columns
 from symcheck.engine.mirrors.model import model_context
 from symcheck.engine.mirrors.options import MirrorOptions
@@ -96,6 +97,7 @@ def run_mirror(
         interrupted=interrupted,
         columns=publish_columns(context, coded),
         differences=publish_differences(context),
+        pictures=draw_poses(context) if coded else (),
     )
     emit(RunFinished(result))
     return result
