@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from symcheck.engine.mirrors.options import MirrorKeywords, MirrorOptions
 from symcheck.engine.networks.options import NETWORK, NetKeywords, NetOptions
 from symcheck.engine.option_fields import option, read_json_object
+from symcheck.engine.policies.options import PolicyKeywords, PolicyOptions
 from symcheck.engine.options import REPORTS, EnvKeywords, EnvOptions
 
 if TYPE_CHECKING:
@@ -62,6 +63,14 @@ class VerifyMirrorOptions(MirrorOptions):
     env: Any = option(None, "Pass this environment to the function; None is passed when left out.")
 
 
+@dataclass(frozen=True)
+class AuditPolicyOptions(PolicyOptions):
+    """The options of `audit_policy` and `symcheck audit-policy`."""
+
+    checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path)
+    trust: bool = option(False, "Load files whose loading may run code.", kind=bool)
+
+
 class VerifyEnvKeywords(EnvKeywords, total=False):
     """The keywords of `verify_env`, for static checkers."""
 
@@ -85,3 +94,10 @@ class VerifyMirrorKeywords(MirrorKeywords, total=False):
 
     layout: Any
     env: Any
+
+
+class AuditPolicyKeywords(PolicyKeywords, total=False):
+    """The keywords of `audit_policy`, for static checkers."""
+
+    checkpoint: str | Path | None
+    trust: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Unpack
 
 import symcheck_properties  # noqa: F401  (registers the properties)
@@ -16,6 +17,7 @@ from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, re
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
+from symcheck.engine.results import RunResult
 from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment
 from symcheck.errors import OptionError, SpecError
 from symcheck.symmetry.symmetry import Symmetry
@@ -70,11 +72,19 @@ def verify_env(
     for item in named:
         command = _command(env, item, chosen, accepted)
         result = run_env(target.make, item.symmetry, options=chosen, target=target.label, command=command, emit=emit)
-        drawn = with_pictures(result, target, item.symmetry)
+        drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
         results.append(with_baseline(with_reproduction(drawn), accepted))
         if result.interrupted:
             break
     return Report(results)
+
+
+def _with_notes(result: RunResult, symmetry: Symmetry) -> RunResult:
+    """The result, with checks that were left out when the symmetry was made beside its first property."""
+    if not symmetry.notes or not result.properties:
+        return result
+    first, *others = result.properties
+    return replace(result, properties=(replace(first, notes=(*first.notes, *symmetry.notes)), *others))
 
 
 def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None, layout: Any) -> list[NamedSymmetry]:

@@ -112,3 +112,13 @@ def test_quarter_turns_and_both_mirrors_become_symmetries():
     both = sc.mujoco.mirror("Ant-v5", layout={**ant, "group": "K4"})
     assert both.group.order == 4
     assert both.model_is_symmetric
+
+
+def test_blocks_in_words_honour_the_joints_that_they_name_and_refuse_the_rest():
+    names = "FL_knee, FR_knee, FL_hip, FR_hip"
+    made = sc.mujoco.mirror(QUADRUPED, observation=[f"joint_positions({names})"])
+    assert made.observation[0].index.tolist() == [1, 0, 3, 2]
+    assert made.observation[0].sign.tolist() == [1, 1, -1, -1]
+    for block in ("joint_positions(FL_hip)", "joint_positions(nonsense)", "command(nonsense)", "qvel(nonsense)"):
+        with pytest.raises(sc.errors.SpecError, match=r"observation\[0\]"):
+            sc.mujoco.mirror(QUADRUPED, observation=[block])
