@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from symcheck.engine.equations import GROUP_AXIOMS
-from symcheck.engine.mirrors.axioms import check_axioms
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Facts, decide
@@ -35,6 +34,8 @@ def check_mirror_axioms(context: MirrorContext) -> PropertyResult:
     Returns:
         passed, or failed with the columns that do not return.
     """
+    from symcheck.engine.mirrors.axioms import check_axioms  # loads what reads models
+
     seen = check_axioms(context)
     facts = Facts(checked=seen.checked, violations=seen.violations, quantity=GROUP_AXIOMS.noun)
     verdict, reason = decide(facts)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from symcheck.engine.equations import OBSERVATION_COLUMNS
-from symcheck.engine.mirrors.judgement import judge_columns
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.mujoco.layouts.laid_out import ACTION
 
 if TYPE_CHECKING:
     from symcheck.engine.mirrors.context import MirrorContext
@@ -35,4 +33,6 @@ def check_observation_columns(context: MirrorContext) -> PropertyResult:
     Returns:
         passed, or failed with a cause for each mistake.
     """
-    return judge_columns(context, OBSERVATION_COLUMNS, [name for name in context.groups() if name != ACTION])
+    from symcheck.engine.mirrors.judgement import judge_columns  # loads what reads models
+
+    return judge_columns(context, OBSERVATION_COLUMNS, list(context.layout.observation))

@@ -126,7 +126,13 @@ def _causes(context: PolicyContext) -> tuple[Statement, ...]:
             listed = ", ".join(f"column {c['column']}" for c in columns[:6])
             more = f" and {len(columns) - 6} more" if len(columns) > 6 else ""
             causes.append(
-                state("SYM250", columns=columns, shown=f"{listed}{more}", residual=part["max_residual"], action=part["action"])
+                state(
+                    "SYM250",
+                    columns=columns,
+                    shown=f"{listed}{more}",
+                    residual=part["max_residual"],
+                    action=part["action"],
+                )
             )
         else:
             causes.append(state(_CODES[name], residual=part["max_residual"], action=part["action"]))
@@ -146,7 +152,9 @@ def _notes(context: PolicyContext, sizes: Floats) -> tuple[Statement, ...]:
     if context.options.tolerance is None:
         notes.append(state("tolerance_policy"))
     if context.deviation_residuals is not None:
-        notes.append(state("policy_deviations", residual=float(np.nan_to_num(context.deviation_residuals, nan=np.inf).max())))
+        notes.append(
+            state("policy_deviations", residual=float(np.nan_to_num(context.deviation_residuals, nan=np.inf).max()))
+        )
     gait = context.gait
     if len(gait) and float(gait.max()) > 0:
         notes.append(state("policy_gait", size=float(gait.max()), action=context.names[int(gait.argmax())]))

@@ -18,7 +18,6 @@ from symcheck_reports.evidence import coordinates, decisions, gaps, is_in_a_tabl
 from symcheck_reports.formatting import one_line, scientific
 from symcheck_reports.views import LayerView, PropertyView, RunView
 
-
 _MOST_ROWS = 300  # of a table: more belong into the JSON report
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from symcheck.engine.mirrors.options import MirrorKeywords, MirrorOptions
 from symcheck.engine.networks.options import NETWORK, NetKeywords, NetOptions
 from symcheck.engine.option_fields import option, read_json_object
-from symcheck.engine.policies.options import PolicyKeywords, PolicyOptions
 from symcheck.engine.options import REPORTS, EnvKeywords, EnvOptions
+from symcheck.engine.policies.options import PolicyKeywords, PolicyOptions
 
 if TYPE_CHECKING:
     from symcheck.api.baseline import Baseline

@@ -1,4 +1,4 @@
-"""`symcheck audit-policy`: how far a policy is from symmetric on the states that it meets, and which part makes it so."""
+"""`symcheck audit-policy`: how far a policy is from symmetric on the states that it meets, and by which part."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def command(
             autocompletion=completion.symmetries,
         ),
     ],
-    data: Annotated[
-        Path, typer.Option(help="States that the policy meets, an .npz file: one array, or one per key.")
-    ],
+    data: Annotated[Path, typer.Option(help="States that the policy meets, an .npz file: one array, or one per key.")],
     **given: Any,
 ) -> None:
     """Audit a trained policy: the residual of each action in its unit, split into normaliser, network, post-processing.

@@ -12,7 +12,21 @@ from typing import Annotated
 import typer
 
 from symcheck import __version__
-from symcheck.cli import atlas, audit_policy, basis, discover, doctor, explain, replay, report, run, settings, verify_env, verify_mirror, verify_net
+from symcheck.cli import (
+    atlas,
+    audit_policy,
+    basis,
+    discover,
+    doctor,
+    explain,
+    replay,
+    report,
+    run,
+    settings,
+    verify_env,
+    verify_mirror,
+    verify_net,
+)
 from symcheck.cli.exit_codes import ExitCode
 from symcheck.errors import SymcheckError
 

@@ -26,9 +26,7 @@ def command(
     ] = None,
     emit: Annotated[
         str | None,
-        typer.Option(
-            help="Print a right function to standard output (the report goes to standard error): rsl_rl, isaaclab, spec."
-        ),
+        typer.Option(help="Print a right function (rsl_rl, isaaclab, spec); the report goes to standard error."),
     ] = None,
     **given: Any,
 ) -> None:

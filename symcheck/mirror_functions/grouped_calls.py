@@ -19,7 +19,6 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.errors import SpecError
 from symcheck.mirror_functions.batched_values import to_array
-from symcheck.mirror_functions.tensor_groups import tensor_groups, tensordict_at_hand
 
 Form = Literal["tensor", "mapping", "tensordict", "per_group", "array", "arrays"]
 WHERE = "TARGET"
@@ -95,7 +94,8 @@ class GroupedFunction:
     def _images_by_group(self, observations: Mapping[str, Floats], actions: Floats | None) -> Answer:
         """Group after group; actions beside the first one, as rsl_rl gives them."""
         images: dict[str, Floats | None] = {}
-        acted, changed = None, []
+        acted: Floats | None = None
+        changed: list[str] = []
         for k, (name, table) in enumerate(observations.items()):
             single = replace(self, form="tensor", widths={name: self.widths[name]})
             answer = single._read(
@@ -111,6 +111,8 @@ class GroupedFunction:
 
     def _read(self, given: Any, observations: Mapping[str, Floats] | None, actions: Floats | None, kind: str) -> Answer:
         acted = None if actions is None else self._tensor(actions)
+        from symcheck.mirror_functions.tensor_groups import tensordict_at_hand  # loads torch
+
         with tensordict_at_hand():
             answer = self._call(given, acted, kind)
         changed = [] if observations is None else self._changed_groups(given, observations)
@@ -155,6 +157,8 @@ class GroupedFunction:
         if self.form in ("tensor", "array"):
             return next(iter(tensors.values()))
         if self.form == "tensordict":
+            from symcheck.mirror_functions.tensor_groups import tensor_groups
+
             return tensor_groups(tensors, len(next(iter(observations.values()))))
         return tensors
 

@@ -168,9 +168,11 @@ class TensorGroups:
         """The batch, one after the other, `times` times."""
         count = _first(times) or 1
         return self._map(
-            lambda value: value.repeat(count, *([1] * (value.dim() - 1)))
-            if isinstance(value, torch.Tensor)
-            else value.repeat(count)
+            lambda value: (
+                value.repeat(count, *([1] * (value.dim() - 1)))
+                if isinstance(value, torch.Tensor)
+                else value.repeat(count)
+            )
         )
 
     def repeat_interleave(self, repeats: int, dim: int = 0) -> TensorGroups:

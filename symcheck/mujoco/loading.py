@@ -34,8 +34,8 @@ def load_model(source: Any) -> LoadedModel:
     """Load a model; a URDF without MuJoCo, everything else with it.
 
     Args:
-        source: the path of an MJCF or URDF file, its text, a `mujoco.MjModel`, a `mujoco.MjSpec`, a Gymnasium environment with
-            a `model`, a factory of one, or the id of one.
+        source: the path of an MJCF or URDF file, its text, a `mujoco.MjModel`, a `mujoco.MjSpec`, a Gymnasium
+            environment with a `model`, a factory of one, or the id of one.
 
     Returns:
         The compiled model.

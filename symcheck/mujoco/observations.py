@@ -6,7 +6,7 @@
 | `cos(qpos)`, `sin(qpos)` | of hinge angles | joints, the cosine without sign |
 | `cinert`, `cvel`, `cfrc_ext` | one row per body, world included | bodies |
 | `ctrl` | controls, or the last action | actuators |
-| `joint_positions`, `joint_velocities` | of the joints that are not free, or `(a, b)` of those named, in that order | joints |
+| `joint_positions`, `joint_velocities` | of the joints that are not free, or of those named: `(a, b)` | joints |
 | `point(a, b)` | world positions of the frames (or centres) of the bodies named | bodies |
 | `vector`, `axial` | a velocity or force, an angular velocity or torque, along world axes | M, det(M) M |
 | `base_vector`, `base_axial` | the same in the frame of the free body; gravity too | N, det(M) N |
@@ -180,9 +180,13 @@ def _whole(model: Any, pairing: Pairing, name: str, of: str, where: str) -> tupl
         case "qvel" | "qfrc_actuator" | "qfrc_constraint":
             return maps.velocities(model, pairing), velocity_labels(model)
         case "joint_positions":
-            return _of_joints(_without_free(model, maps.positions(model, pairing), position_labels(model), 7), of, where)
+            return _of_joints(
+                _without_free(model, maps.positions(model, pairing), position_labels(model), 7), of, where
+            )
         case "joint_velocities":
-            return _of_joints(_without_free(model, maps.velocities(model, pairing), velocity_labels(model), 6), of, where)
+            return _of_joints(
+                _without_free(model, maps.velocities(model, pairing), velocity_labels(model), 6), of, where
+            )
         case "ctrl":
             return maps.controls(model, pairing), control_labels(model)
         case "cinert":

@@ -232,7 +232,7 @@ def is_urdf(text: str) -> bool:
         (True, False)
     """
     try:
-        return _root(text).tag == "robot"
+        return str(_root(text).tag) == "robot"
     except ElementTree.ParseError:
         return False
 
@@ -255,4 +255,3 @@ def _parse(text: str, label: str) -> Any:
 def _name_in(joint: Any, which: str) -> Any:
     element = joint.find(which)
     return None if element is None else element.get("link")
-

@@ -11,7 +11,8 @@ _LEG = """
     <body name="{n}_foot" pos="0 0 -.1"><geom name="{n}_foot" size=".02"/></body>
   </body>
 </body>"""
-_BODY = '<mujoco><worldbody><body name="base" pos="0 0 1"><freejoint/><geom type="box" size=".2 .1 .05"/>{}</body></worldbody></mujoco>'
+_BODY = """<mujoco><worldbody><body name="base" pos="0 0 1"><freejoint/>
+<geom type="box" size=".2 .1 .05"/>{}</body></worldbody></mujoco>"""
 FEET = ("FL", "FR", "RL", "RR")
 
 

@@ -11,7 +11,11 @@ from symcheck.api.verify_mirror import mirror_text
 from symcheck.cli.main import app
 
 TERMS = [{"term": t} for t in ("base_ang_vel", "gravity", "command", "last_action", "contacts")]
-TERMS += [{"term": "joint_pos", "history": 3}, {"term": "scan", "rows": 3, "cols": 4}, {"term": "clock", "shift": "half"}]
+TERMS += [
+    {"term": "joint_pos", "history": 3},
+    {"term": "scan", "rows": 3, "cols": 4},
+    {"term": "clock", "shift": "half"},
+]
 LAYOUT = {"joints": "breadth_first", "group": "K4", "observation": {"policy": TERMS, "critic": TERMS[:3]}}
 
 
@@ -20,7 +24,7 @@ LAYOUT = {"joints": "breadth_first", "group": "K4", "observation": {"policy": TE
 def test_the_written_function_passes(form, group):
     layout = {**LAYOUT, "group": group}
     space: dict = {}
-    exec(mirror_text(QUADRUPED, layout, form), space)  # noqa: S102
+    exec(mirror_text(QUADRUPED, layout, form), space)
     name = "data_augmentation_func" if form == "rsl_rl" else "compute_symmetric_states"
     report = sc.verify_mirror(space[name], model=QUADRUPED, layout=layout)
     assert report.verdict == "passed", report.to_text()

@@ -101,7 +101,7 @@ def test_a_function_that_reads_env_says_which_attribute():
         env.unwrapped.scene  # noqa: B018
         return dictionary(env, obs, actions)
 
-    with pytest.raises(sc.errors.SpecError, match="'unwrapped'.*--env"):
+    with pytest.raises(sc.errors.SpecError, match=r"'unwrapped'.*--env"):
         check(reads)
 
 
@@ -130,12 +130,12 @@ def test_a_wrong_number_of_blocks_is_refused():
     def four(env, obs, actions):
         return tuple(None if x is None else x.repeat(4, 1) for x in (obs, actions))
 
-    with pytest.raises(sc.errors.SpecError, match='got 4 blocks.*group = "K4"'):
+    with pytest.raises(sc.errors.SpecError, match=r'got 4 blocks.*group = "K4"'):
         check(four)
 
 
 def test_a_width_that_does_not_fit_says_both():
-    with pytest.raises(sc.errors.SpecError, match="policy .9 columns"):
+    with pytest.raises(sc.errors.SpecError, match=r"policy .9 columns"):
         check(groups_by_repeat, layout("base_lin_vel", "joint_pos", "scalar"))
 
 
@@ -159,7 +159,16 @@ def test_the_command_line_reads_a_file_that_needs_tensordict(tmp_path, monkeypat
         "        obs = obs.repeat(2)\n"
         "    return obs, None if actions is None else torch.cat([actions, actions])\n"
     )
-    line = ["verify-mirror", "needs_groups.py:augment", "--model", "robot.xml", "--layout", "layout.toml", "--json", "r.json"]
+    line = [
+        "verify-mirror",
+        "needs_groups.py:augment",
+        "--model",
+        "robot.xml",
+        "--layout",
+        "layout.toml",
+        "--json",
+        "r.json",
+    ]
     result = CliRunner().invoke(app, line)
     assert result.exit_code == 1, result.output
     assert "tensordict" not in sys.modules
@@ -172,3 +181,29 @@ def test_the_command_line_reads_a_file_that_needs_tensordict(tmp_path, monkeypat
 def test_no_layout_is_refused():
     with pytest.raises(sc.errors.OptionError, match="--layout"):
         sc.verify_mirror(dictionary, model=BIPED)
+
+
+def test_a_project_lists_mirrors_and_models_among_its_checks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "robot.xml").write_text(BIPED)
+    (tmp_path / "layout.toml").write_text('[[observation.policy]]\nterm = "joint_pos"\n')
+    (tmp_path / "listed_mirror.py").write_text(
+        "import torch\n"
+        "def move(x):\n    return x[..., [2, 3, 0, 1, 4]] * torch.tensor([-1.0, 1, -1, 1, SIGN])\n"
+        "def augment(env, obs, actions):\n"
+        "    return tuple(None if x is None else torch.cat([x, move(x)]) for x in (obs, actions))\n".replace(
+            "SIGN", "-1"
+        )
+    )
+    text = (tmp_path / "listed_mirror.py").read_text().replace("SIGN", "-1")
+    (tmp_path / "listed_mirror.py").write_text(text)
+    settings = (
+        "samples = 20000\n[[checks]]\nmirror = 'listed_mirror.py:augment'\nmodel = 'robot.xml'\n"
+        "layout = 'layout.toml'\n"
+        "[[checks]]\nmodel = 'robot.xml'\n"
+    )
+    (tmp_path / "symcheck.toml").write_text(settings)
+    result = CliRunner().invoke(app, ["run"])
+    assert result.exit_code == 0, result.output
+    (tmp_path / "symcheck.toml").write_text("[[checks]]\nmirror = 'listed_mirror.py:augment'\n")
+    assert CliRunner().invoke(app, ["run"]).exit_code == 2

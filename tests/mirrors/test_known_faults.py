@@ -1,5 +1,7 @@
-"""Each known kind of fault in a mirror function is refused with exactly the wrong columns; the right twin is accepted."""
+"""Each known kind of fault in a mirror function is refused with its wrong columns; the right twin is accepted."""
 
+import pytest
+import torch
 from machines import (
     AXIAL,
     AXIAL_YZ,
@@ -20,8 +22,6 @@ from machines import (
     side_by_side,
     signed,
 )
-import pytest
-import torch
 
 import symcheck as sc
 
@@ -49,25 +49,85 @@ NO_SIGNS = signed([2, 3, 0, 1, 4], [1] * 5)
 
 # name: (model, layout, right map, wrong map, {wrong column: code}); actions are right unless the fault is in joints
 FAULTS = {
-    "unpaired joints lost": (BIPED, layout("joint_pos"), BIPED_JOINTS, signed([2, 3, 0, 1, 4], [-1, 1, -1, 1, 0]), {4: "SYM220"}),
-    "sign on one side": (BIPED, layout("joint_pos"), BIPED_JOINTS, signed([2, 3, 0, 1, 4], [1, 1, -1, 1, -1]), {0: "SYM221"}),
+    "unpaired joints lost": (
+        BIPED,
+        layout("joint_pos"),
+        BIPED_JOINTS,
+        signed([2, 3, 0, 1, 4], [-1, 1, -1, 1, 0]),
+        {4: "SYM220"},
+    ),
+    "sign on one side": (
+        BIPED,
+        layout("joint_pos"),
+        BIPED_JOINTS,
+        signed([2, 3, 0, 1, 4], [1, 1, -1, 1, -1]),
+        {0: "SYM221"},
+    ),
     "no signs": (BIPED, layout("joint_pos"), BIPED_JOINTS, NO_SIGNS, {0: "SYM222", 2: "SYM222", 4: "SYM222"}),
-    "phase negated": (QUADRUPED, layout("phase"), SWAP_FEET, signed([0, 1, 2, 3], [-1, 1, -1, 1]), dict.fromkeys(range(4), "SYM210")),
-    "phase all negated": (QUADRUPED, layout("phase"), SWAP_FEET, signed([0, 1, 2, 3], [-1] * 4), dict.fromkeys(range(4), "SYM210")),
+    "phase negated": (
+        QUADRUPED,
+        layout("phase"),
+        SWAP_FEET,
+        signed([0, 1, 2, 3], [-1, 1, -1, 1]),
+        dict.fromkeys(range(4), "SYM210"),
+    ),
+    "phase all negated": (
+        QUADRUPED,
+        layout("phase"),
+        SWAP_FEET,
+        signed([0, 1, 2, 3], [-1] * 4),
+        dict.fromkeys(range(4), "SYM210"),
+    ),
     "angular velocity polar": (QUADRUPED, layout("base_ang_vel"), AXIAL, POLAR, dict.fromkeys(range(3), "SYM206")),
     "euler polar": (QUADRUPED, layout("euler_xyz"), AXIAL, POLAR, dict.fromkeys(range(3), "SYM207")),
     "turning not negated": (QUADRUPED, layout("command"), COMMAND, POLAR, {2: "SYM209"}),
-    "scan along x": (QUADRUPED, layout(SCAN), scan_flip(3, 5, -2), scan_flip(3, 5, -1), {c: "SYM212" for c in range(15) if c != 7}),
+    "scan along x": (
+        QUADRUPED,
+        layout(SCAN),
+        scan_flip(3, 5, -2),
+        scan_flip(3, 5, -1),
+        {c: "SYM212" for c in range(15) if c != 7},
+    ),
     "scan rows and columns": (QUADRUPED, layout(SCAN), scan_flip(3, 5, -2), scan_flip(5, 3, -2), None),
     "history by term as by frame": (QUADRUPED, HISTORY, BY_TERM, BY_FRAME, dict.fromkeys(range(3, 9), "SYM204")),
-    "quaternion order": (QUADRUPED, layout(QUAT), signed([0, 1, 2, 3], [1, -1, 1, -1]), signed([0, 1, 2, 3], [-1, 1, -1, 1]), dict.fromkeys(range(4), "SYM215")),
-    "not exchanged": (BIPED, layout("joint_pos"), BIPED_JOINTS, signed([0, 1, 2, 3, 4], [-1, 1, -1, 1, -1]), dict.fromkeys(range(4), "SYM224")),
+    "quaternion order": (
+        QUADRUPED,
+        layout(QUAT),
+        signed([0, 1, 2, 3], [1, -1, 1, -1]),
+        signed([0, 1, 2, 3], [-1, 1, -1, 1]),
+        dict.fromkeys(range(4), "SYM215"),
+    ),
+    "not exchanged": (
+        BIPED,
+        layout("joint_pos"),
+        BIPED_JOINTS,
+        signed([0, 1, 2, 3, 4], [-1, 1, -1, 1, -1]),
+        dict.fromkeys(range(4), "SYM224"),
+    ),
     "term untouched": (BIPED, layout("joint_pos"), BIPED_JOINTS, lambda x: x, dict.fromkeys(range(5), "SYM218")),
-    "last action untouched": (BIPED, layout("last_action"), BIPED_JOINTS, lambda x: x, dict.fromkeys(range(5), "SYM214")),
+    "last action untouched": (
+        BIPED,
+        layout("last_action"),
+        BIPED_JOINTS,
+        lambda x: x,
+        dict.fromkeys(range(5), "SYM214"),
+    ),
     "gravity axial": (BIPED, layout("gravity"), POLAR, AXIAL, dict.fromkeys(range(3), "SYM208")),
-    "clock copied": (BIPED, layout({"term": "clock", "shift": "half"}), lambda x: -x, lambda x: x, {0: "SYM211", 1: "SYM211"}),
-    "clipped": (BIPED, layout("base_lin_vel"), POLAR, lambda x: POLAR(x).clamp(-0.5, 0.5), dict.fromkeys(range(3), "SYM227")),
-}  # fmt: skip
+    "clock copied": (
+        BIPED,
+        layout({"term": "clock", "shift": "half"}),
+        lambda x: -x,
+        lambda x: x,
+        {0: "SYM211", 1: "SYM211"},
+    ),
+    "clipped": (
+        BIPED,
+        layout("base_lin_vel"),
+        POLAR,
+        lambda x: POLAR(x).clamp(-0.5, 0.5),
+        dict.fromkeys(range(3), "SYM227"),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -119,7 +179,9 @@ def test_the_other_plane_is_named():
     report = sc.verify_mirror(batched((side_by_side(*maps), QUAD_YZ)), model=QUADRUPED, layout=written)
     assert {column["code"] for column in report.columns if column["group"] == "policy"} == {"SYM203"}
     assert report["observation_columns"].causes[0].fields["plane"] == "yz"
-    right = sc.verify_mirror(batched((side_by_side(*maps), QUAD_YZ)), model=QUADRUPED, layout={**written, "plane": "yz"})
+    right = sc.verify_mirror(
+        batched((side_by_side(*maps), QUAD_YZ)), model=QUADRUPED, layout={**written, "plane": "yz"}
+    )
     assert right.verdict == "passed", right.to_text()
 
 
@@ -175,5 +237,9 @@ def test_another_joint_order_is_named():
     cause = report["observation_columns"].causes[0]
     assert cause.fields["order"] == "breadth_first"
     assert cause.fields["names"][:2] == ["FL_hip", "FR_hip"]
-    right = {**written, "joints": "breadth_first", "action": {"order": [f"{n}_{j}" for n in ("FL", "FR", "RL", "RR") for j in ("hip", "knee")]}}
+    right = {
+        **written,
+        "joints": "breadth_first",
+        "action": {"order": [f"{n}_{j}" for n in ("FL", "FR", "RL", "RR") for j in ("hip", "knee")]},
+    }
     assert sc.verify_mirror(batched((level, QUAD_XZ)), model=QUADRUPED, layout=right).verdict == "passed"

@@ -15,7 +15,10 @@ def lay(*terms, **rest):
 
 REFUSED = {
     "unknown term": (layout("velocity"), "'velocity'"),
-    "argument that a term lacks": (layout({"term": "base_lin_vel", "order": ["x"]}), "base_lin_vel has no argument 'order'"),
+    "argument that a term lacks": (
+        layout({"term": "base_lin_vel", "order": ["x"]}),
+        "base_lin_vel has no argument 'order'",
+    ),
     "no shift": (layout({"term": "clock"}), "clock needs shift"),
     "unknown joint": (layout({"term": "joint_pos", "order": ["FL_hip", "nonsense"]}), "nonsense"),
     "one side only": (layout({"term": "joint_pos", "order": ["FL_hip"]}), "leaves out the image of FL_hip, FR_hip"),
@@ -32,7 +35,7 @@ REFUSED = {
     "lone point": (layout({"term": "point", "body": "FL_foot"}), "not observed"),
     "zero size": (layout({"term": "constant", "size": 0}), "1 or more"),
     "word for a flag": (layout({"term": "per_joint", "sign": "yes"}), "true or false"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -45,7 +48,10 @@ def test_a_layout_that_says_what_is_not_there_is_refused(name):
 def image(laid):
     group = laid.observation["policy"]
     rows = group.matrices[0].toarray()
-    return ["".join(f"{'-' if v < 0 else '+'}{group.seen_from(j, i)}" for j, v in enumerate(row) if v) for i, row in enumerate(rows)]
+    return [
+        "".join(f"{'-' if v < 0 else '+'}{group.seen_from(j, i)}" for j, v in enumerate(row) if v)
+        for i, row in enumerate(rows)
+    ]
 
 
 def test_feet_are_named_by_body_geom_or_prefix():

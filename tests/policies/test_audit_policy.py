@@ -168,8 +168,12 @@ def test_dictionaries_of_observations_are_moved_by_key():
 def test_the_command_line_reads_a_rollout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "rollout.npz", observations=STATES, actions=STATES[:, :2])
-    (tmp_path / "mirror.toml").write_text('name = "m"\ngroup = "C2"\nobservation = [["+2", "+1", "-3"]]\naction = [[1, 0]]\n')
-    (tmp_path / "audited.py").write_text("import torch\ndef load():\n    torch.manual_seed(0)\n    return torch.nn.Linear(3, 2)\n")
+    (tmp_path / "mirror.toml").write_text(
+        'name = "m"\ngroup = "C2"\nobservation = [["+2", "+1", "-3"]]\naction = [[1, 0]]\n'
+    )
+    (tmp_path / "audited.py").write_text(
+        "import torch\ndef load():\n    torch.manual_seed(0)\n    return torch.nn.Linear(3, 2)\n"
+    )
     line = ["audit-policy", "audited.py:load", "--symmetry", "mirror.toml", "--data", "rollout.npz", "--units", "rad"]
     result = CliRunner().invoke(app, [*line, "--json", "r.json"])
     assert result.exit_code == 1, result.output

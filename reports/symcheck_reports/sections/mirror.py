@@ -1,4 +1,4 @@
-"""A robot's mirror: the wrong columns of a mirror function, the robot with its wrong joints, differences of the model."""
+"""A robot's mirror: the wrong columns of a function, the robot with its wrong joints, differences of the model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def _figure(drawing: dict[str, Any], bounds: tuple[float, float, float], name: s
     wrong = [joint for joint in drawing["joints"] if joint[3]]
     for x, y, _, marked in drawing["joints"]:
         across, down = at(x, y)
-        parts.append(svg.element("circle", cx=across, cy=down, r=7 if marked else 4, class_="over" if marked else "solid"))
+        parts.append(
+            svg.element("circle", cx=across, cy=down, r=7 if marked else 4, class_="over" if marked else "solid")
+        )
     parts += _labels(wrong, at)
     count = len(wrong)
     description = f"{count} {'joint is' if count == 1 else 'joints are'} marked: {', '.join(j[2] for j in wrong)}."
@@ -72,6 +74,12 @@ def _labels(wrong: list[Any], at: Any) -> list[Markup]:
         taken.append((place, to_the_left))
         edge = across - 11 if to_the_left else across + 11
         written.append(
-            svg.element("text", label, x=edge, y=min(place, _HEIGHT - 4), class_="end limit-text" if to_the_left else "limit-text")
+            svg.element(
+                "text",
+                label,
+                x=edge,
+                y=min(place, _HEIGHT - 4),
+                class_="end limit-text" if to_the_left else "limit-text",
+            )
         )
     return written

@@ -1,1 +1,1 @@
-"""Runs over a robot's mirror: a mirror function against the mirror that is derived from the model, or the model alone."""
+"""Runs over a robot's mirror: a mirror function against the mirror that the model has, or the model alone."""

@@ -55,7 +55,9 @@ def check_axioms(context: MirrorContext) -> Axioms:
     checked += 1
     if identity:
         violations += 1
-        other = next((k for k in range(1, context.called.order) if not _differences(context, batch, _block(answer, k))[0]), 0)
+        other = next(
+            (k for k in range(1, context.called.order) if not _differences(context, batch, _block(answer, k))[0]), 0
+        )
         causes.append(state("SYM230", columns=_names(context, identity), block=other, shown=_shown(context, identity)))
     for i, j, k in _products(context):
         again = context.answer_to({name: _filled(table, batch[name]) for name, table in _block(answer, j).items()})
@@ -138,7 +140,9 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
             pairs = {ACTION: (context.answer.actions, alone.actions)}
         differing = {
             name: np.flatnonzero(
-                np.any([columns_that_differ(a, b, context.batch[name]) for a, b in zip(both, half, strict=True)], axis=0)
+                np.any(
+                    [columns_that_differ(a, b, context.batch[name]) for a, b in zip(both, half, strict=True)], axis=0
+                )
             ).tolist()
             for name, (both, half) in pairs.items()
             if both is not None and half is not None

@@ -137,9 +137,7 @@ class MirrorContext:
                     group.width
                     if images is None
                     else int(
-                        columns_that_differ(
-                            self.expected_images(name, element), images[block], self.batch[name]
-                        ).sum()
+                        columns_that_differ(self.expected_images(name, element), images[block], self.batch[name]).sum()
                     )
                 )
         return misses
@@ -157,9 +155,7 @@ class MirrorContext:
     def _wrong_of(self, name: str) -> list[WrongColumn]:
         group, images = self.groups()[name], self.images(name)
         if images is None:
-            return [
-                WrongColumn(name, c, 0, expected_row(group, 0, c), Row(kind="absent")) for c in range(group.width)
-            ]
+            return [WrongColumn(name, c, 0, expected_row(group, 0, c), Row(kind="absent")) for c in range(group.width)]
         first: dict[int, int] = {}
         for element in range(len(group.matrices)):
             expected = self.expected_images(name, element)
@@ -181,7 +177,7 @@ class MirrorContext:
             batch[name] = table
             try:
                 answer = self.answer_to(batch)
-            except (SpecError, Exception):  # noqa: BLE001  (zeros and basis vectors may be no values for it)
+            except (SpecError, Exception):
                 return np.full((len(table), self.groups()[name].width), np.nan)
             found = answer.actions if name == ACTION else answer.observations[name]
             return np.full(table.shape, np.nan) if found is None else np.asarray(found[block])

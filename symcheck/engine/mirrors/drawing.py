@@ -41,7 +41,9 @@ def draw_poses(context: MirrorContext) -> tuple[tuple[str, dict[str, Any]], ...]
     robot = context.layout.robot
     pairing = robot.pairings[context.layout.group.word(context.layout.group.elements()[1:][element])[0]]
     rng = np.random.default_rng(0)
-    angles = _within_limits(robot, _BEND * rng.uniform(0.4, 1.0, robot.model.njnt) * rng.choice([-1, 1], robot.model.njnt))
+    angles = _within_limits(
+        robot, _BEND * rng.uniform(0.4, 1.0, robot.model.njnt) * rng.choice([-1, 1], robot.model.njnt)
+    )
     image = _image_of(pairing, angles)
     rows = {item.index: item.found for item in context.wrong if item.group == group.name and item.element == element}
     found = _found(robot, group, term, rows, angles, image)
@@ -49,7 +51,10 @@ def draw_poses(context: MirrorContext) -> tuple[tuple[str, dict[str, Any]], ...]
     return (
         ("a pose of the robot", _drawing(robot, pairing, angles, wrong)),
         (f"its {pairing.isometry.name}, by the model", _drawing(robot, pairing, image, wrong)),
-        (f"what the function makes of it, by {group.term_name(_first(group, term))}", _drawing(robot, pairing, found, wrong)),
+        (
+            f"what the function makes of it, by {group.term_name(_first(group, term))}",
+            _drawing(robot, pairing, found, wrong),
+        ),
     )
 
 
@@ -91,9 +96,7 @@ def _image_of(pairing: Pairing, angles: Floats) -> Floats:
     return image
 
 
-def _found(
-    robot: Robot, group: LaidGroup, term: int, rows: Mapping[int, Row], angles: Floats, image: Floats
-) -> Floats:
+def _found(robot: Robot, group: LaidGroup, term: int, rows: Mapping[int, Row], angles: Floats, image: Floats) -> Floats:
     """The angles that the function gives to the joints of one frame of a term; others as the model says."""
     found = image.copy()
     frame = max((group.columns[c].frame for c in rows if group.columns[c].term == term), default=0)

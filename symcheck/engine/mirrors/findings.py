@@ -198,4 +198,3 @@ def _shown(group: LaidGroup, columns: list[int]) -> str:
     names = list(dict.fromkeys(group.label(c) for c in columns))
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-

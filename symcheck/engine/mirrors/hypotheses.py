@@ -18,7 +18,7 @@ from symcheck.engine.mirrors.rows import Row, expected_row, matrix_row
 from symcheck.errors import SymcheckError
 from symcheck.mujoco.layouts.document import GroupHistory, WrittenLayout, WrittenTerm
 from symcheck.mujoco.layouts.grids import permutation_matrix
-from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup, assemble, lay_out
+from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup, LaidOut, assemble, lay_out
 from symcheck.mujoco.layouts.robot import Driven, isometries_of, pair_robot
 from symcheck.mujoco.layouts.terms import LaidTerm, driven_matrix, lay_term
 from symcheck.mujoco.layouts.vocabulary import JOINT_TERMS
@@ -87,7 +87,7 @@ def other_plane(context: MirrorContext, name: str) -> LaidGroup | None:
     return laid.action if name == ACTION else laid.observation[name]
 
 
-def _lay_again(context: MirrorContext, written: WrittenLayout, model: Any) -> Any:
+def _lay_again(context: MirrorContext, written: WrittenLayout, model: Any) -> LaidOut:
     loaded = LoadedModel(model, context.layout.robot.label)
     return lay_out(loaded, written, pair_robot(loaded, *isometries_of(written)))
 
@@ -104,20 +104,27 @@ def other_histories(context: MirrorContext, seen: Seen) -> Iterator[tuple[str, A
     if len(set(group.frames)) == 1:
         for reading in ("frames", "terms"):
             if reading != own:
-                other = assemble(group.name, terms, context.layout.robot, GroupHistory(frames, reading), per_term=[1] * len(terms))
+                other = assemble(
+                    group.name, terms, context.layout.robot, GroupHistory(frames, reading), per_term=[1] * len(terms)
+                )
                 yield reading, other.matrices[seen.element]
     yield "components", _component_major(context, seen)
 
 
 def _component_major(context: MirrorContext, seen: Seen) -> Any:
     """All frames of one number, then of the next, term by term in the columns that the layout gives them."""
-    matrix = sparse.lil_array(sparse.eye_array(seen.group.width))
+    rows: list[int] = []
+    columns: list[int] = []
+    values: list[float] = []
     for t, term in enumerate(seen.group.terms):
         places, frames = seen.columns_of(t), seen.group.frames[t]
         single = element_matrix(context, term.matrices, seen.element).toarray()
         # Number c of frame f stands at c * frames + f.
-        matrix[np.ix_(places, places)] = np.kron(single, np.eye(frames))
-    return sparse.csr_array(matrix)
+        entries = sparse.coo_array(np.kron(single, np.eye(frames)))
+        rows += [places[i] for i in entries.row]
+        columns += [places[j] for j in entries.col]
+        values += entries.data.tolist()
+    return sparse.csr_array((values, (rows, columns)), shape=(seen.group.width, seen.group.width))
 
 
 def other_orders(context: MirrorContext, seen: Seen, term: int) -> Iterator[tuple[str, tuple[str, ...], Any]]:
@@ -224,4 +231,3 @@ def _lay(context: MirrorContext, written: WrittenTerm) -> LaidTerm | None:
         return lay_term(context.layout.robot, written, context.layout.orders)
     except SymcheckError:
         return None
-

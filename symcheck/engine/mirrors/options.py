@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_whole
+from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_whole, is_number
 from symcheck.errors import OptionError
 
 DEFAULT_SAMPLES = 64
@@ -41,8 +40,8 @@ class MirrorOptions(RunOptions):
         check_whole(self.samples, "--samples", 2)
         check_whole(self.seed, "--seed", 0)
         check_limits(self.max_time, self.alpha)
-        valid = isinstance(self.tolerance, Real) and not isinstance(self.tolerance, bool)
-        if not valid or not 0 <= self.tolerance < math.inf:
+        given: object = self.tolerance
+        if not is_number(given) or not 0 <= given < math.inf:
             raise OptionError(f"expected a relative size of 0 or more, got {self.tolerance!r}.", where="--tolerance")
 
 

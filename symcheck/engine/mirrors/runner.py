@@ -36,10 +36,10 @@ def run_mirror(
     emit: Emit,
     env: Any = None,
 ) -> RunResult:
-    """Compare a mirror function, column by column, with the mirror that a model has; or compare the model with its image.
+    """Compare a mirror function, column by column, with the mirror that a model has; or the model with its image.
 
     Args:
-        function: a batched mirror function, or an object that augments observations and actions; None checks the model.
+        function: a batched mirror function, or an object that augments both halves; None checks the model.
         loaded: the model.
         layout: of observations and actions; for a model alone its plane and group count.
         options: how much to test.
@@ -125,7 +125,10 @@ def _refuse_unrepeatable(context: MirrorContext) -> None:
     import numpy as np
 
     first, again = context.answer, context.answer_to(context.batch)
-    pairs = [(first.actions, again.actions), *((first.observations[n], again.observations[n]) for n in first.observations)]
+    pairs = [
+        (first.actions, again.actions),
+        *((first.observations[n], again.observations[n]) for n in first.observations),
+    ]
     if not all(a is None or b is None or np.array_equal(a, b, equal_nan=True) for a, b in pairs):
         raise SpecError(
             f"{context.called.name} answers differently the second time.",

@@ -40,16 +40,16 @@ def _draw_term(kind: str, labels: tuple[str, ...], rng: np.random.Generator, row
         # The half with w >= 0, to which simulators normalise.
         quaternions *= np.where(quaternions[:, :1] < 0, -1.0, 1.0)
         if kind == "quat":
-            return quaternions[:, ["wxyz".index(letter) for letter in labels]]
+            return np.asarray(quaternions)[:, ["wxyz".index(letter) for letter in labels]]
         matrices = _matrices(quaternions)
         ordered = matrices if kind == "rotation" else np.swapaxes(matrices[:, :, :2], 1, 2)
-        return ordered.reshape(rows, size)
+        return np.asarray(ordered.reshape(rows, size))
     if kind == "euler_xyz":
         # Away from the singularity at a pitch of a quarter turn.
         return rng.uniform(-1.2, 1.2, size=(rows, size))
     if kind == "gravity":
         vectors = rng.normal(size=(rows, size))
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     if kind == "contacts":
         return rng.integers(0, 2, size=(rows, size)).astype(np.float64)
     return np.asarray(rng.normal(size=(rows, size)))

@@ -46,7 +46,8 @@ def data_augmentation_func(env=None, obs=None, actions=None, obs_type="policy"):
             obs = _images(obs_type if obs_type in INDEX else next(iter(INDEX)), obs)
         else:
             parts = {name: _images(name, obs[name]) if name in INDEX else _repeated(obs[name]) for name in obs.keys()}
-            obs = type(obs)(parts) if isinstance(obs, dict) else type(obs)(parts, batch_size=[len(parts[next(iter(parts))])])
+            rows = len(next(iter(parts.values())))
+            obs = parts if isinstance(obs, dict) else type(obs)(parts, batch_size=[rows])
     return obs, None if actions is None else _images("action", actions)
 
 
@@ -143,7 +144,10 @@ def _spec(laid: LaidOut) -> str:
     else:
         # One mapping per generator, by group.
         generators = range(len(laid.robot.pairings))
-        parts = ["{ " + ", ".join(f'"{name}" = {_words(rows[k])}' for name, rows in observed.items()) + " }" for k in generators]
+        parts = [
+            "{ " + ", ".join(f'"{name}" = {_words(rows[k])}' for name, rows in observed.items()) + " }"
+            for k in generators
+        ]
         lines.append(f"observation = [{', '.join(parts)}]")
     lines.append(f"action = {_toml(_entries(laid, laid.action))}")
     return "\n".join(lines) + "\n"

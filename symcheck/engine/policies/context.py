@@ -94,8 +94,10 @@ class PolicyContext:
         for word in self.words:
             moved = self.moved_answer(word).deviation
             expected = np.asarray(image_of(entries, word, self.answer.deviation, "action"))
-            sizes.append(np.abs(moved - expected).max(axis=0) if moved is not None else np.full(expected.shape[1], np.nan))
-        return np.max(sizes, axis=0)
+            sizes.append(
+                np.abs(moved - expected).max(axis=0) if moved is not None else np.full(expected.shape[1], np.nan)
+            )
+        return np.asarray(np.max(sizes, axis=0))
 
     @functools.cached_property
     def tolerances(self) -> Floats:
@@ -105,7 +107,7 @@ class PolicyContext:
         spread = self.answer.action.std(axis=0)
         # A constant action has no spread: its own size then.
         scale = np.where(spread > 0, spread, np.abs(self.answer.action).max(axis=0, initial=0.0))
-        return _SCALE_TOLERANCE * np.maximum(scale, np.finfo(np.float64).tiny)
+        return np.asarray(_SCALE_TOLERANCE * np.maximum(scale, np.finfo(np.float64).tiny))
 
     @functools.cached_property
     def parts(self) -> dict[str, dict[str, Any] | None]:
@@ -175,5 +177,7 @@ class PolicyContext:
         """By action: how much its mean over the states differs from that of its image, over its deviation."""
         actions = self.answer.action
         spread = np.maximum(actions.std(axis=0), np.finfo(np.float64).tiny)
-        gaps = [np.abs(self.move_action(word, actions).mean(axis=0) - actions.mean(axis=0)) / spread for word in self.words]
-        return np.max(gaps, axis=0)
+        gaps = [
+            np.abs(self.move_action(word, actions).mean(axis=0) - actions.mean(axis=0)) / spread for word in self.words
+        ]
+        return np.asarray(np.max(gaps, axis=0))

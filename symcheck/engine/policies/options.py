@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import RunKeywords, RunOptions, check_limits, check_whole
+from symcheck.engine.options import RunKeywords, RunOptions, check_limits, check_whole, is_number
 from symcheck.errors import OptionError
 
 
@@ -37,8 +36,8 @@ class PolicyOptions(RunOptions):
             check_whole(self.samples, "--samples", 1)
         check_whole(self.seed, "--seed", 0)
         check_limits(self.max_time, self.alpha)
-        valid = isinstance(self.tolerance, Real) and not isinstance(self.tolerance, bool)
-        if self.tolerance is not None and not (valid and 0 < self.tolerance < math.inf):
+        given: object = self.tolerance
+        if given is not None and not (is_number(given) and 0 < given < math.inf):
             raise OptionError(f"expected a residual above 0, got {self.tolerance!r}.", where="--tolerance")
 
 

@@ -1,14 +1,14 @@
 """A layout as its author wrote it: read from TOML or a dictionary, every field checked, nothing looked up in a model.
 
-    plane = "xz"
-    joints = ["FL_hip", "FR_hip"]
+plane = "xz"
+joints = ["FL_hip", "FR_hip"]
 
-    [action]
-    order = ["FR_hip", "FL_hip"]
+[action]
+order = ["FR_hip", "FL_hip"]
 
-    [[observation.policy]]
-    term = "joint_pos"
-    history = 5
+[[observation.policy]]
+term = "joint_pos"
+history = 5
 """
 
 from __future__ import annotations

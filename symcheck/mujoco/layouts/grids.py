@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from scipy import sparse
 
 from symcheck.array_types import Floats, Ints
@@ -134,7 +133,7 @@ def image_matrix(written: WrittenTerm, local: Floats) -> sparse.csr_array:
         moved[spatial] = (turned + sizes - 1) // 2
         if (moved[spatial] < 0).any() or (moved[spatial] >= sizes).any():
             raise SpecError("the picture is not mapped to itself: it is not square.", where=written.where)
-    return permutation_matrix(np.ravel_multi_index(tuple(moved), shape).astype(np.int64))
+    return permutation_matrix(np.asarray(np.ravel_multi_index(tuple(moved), shape), dtype=np.int64))
 
 
 def _image_axes(written: WrittenTerm) -> tuple[tuple[int, ...], str]:

@@ -6,6 +6,7 @@ spread over the frames: a column of frame k has its image in frame k.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -129,7 +130,7 @@ def lay_out(loaded: LoadedModel, written: WrittenLayout, robot: Robot | None = N
         The layout with its columns and their images.
 
     Raises:
-        SpecError: names that the model does not have, joints or feet without image, a term that is not mapped to itself.
+        SpecError: names that the model does not have, joints or feet without image, a term not mapped to itself.
     """
     robot = robot or robot_of(loaded, written)
     orders = orders_of(robot, written)
@@ -188,18 +189,20 @@ def assemble(
         SpecError: a point whose image is not observed, or images that do not close.
     """
     columns, frames = _list_columns(terms, history, per_term)
-    starts = np.concatenate([[0], np.cumsum([term.dim for term in terms])]).astype(int)
+    starts = [0, *itertools.accumulate(term.dim for term in terms)]
     generators = [_single_frame(terms, starts, robot, k) for k in range(len(robot.pairings))]
     _check_relations(generators, robot, name)
     matrices, offsets = [], []
     for g in robot.group.elements()[1:]:
-        matrix, offset = sparse.csr_array(sparse.eye_array(int(starts[-1]))), np.zeros(int(starts[-1]))
+        matrix, offset = sparse.csr_array(sparse.eye_array(starts[-1])), np.zeros(starts[-1])
         for letter in robot.group.word(g):
             step, shift = generators[letter]
             matrix, offset = sparse.csr_array(step @ matrix), step @ offset + shift
         matrices.append(matrix)
         offsets.append(offset)
-    spread = [_spread_over_frames(matrix, offset, columns, starts) for matrix, offset in zip(matrices, offsets, strict=True)]
+    spread = [
+        _spread_over_frames(matrix, offset, columns, starts) for matrix, offset in zip(matrices, offsets, strict=True)
+    ]
     return LaidGroup(
         name, tuple(terms), tuple(columns), tuple(m for m, _ in spread), tuple(b for _, b in spread), tuple(frames)
     )
@@ -228,10 +231,10 @@ def _single_frame(
 ) -> tuple[sparse.csr_array, Floats]:
     """Matrix and offset of one frame: terms side by side, points across terms."""
     matrix = sparse.lil_array(sparse.block_diag([term.matrices[generator] for term in terms], format="lil"))
-    offset = np.zeros(int(starts[-1]))
+    offset = np.zeros(starts[-1])
     pairing = robot.pairings[generator]
     places = {
-        body: int(start) + 3 * slot
+        body: start + 3 * slot
         for term, start in zip(terms, starts, strict=False)
         for slot, body in enumerate(term.bodies)
     }
@@ -240,11 +243,11 @@ def _single_frame(
             image = int(pairing.bodies[body])
             if image not in places:
                 raise SpecError(
-                    f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not observed by any point of the group.",
+                    f"the image of {term.labels[3 * slot].rsplit(' ', 1)[0]} is not observed by any point here.",
                     where=term.written.where,
                     remedy="Observe the bodies of both sides.",
                 )
-            row, column = places[image], int(start) + 3 * slot
+            row, column = places[image], start + 3 * slot
             matrix[row : row + 3, column : column + 3] = pairing.isometry.matrix
             # Points, not vectors: what the isometry does to the origin shifts them.
             offset[row : row + 3] = whole(pairing.isometry.point(np.zeros(3)))
@@ -279,7 +282,7 @@ def _spread_over_frames(
     """The matrix of all columns from that of one frame."""
     single = np.array([starts[column.term] + column.component for column in columns], dtype=np.int64)
     frame = np.array([column.frame for column in columns], dtype=np.int64)
-    size = int(starts[-1])
+    size = starts[-1]
     # place[f, i]: the column that holds number i in frame f; -1 where that frame has none.
     place = np.full((int(frame.max(initial=0)) + 1, size), -1, dtype=np.int64)
     place[frame, single] = np.arange(len(columns))

@@ -201,7 +201,12 @@ class Robot:
         return tuple(self._foot(name, where) for name in names)
 
     def _foot(self, name: str, where: str) -> Foot:
-        for section, count in (("body", self.model.nbody), ("site", self.model.nsite), ("geom", self.model.ngeom)):
+        sections: tuple[tuple[Literal["body", "geom", "site"], Any], ...] = (
+            ("body", self.model.nbody),
+            ("site", self.model.nsite),
+            ("geom", self.model.ngeom),
+        )
+        for section, count in sections:
             for i in range(int(count)):
                 if name_of(self.model, section, i) == name:
                     return Foot(name, section, (i,))
@@ -227,9 +232,7 @@ class Robot:
                 found.append((place[carrying], body))
         if not found:
             raise SpecError("no body at the end of the joints was found.", where=where, remedy="Name the feet.")
-        return tuple(
-            Foot(name_of(model, "body", body) or f"body {body}", "body", (body,)) for _, body in sorted(found)
-        )
+        return tuple(Foot(name_of(model, "body", body) or f"body {body}", "body", (body,)) for _, body in sorted(found))
 
     def _joint_of(self, driven: Driven) -> int:
         if driven.section == "joint":
@@ -256,7 +259,9 @@ class Robot:
         for foot in feet:
             images = {image_of[foot.section](member) for member in foot.members}
             # Every member must land in one other foot.
-            holding = [k for k, other in enumerate(feet) if other.section == foot.section and images <= {*other.members}]
+            holding = [
+                k for k, other in enumerate(feet) if other.section == foot.section and images <= {*other.members}
+            ]
             if not holding:
                 names = ", ".join(
                     title(self.model, foot.section, i) if i >= 0 else "nothing" for i in sorted(images)[:3]

@@ -79,8 +79,8 @@ def lay_term(robot: Robot, written: WrittenTerm, orders: Orders) -> LaidTerm:
     return LaidTerm(written, tuple(labels), tuple(_as_sparse(matrix(k)) for k in generators), tuple(bodies))
 
 
-def _as_sparse(matrix: Any) -> sparse.csr_array:
-    return matrix if sparse.issparse(matrix) else sparse.csr_array(whole(matrix))
+def _as_sparse(matrix: sparse.csr_array | Floats) -> sparse.csr_array:
+    return matrix if isinstance(matrix, sparse.csr_array) else sparse.csr_array(whole(matrix))
 
 
 _Laid = tuple[Sequence[str], Matrix, Sequence[int]]
@@ -209,7 +209,7 @@ def _feet(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         exchange = np.zeros((len(feet), len(feet)))
         for column, image in enumerate(robot.foot_images(feet, k, where)):
             exchange[image, column] = 1
-        return np.kron(np.eye(len(parts)), exchange)
+        return np.asarray(np.kron(np.eye(len(parts)), exchange), dtype=np.float64)
 
     return labels, matrix, ()
 
@@ -253,7 +253,7 @@ def _first_columns(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
         if np.abs(local[:2, 2]).max() > 1e-9:
             raise SpecError("the first two columns of M R N^T need the third of R.", where=written.where)
         # Column j of M R N^T is the sum of M times column i of R, with weights N[j, i].
-        return np.kron(local[:2, :2], isometry)
+        return np.asarray(np.kron(local[:2, :2], isometry), dtype=np.float64)
 
     return [f"R{i}{j}" for j in range(2) for i in range(3)], matrix, ()
 
