@@ -39,7 +39,7 @@ def check_policy_equivariance(context: PolicyContext) -> PropertyResult:
         checked=sizes.shape[0] * sizes.shape[1],
         violations=int(violated.any(axis=2).sum()) + deviating,
         quantity=POLICY.noun,
-        moved=_moves(context),
+        moved=_something_moves(context),
     )
     verdict, reason = decide(facts)
     largest = float(np.nan_to_num(sizes, nan=np.inf).max(initial=0.0))
@@ -53,8 +53,8 @@ def check_policy_equivariance(context: PolicyContext) -> PropertyResult:
         tolerance=float(context.tolerances.max()),
         unit=_unit(context),
         counterexample=_worst_state(context, sizes) if verdict == "failed" else None,
-        causes=_causes(context) if verdict == "failed" else (),
-        notes=_notes(context, sizes),
+        causes=_causes_by_part(context) if verdict == "failed" else (),
+        notes=_notes_of_states(context, sizes),
         per_coordinate=_coordinates(context, sizes),
         reason=reason,
         parts=_published_parts(context),
@@ -62,7 +62,7 @@ def check_policy_equivariance(context: PolicyContext) -> PropertyResult:
     )
 
 
-def _moves(context: PolicyContext) -> bool:
+def _something_moves(context: PolicyContext) -> bool:
     """Whether an element changes an observation or an action."""
     states = context.observations
     parts = states if isinstance(states, dict) else {"": states}
@@ -100,24 +100,24 @@ def _worst_state(context: PolicyContext, sizes: Floats) -> Counterexample:
     moved = context.moved_states(word)
     return Counterexample(
         group_element=context.symmetry.group.word_name(word),
-        observation=_row(context.observations, row),
+        observation=_one_state(context.observations, row),
         state=None,
         action=context.answer.action[row].tolist(),
         expected=context.move_action(word, context.answer.action[row : row + 1])[0].tolist(),
         actual=context.moved_answer(word).action[row].tolist(),
         residual=float(sizes[k, row, column]),
         where=context.names[column],
-        image_observation=_row(moved, row),
+        image_observation=_one_state(moved, row),
     )
 
 
-def _row(batch: Any, row: int) -> Any:
+def _one_state(batch: Any, row: int) -> Any:
     if isinstance(batch, dict):
         return {key: value[row].tolist() for key, value in batch.items()}
     return batch[row].tolist()
 
 
-def _causes(context: PolicyContext) -> tuple[Statement, ...]:
+def _causes_by_part(context: PolicyContext) -> tuple[Statement, ...]:
     violating = [(name, part) for name, part in context.parts.items() if part is not None and part["violates"]]
     causes = []
     for name, part in sorted(violating, key=lambda item: -item[1]["max_residual"]):
@@ -142,7 +142,7 @@ def _causes(context: PolicyContext) -> tuple[Statement, ...]:
     return tuple(causes)
 
 
-def _notes(context: PolicyContext, sizes: Floats) -> tuple[Statement, ...]:
+def _notes_of_states(context: PolicyContext, sizes: Floats) -> tuple[Statement, ...]:
     per_state = np.nan_to_num(sizes, nan=np.inf).max(axis=(0, 2))
     worst = np.argsort(-per_state)[:_WORST].tolist()
     notes = [

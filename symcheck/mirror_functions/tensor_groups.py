@@ -34,7 +34,7 @@ class TensorGroups:
         self, source: Mapping[str, Any] | None = None, batch_size: Any = None, device: Any = None, **_: Any
     ) -> None:
         self._tensors: dict[str, Any] = {}
-        self._rows = _first(batch_size)
+        self._rows = _rows_in(batch_size)
         for name, value in (source or {}).items():
             self[name] = value
 
@@ -166,7 +166,7 @@ class TensorGroups:
 
     def repeat(self, *times: Any) -> TensorGroups:
         """The batch, one after the other, `times` times."""
-        count = _first(times) or 1
+        count = _rows_in(times) or 1
         return self._map(
             lambda value: (
                 value.repeat(count, *([1] * (value.dim() - 1)))
@@ -200,7 +200,7 @@ class TensorGroups:
         return TensorGroups({name: function([part[name] for part in parts], *args[1:], **options) for name in names})
 
 
-def _first(batch_size: Any) -> int | None:
+def _rows_in(batch_size: Any) -> int | None:
     if batch_size is None:
         return None
     while isinstance(batch_size, Sequence):

@@ -51,17 +51,17 @@ def check_axioms(context: MirrorContext) -> Axioms:
     answer, batch = context.answer, context.batch
     checked = violations = 0
     largest = 0.0
-    identity, _ = _differences(context, batch, _block(answer, 0))
+    identity, _ = _differences(context, batch, _block_of(answer, 0))
     checked += 1
     if identity:
         violations += 1
         other = next(
-            (k for k in range(1, context.called.order) if not _differences(context, batch, _block(answer, k))[0]), 0
+            (k for k in range(1, context.called.order) if not _differences(context, batch, _block_of(answer, k))[0]), 0
         )
-        causes.append(state("SYM230", columns=_names(context, identity), block=other, shown=_shown(context, identity)))
+        causes.append(state("SYM230", columns=_names_by_group(context, identity), block=other, shown=_columns_in_words(context, identity)))
     for i, j, k in _products(context):
-        again = context.answer_to({name: _filled(table, batch[name]) for name, table in _block(answer, j).items()})
-        differing, size = _differences(context, _block(answer, k), _block(again, i))
+        again = context.answer_to({name: _filled(table, batch[name]) for name, table in _block_of(answer, j).items()})
+        differing, size = _differences(context, _block_of(answer, k), _block_of(again, i))
         checked += 1
         largest = max(largest, size)
         if differing:
@@ -69,11 +69,11 @@ def check_axioms(context: MirrorContext) -> Axioms:
             causes.append(
                 state(
                     "SYM231",
-                    first=_element(context, j),
-                    second=_element(context, i),
-                    product=_element(context, k),
-                    columns=_names(context, differing),
-                    shown=_shown(context, differing),
+                    first=_element_in_words(context, j),
+                    second=_element_in_words(context, i),
+                    product=_element_in_words(context, k),
+                    columns=_names_by_group(context, differing),
+                    shown=_columns_in_words(context, differing),
                 )
             )
     if answer.changed:
@@ -84,7 +84,7 @@ def check_axioms(context: MirrorContext) -> Axioms:
     return Axioms(checked + 1, violations + len(halves), largest, tuple(causes[:6]), tuple(notes))
 
 
-def _block(answer: Answer, block: int) -> dict[str, Floats | None]:
+def _block_of(answer: Answer, block: int) -> dict[str, Floats | None]:
     observed = {name: None if table is None else table[block] for name, table in answer.observations.items()}
     return {**observed, ACTION: None if answer.actions is None else answer.actions[block]}
 
@@ -150,24 +150,24 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
         differing = {name: columns for name, columns in differing.items() if columns}
         if differing:
             causes.append(
-                state("SYM233", missing=missing, columns=_names(context, differing), shown=_shown(context, differing))
+                state("SYM233", missing=missing, columns=_names_by_group(context, differing), shown=_columns_in_words(context, differing))
             )
     return causes, notes
 
 
-def _element(context: MirrorContext, k: int) -> str:
+def _element_in_words(context: MirrorContext, k: int) -> str:
     """An element by what it does: "the batch itself", or the isometries that it is made of."""
     group, pairings = context.layout.group, context.layout.robot.pairings
     word = group.word(group.elements()[k])
     return " and ".join(f"the {pairings[letter].isometry.name}" for letter in word) or "the batch itself"
 
 
-def _names(context: MirrorContext, differing: Mapping[str, list[int]]) -> dict[str, list[str]]:
+def _names_by_group(context: MirrorContext, differing: Mapping[str, list[int]]) -> dict[str, list[str]]:
     groups = context.groups()
     return {name: [groups[name].full_label(c) for c in columns] for name, columns in differing.items()}
 
 
-def _shown(context: MirrorContext, differing: Mapping[str, list[int]]) -> str:
+def _columns_in_words(context: MirrorContext, differing: Mapping[str, list[int]]) -> str:
     groups = context.groups()
     parts = []
     for name, columns in differing.items():

@@ -65,7 +65,7 @@ def code_columns(context: MirrorContext) -> tuple[list[tuple[WrongColumn, str]],
             claims = _Claims(Seen(group, element, {item.index: item.found for item in chosen}))
             _explain(context, claims)
             coded += [(item, claims.codes[item.index]) for item in chosen]
-            causes += _causes(claims)
+            causes += _state_causes(claims)
     place = {name: k for k, name in enumerate(context.groups())}
     coded.sort(key=lambda pair: (place[pair[0].group], pair[0].index))
     causes.sort(key=lambda cause: -int(cause.fields["count"]))
@@ -167,7 +167,7 @@ def _code_of_sign(seen: Seen, column: int, image: int, sign: float, wanted: floa
     return "SYM222" if wanted < 0 else "SYM223"
 
 
-def _causes(claims: _Claims) -> Iterator[Statement]:
+def _state_causes(claims: _Claims) -> Iterator[Statement]:
     group = claims.seen.group
     by_mistake: dict[tuple[str, str], list[int]] = {}
     for column, code in claims.codes.items():
@@ -183,7 +183,7 @@ def _causes(claims: _Claims) -> Iterator[Statement]:
             count=len(columns),
             columns=[group.full_label(c) for c in sorted(columns)],
             indices=sorted(columns),
-            shown=_shown(group, sorted(columns)),
+            shown=_names_in_short(group, sorted(columns)),
             expected=describe_row(group, expected_row(group, claims.seen.element, first), first),
             found=describe_row(group, claims.seen.row(first), first),
             **claims.extra.get(code, {}),
@@ -193,7 +193,7 @@ def _causes(claims: _Claims) -> Iterator[Statement]:
 _OF_GROUPS = ("SYM201", "SYM202", "SYM203", "SYM204", "SYM234")
 
 
-def _shown(group: LaidGroup, columns: list[int]) -> str:
+def _names_in_short(group: LaidGroup, columns: list[int]) -> str:
     """The names of columns for a sentence, the first few."""
     names = list(dict.fromkeys(group.label(c) for c in columns))
     more = len(names) - _SHOWN

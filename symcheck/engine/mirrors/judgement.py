@@ -34,7 +34,7 @@ def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[st
         checked=sum(group.width for group in groups) * elements,
         violations=len(wrong),
         quantity=equation.noun,
-        moved=any(_moves(group) for group in groups),
+        moved=any(_moves_a_column(group) for group in groups),
     )
     verdict, reason = decide(facts)
     causes = tuple(cause for cause in code_columns(context)[1] if cause.fields["group"] in names)
@@ -44,23 +44,23 @@ def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[st
         method="columns",
         checked=facts.checked,
         violations=facts.violations,
-        max_residual=max((_largest(context, name) for name in names), default=None),
+        max_residual=max((_largest_difference(context, name) for name in names), default=None),
         unit=equation.unit,
         causes=causes if verdict == "failed" else (),
-        notes=_notes(context),
+        notes=_notes_beside(context),
         reason=reason,
         facts=facts,
     )
 
 
-def _moves(group: LaidGroup) -> bool:
+def _moves_a_column(group: LaidGroup) -> bool:
     """Whether some element changes a column."""
     rest = sparse.eye_array(group.width, format="csr")
     pairs = zip(group.matrices, group.offsets, strict=True)
     return any(abs(matrix - rest).sum() > 0 or offset.any() for matrix, offset in pairs)
 
 
-def _largest(context: MirrorContext, name: str) -> float:
+def _largest_difference(context: MirrorContext, name: str) -> float:
     """The largest difference of a number of one group; infinite where no image came back."""
     images = context.images(name)
     if images is None:
@@ -72,7 +72,7 @@ def _largest(context: MirrorContext, name: str) -> float:
     return float(np.nan_to_num(max(sizes), nan=np.inf))
 
 
-def _notes(context: MirrorContext) -> tuple[Statement, ...]:
+def _notes_beside(context: MirrorContext) -> tuple[Statement, ...]:
     notes = [state("tolerance_columns")]
     if context.block_order != tuple(range(1, context.called.order)):
         notes.append(state("mirror_turns_clockwise"))

@@ -64,7 +64,7 @@ class Policy:
         """
         seen: dict[nn.Module, Floats] = {}
         watched = [m for m in (self.normaliser, self.last_layer) if m is not None]
-        handles = [m.register_forward_hook(_hook(seen, replaced or {})) for m in watched]
+        handles = [m.register_forward_hook(_watch(seen, replaced or {})) for m in watched]
         try:
             with torch.no_grad():
                 result = self._call(batch)
@@ -155,7 +155,7 @@ def _normalises(module: nn.Module) -> bool:
     return mean.size > 1
 
 
-def _hook(seen: dict[nn.Module, Floats], replaced: Mapping[nn.Module, Floats]) -> Callable[..., Any]:
+def _watch(seen: dict[nn.Module, Floats], replaced: Mapping[nn.Module, Floats]) -> Callable[..., Any]:
     def hook(module: nn.Module, _: Any, output: Any) -> Any:
         if not isinstance(output, torch.Tensor):
             return None
