@@ -58,7 +58,14 @@ def check_axioms(context: MirrorContext) -> Axioms:
         other = next(
             (k for k in range(1, context.called.order) if not _differences(context, batch, _block_of(answer, k))[0]), 0
         )
-        causes.append(state("SYM230", columns=_names_by_group(context, identity), block=other, shown=_columns_in_words(context, identity)))
+        causes.append(
+            state(
+                "SYM230",
+                columns=_names_by_group(context, identity),
+                block=other,
+                shown=_columns_in_words(context, identity),
+            )
+        )
     for i, j, k in _products(context):
         again = context.answer_to({name: _filled(table, batch[name]) for name, table in _block_of(answer, j).items()})
         differing, size = _differences(context, _block_of(answer, k), _block_of(again, i))
@@ -150,7 +157,12 @@ def _check_halves(context: MirrorContext) -> tuple[list[Statement], list[Stateme
         differing = {name: columns for name, columns in differing.items() if columns}
         if differing:
             causes.append(
-                state("SYM233", missing=missing, columns=_names_by_group(context, differing), shown=_columns_in_words(context, differing))
+                state(
+                    "SYM233",
+                    missing=missing,
+                    columns=_names_by_group(context, differing),
+                    shown=_columns_in_words(context, differing),
+                )
             )
     return causes, notes
 

@@ -81,7 +81,9 @@ class MirrorContext:
     def batch(self) -> dict[str, Floats]:
         """Random vectors of every group."""
         rng = np.random.default_rng(self.options.seed)
-        return {name: draw(group, rng, self.options.samples) for name, group in self.groups().items()}
+        tables = {name: draw(group, rng, self.options.samples) for name, group in self.groups().items()}
+        # Functions are given float32: numbers that it holds exactly leave no rounding of their own.
+        return {name: table.astype(np.float32).astype(np.float64) for name, table in tables.items()}
 
     def answer_to(self, batch: Mapping[str, Floats]) -> Answer:
         """The images of a batch, observations and actions together."""
