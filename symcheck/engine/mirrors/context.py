@@ -18,6 +18,7 @@ from symcheck.errors import SpecError
 from symcheck.mirror_functions.grouped_calls import Answer, GroupedFunction
 from symcheck.mujoco.differences import Difference
 from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup, LaidOut
+from symcheck.statements.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class MirrorContext:
         differences: of the model under each generator, the largest first.
         unpaired: elements without image, in words, with the name of the isometry.
         remarks: settings under which even a symmetric model is only nearly symmetric.
-        elements: numbers of the model that were compared with their images.
+        elements: elements of the model that were compared with their images.
+        explained: the codes of wrong columns and the causes, once they were looked for.
     """
 
     laid: LaidOut | None
@@ -60,6 +62,7 @@ class MirrorContext:
     unpaired: tuple[tuple[str, str], ...] = ()
     remarks: tuple[str, ...] = ()
     elements: int = 0
+    explained: tuple[list[tuple[WrongColumn, str]], tuple[Statement, ...]] | None = None
 
     @property
     def layout(self) -> LaidOut:

@@ -56,6 +56,8 @@ def code_columns(context: MirrorContext) -> tuple[list[tuple[WrongColumn, str]],
     Returns:
         (column, code) pairs in the order of the columns, and one statement per mistake, the widest first.
     """
+    if context.explained is not None:
+        return context.explained
     coded: list[tuple[WrongColumn, str]] = []
     causes: list[Statement] = []
     for name, group in context.groups().items():
@@ -69,7 +71,8 @@ def code_columns(context: MirrorContext) -> tuple[list[tuple[WrongColumn, str]],
     place = {name: k for k, name in enumerate(context.groups())}
     coded.sort(key=lambda pair: (place[pair[0].group], pair[0].index))
     causes.sort(key=lambda cause: -int(cause.fields["count"]))
-    return coded, tuple(causes)
+    context.explained = coded, tuple(causes)
+    return context.explained
 
 
 def _explain(context: MirrorContext, claims: _Claims) -> None:
@@ -101,7 +104,7 @@ def _whole_group(context: MirrorContext, claims: _Claims) -> None:
     # A single number's sign tells no plane.
     if other is not None and len(seen.wrong) > 1 and not untouched:
         matrix = other.matrices[seen.element]
-        if seen.is_explained(matrix, list(range(seen.group.width))) and len(seen.group.terms) > 1:
+        if seen.is_explained(matrix, list(range(seen.group.width))):
             plane = "yz" if context.layout.written.plane == "xz" else "xz"
             claims.claim("SYM203", claims.left(), plane=plane)
 
