@@ -15,7 +15,6 @@ from symcheck.engine.mirrors.source import mirror_source
 from symcheck.engine.option_fields import from_keywords, shows_options
 from symcheck.errors import OptionError
 from symcheck.loading import is_reference, load_attribute
-from symcheck.mirror_functions.tensor_groups import tensordict_at_hand
 from symcheck.mujoco.layouts.document import WrittenLayout, read_layout
 from symcheck.mujoco.layouts.laid_out import lay_out
 from symcheck.mujoco.loading import load_model
@@ -65,9 +64,7 @@ def verify_mirror(
         )
     layout = WrittenLayout("layout") if chosen.layout is None else read_layout(chosen.layout)
     loaded = load_model(model)
-    with tensordict_at_hand():
-        called = _load(function) if isinstance(function, str) else function
-        env = _environment(chosen.env)
+    called, env = (None, None) if function is None else _load_both(function, chosen.env)
     label = function if isinstance(function, str) else getattr(function, "__name__", type(function).__name__)
     result = run_mirror(
         called,
@@ -80,6 +77,14 @@ def verify_mirror(
         env=env,
     )
     return Report([result])
+
+
+def _load_both(function: Any, env: Any) -> tuple[Any, Any]:
+    """The function and the environment that it is given; their modules may import tensordict."""
+    from symcheck.mirror_functions.tensor_groups import tensordict_at_hand  # loads torch
+
+    with tensordict_at_hand():
+        return (_load(function) if isinstance(function, str) else function), _environment(env)
 
 
 def _load(reference: str) -> Any:

@@ -16,7 +16,7 @@ from symcheck.engine.mirrors.context import MirrorContext
 from symcheck.engine.mirrors.rows import Row
 from symcheck.mujoco.elements import name_of
 from symcheck.mujoco.images import Pairing
-from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup
+from symcheck.mujoco.layouts.laid_out import LaidGroup
 from symcheck.mujoco.layouts.robot import Robot
 from symcheck.mujoco.layouts.vocabulary import JOINT_TERMS
 
@@ -73,9 +73,8 @@ def _wrong_joint_term(context: MirrorContext) -> tuple[LaidGroup, int, int] | No
 
 def _joint_of_column(robot: Robot, group: LaidGroup, index: int) -> int:
     """The joint that a column of a joint term is about; -1 for none."""
-    label = group.label(index)
-    listed = robot.actions([label], "") if group.name == ACTION else robot.joints((label,), "")
-    return robot._joint_of(listed[0])
+    column = group.columns[index]
+    return robot._joint_of(group.terms[column.term].driven[column.component])
 
 
 def _wrong_joints(context: MirrorContext) -> set[int]:

@@ -133,7 +133,7 @@ def other_orders(context: MirrorContext, seen: Seen, term: int) -> Iterator[tupl
     written = seen.group.terms[term].written
     if written.kind not in JOINT_TERMS:
         return
-    own = _own_order(context, seen.group.terms[term])
+    own = seen.group.terms[term].driven
     signed = bool(written.arguments.get("sign", written.kind != "per_joint"))
     for name, listed in _known_orders(context, own):
         if len(listed) != len(own) or listed == own:
@@ -145,18 +145,6 @@ def other_orders(context: MirrorContext, seen: Seen, term: int) -> Iterator[tupl
         except SymcheckError:
             continue
         yield name, tuple(driven.label for driven in listed), element_matrix(context, matrices, seen.element)
-
-
-def _own_order(context: MirrorContext, term: LaidTerm) -> tuple[Driven, ...]:
-    orders = context.layout.orders
-    default = orders.action if term.written.kind == "last_action" else orders.joints
-    given = term.written.arguments.get("order")
-    if given is None:
-        return default
-    robot = context.layout.robot
-    if isinstance(given, str):
-        return robot.joints(given, "")
-    return robot.actions(given, "") if term.written.kind == "last_action" else robot.joints(tuple(given), "")
 
 
 def _known_orders(context: MirrorContext, own: tuple[Driven, ...]) -> Iterator[tuple[str, tuple[Driven, ...]]]:

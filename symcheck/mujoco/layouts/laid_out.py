@@ -169,7 +169,7 @@ def lay_action(robot: Robot, orders: Orders, where: str) -> LaidGroup:
     generators = range(len(robot.pairings))
     matrices = tuple(sparse.csr_array(driven_matrix(robot, orders.action, k, where)) for k in generators)
     labels = tuple(driven.label for driven in orders.action)
-    term = LaidTerm(WrittenTerm("last_action", {}, 1, where), labels, matrices)
+    term = LaidTerm(WrittenTerm("last_action", {}, 1, where), labels, matrices, driven=orders.action)
     return assemble(ACTION, [term], robot, GroupHistory(), per_term=[1])
 
 

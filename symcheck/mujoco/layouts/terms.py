@@ -46,12 +46,14 @@ class LaidTerm:
         labels: a name for each number of a frame.
         matrices: one per generator, each of shape (dim, dim).
         bodies: of `point`: the bodies whose positions it holds; () for other terms.
+        driven: of joint terms: the joint or actuator of every number; () for other terms.
     """
 
     written: WrittenTerm
     labels: tuple[str, ...]
     matrices: tuple[sparse.csr_array, ...]
     bodies: tuple[int, ...] = ()
+    driven: tuple[Driven, ...] = ()
 
     @property
     def dim(self) -> int:
@@ -74,16 +76,18 @@ def lay_term(robot: Robot, written: WrittenTerm, orders: Orders) -> LaidTerm:
         SpecError: an argument of the wrong kind, joints, feet or bodies that are not there or have no image, or a
             term that the isometry does not map to itself.
     """
-    labels, matrix, bodies = _KINDS[written.kind](robot, written, orders)
+    labels, matrix, members = _KINDS[written.kind](robot, written, orders)
     generators = range(len(robot.pairings))
-    return LaidTerm(written, tuple(labels), tuple(_as_sparse(matrix(k)) for k in generators), tuple(bodies))
+    bodies = tuple(member for member in members if isinstance(member, int))
+    driven = tuple(member for member in members if isinstance(member, Driven))
+    return LaidTerm(written, tuple(labels), tuple(_as_sparse(matrix(k)) for k in generators), bodies, driven)
 
 
 def _as_sparse(matrix: sparse.csr_array | Floats) -> sparse.csr_array:
     return matrix if isinstance(matrix, sparse.csr_array) else sparse.csr_array(whole(matrix))
 
 
-_Laid = tuple[Sequence[str], Matrix, Sequence[int]]
+_Laid = tuple[Sequence[str], Matrix, Sequence[int | Driven]]
 
 
 def _polar(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
@@ -152,7 +156,7 @@ def _joints(robot: Robot, written: WrittenTerm, orders: Orders) -> _Laid:
     else:
         listed = robot.joints(read_names(given, where), where)
     labels = [driven.label for driven in listed]
-    return labels, lambda k: driven_matrix(robot, listed, k, written.where, signed=signed), ()
+    return labels, lambda k: driven_matrix(robot, listed, k, written.where, signed=signed), listed
 
 
 def _named_order(given: str, where: str) -> str:
