@@ -54,7 +54,7 @@ def log_residual(
     """
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise OptionError(f"expected a whole number, 1 or more, got {every!r}.", where="every")
-    algorithm = getattr(runner, "alg", None)
+    algorithm: Any = getattr(runner, "alg", None)
     if not hasattr(algorithm, "update") or not hasattr(algorithm, "storage"):
         raise TargetError(
             f"expected a runner of rsl_rl with alg.update and alg.storage, got {type(runner).__name__}.",

@@ -74,6 +74,7 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
         np.full(model.ngeom, -1),
         unpaired=bodies.unpaired,
         markers=bodies.markers,
+        ambiguous=bodies.ambiguous,
     )
     # Joints and geoms are compared between a body and its image only.
     for body, image in enumerate(pairing.bodies):
@@ -114,6 +115,7 @@ class _Bodies:
         self.image[0] = 0
         self.unpaired: list[str] = []
         self.markers: list[str] = []
+        self.ambiguous: list[str] = []
 
     def match(self, body: int, image: int) -> None:
         """Match the children of `body` to those of `image`, and theirs."""
@@ -132,10 +134,21 @@ class _Bodies:
                 (self.markers if self._is_marker(source) else self.unpaired).append(self._why(source, targets))
                 continue
             self.image[source] = targets[j]
+            # Neither place nor name tells two candidates apart: either may be meant.
+            as_near = [k for k in range(len(targets)) if k != j and abs(cost[i, k] - cost[i, j]) <= ROUNDING]
+            if as_near and self._moves(source):
+                names = (
+                    f"{title(self._model, 'body', targets[j])} and {title(self._model, 'body', targets[as_near[0]])}"
+                )
+                self.ambiguous.append(f"{title(self._model, 'body', source)}: {names}")
         # Down the tree: children of a pair are matched with each other.
         for source in sources:
             if self.image[source] >= 0:
                 self.match(source, int(self.image[source]))
+
+    def _moves(self, body: int) -> bool:
+        """Whether a body, or one below it, has a joint."""
+        return bool(self._model.body_jntnum[body]) or any(self._moves(child) for child in self._children(body))
 
     def _is_marker(self, body: int) -> bool:
         """Whether a body and all below it are frames only: a camera, an IMU, the tip of a tool."""

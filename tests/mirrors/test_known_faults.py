@@ -243,3 +243,19 @@ def test_another_joint_order_is_named():
         "action": {"order": [f"{n}_{j}" for n in ("FL", "FR", "RL", "RR") for j in ("hip", "knee")]},
     }
     assert sc.verify_mirror(batched((level, QUAD_XZ)), model=QUADRUPED, layout=right).verdict == "passed"
+
+
+def planar(first, second):
+    """Two legs at one place, as planar robots have them."""
+    leg = '<body name="{n}"><joint name="{n}_hip" axis="0 1 0"/><geom size=".02"/></body>'
+    base = '<body name="base" pos="0 0 1"><freejoint/><geom size=".1"/>'
+    return f"<mujoco><worldbody>{base}{leg.format(n=first)}{leg.format(n=second)}</body></worldbody></mujoco>"
+
+
+def test_two_bodies_that_nothing_tells_apart_accuse_nobody():
+    swap = batched((lambda x: x[..., [1, 0]], lambda a: a[..., [1, 0]]))
+    named = sc.verify_mirror(swap, model=planar("left", "right"), layout=layout("joint_pos", plane="xz"))
+    assert named.verdict == "passed", named.to_text()
+    unnamed = sc.verify_mirror(swap, model=planar("leg_a", "leg_b"), layout=layout("joint_pos", plane="xz"))
+    assert unnamed.verdict == "undecided", unnamed.to_text()
+    assert unnamed["observation_columns"].reason.code == "mirror_ambiguous"

@@ -83,6 +83,9 @@ def _explain(context: MirrorContext, claims: _Claims) -> None:
     for t, term in enumerate(claims.seen.group.terms):
         if claims.left(t):
             _whole_term(context, claims, t, term.written.kind)
+    # Of a single term its own mistakes come first: a scan flipped along the wrong axis is one.
+    if len(claims.seen.group.terms) == 1 and not claims.codes:
+        _another_plane(context, claims)
     for column in claims.left():
         claims.claim(_single_column(claims.seen, column), [column])
 
@@ -100,13 +103,17 @@ def _whole_group(context: MirrorContext, claims: _Claims) -> None:
         if seen.is_explained(matrix, list(seen.wrong)):
             claims.claim("SYM204", claims.left(), reading=reading)
             return
-    other = other_plane(context, seen.group.name)
-    # A single number's sign tells no plane.
-    if other is not None and len(seen.wrong) > 1 and not untouched:
-        matrix = other.matrices[seen.element]
-        if seen.is_explained(matrix, list(range(seen.group.width))):
-            plane = "yz" if context.layout.written.plane == "xz" else "xz"
-            claims.claim("SYM203", claims.left(), plane=plane)
+    if len(seen.group.terms) > 1 and not untouched:
+        _another_plane(context, claims)
+
+
+def _another_plane(context: MirrorContext, claims: _Claims) -> None:
+    """The mirror in the other vertical plane, where it explains every column; a single number's sign tells no plane."""
+    seen = claims.seen
+    other = other_plane(context, seen.group.name) if len(claims.left()) > 1 else None
+    if other is not None and seen.is_explained(other.matrices[seen.element], list(range(seen.group.width))):
+        plane = "yz" if context.layout.written.plane == "xz" else "xz"
+        claims.claim("SYM203", claims.left(), plane=plane)
 
 
 def _whole_term(context: MirrorContext, claims: _Claims, term: int, kind: str) -> None:

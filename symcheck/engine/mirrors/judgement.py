@@ -11,7 +11,7 @@ from symcheck.engine.equations import Equation
 from symcheck.engine.mirrors.context import MirrorContext
 from symcheck.engine.mirrors.findings import code_columns
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.mujoco.layouts.laid_out import LaidGroup
 from symcheck.statements.statement import Statement, state
 
@@ -35,6 +35,7 @@ def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[st
         violations=len(wrong),
         quantity=equation.noun,
         moved=any(_moves_a_column(group) for group in groups),
+        unattributed=_ambiguity(context),
     )
     verdict, reason = decide(facts)
     causes = tuple(cause for cause in code_columns(context)[1] if cause.fields["group"] in names)
@@ -51,6 +52,12 @@ def judge_columns(context: MirrorContext, equation: Equation, names: Sequence[st
         reason=reason,
         facts=facts,
     )
+
+
+def _ambiguity(context: MirrorContext) -> Statement | None:
+    """Why wrong columns may not be blamed on the function: the model has two images of one body to choose from."""
+    bodies = [text for pairing in context.layout.robot.pairings for text in pairing.ambiguous]
+    return state(ReasonCode.MIRROR_AMBIGUOUS.value, bodies=bodies) if bodies else None
 
 
 def _moves_a_column(group: LaidGroup) -> bool:
