@@ -148,6 +148,7 @@ def _notes_of_states(context: PolicyContext, sizes: Floats) -> tuple[Statement, 
     notes = [
         state("policy_worst_states", states=worst, residuals=[float(per_state[i]) for i in worst]),
         state("policy_mean_residual", mean=float(sizes.mean())),
+        state("policy_parts", **{name: part and part["max_residual"] for name, part in context.parts.items()}),
     ]
     if context.options.tolerance is None:
         notes.append(state("tolerance_policy"))
