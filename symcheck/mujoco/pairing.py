@@ -29,26 +29,29 @@ _BONUS = 0.02  # of the extent: what a matching name is worth
 _PARALLEL = 0.9  # cosine between the axes of a pair; below, they are no pair
 
 
-def pair_model(model: Any, isometry: Isometry, given: Mapping[str, str]) -> Pairing:
+def pair_model(model: Any, isometry: Isometry, given: Mapping[str, str], *, by_frames: bool = False) -> Pairing:
     """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more.
 
     Args:
         model: a `mujoco.MjModel`.
         isometry: a reflection or a turn.
         given: names of bodies that are each other's images.
+        by_frames: whether a body is the image of another where its frame lies there, wherever its mass does.
 
     Raises:
         SpecError: `given` names bodies that are not there.
     """
-    as_written = pair_elements(model, isometry, reference_of(model, isometry), given)
+    as_written = pair_elements(model, isometry, reference_of(model, isometry), given, by_frames=by_frames)
     if not as_written.unpaired:
         return as_written
     # A body that slides along the world may stand anywhere in the file: at home more may be paired.
-    slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), given)
+    slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), given, by_frames=by_frames)
     return slid if len(slid.unpaired) < len(as_written.unpaired) else as_written
 
 
-def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: Mapping[str, str]) -> Pairing:
+def pair_elements(
+    model: Any, isometry: Isometry, reference: Reference, given: Mapping[str, str], *, by_frames: bool = False
+) -> Pairing:
     """Find the image of every body, joint, geom, tendon and actuator.
 
     Args:
@@ -56,6 +59,7 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
         isometry: a reflection or a turn.
         reference: `reference_of(model, isometry)`.
         given: names of bodies that are each other's images, where the user knows better.
+        by_frames: as in `pair_model`.
 
     Returns:
         The pairing, with what could not be paired.
@@ -63,7 +67,7 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
     Raises:
         SpecError: `given` names bodies that are not there.
     """
-    bodies = _Bodies(model, isometry, reference, _read_pairs(model, given, isometry))
+    bodies = _Bodies(model, isometry, reference, _read_pairs(model, given, isometry), by_frames=by_frames)
     bodies.match(0, 0)
     pairing = Pairing(
         isometry,
@@ -104,8 +108,11 @@ def _read_pairs(model: Any, given: Mapping[str, str], isometry: Isometry) -> dic
 class _Bodies:
     """Matches bodies down the tree: children of a body to children of its image."""
 
-    def __init__(self, model: Any, isometry: Isometry, reference: Reference, given: Mapping[int, int]) -> None:
+    def __init__(
+        self, model: Any, isometry: Isometry, reference: Reference, given: Mapping[int, int], *, by_frames: bool
+    ) -> None:
         self._model = model
+        self._by_frames = by_frames
         self._isometry = isometry
         self._given = given
         self._reference = reference
@@ -161,10 +168,13 @@ class _Bodies:
     def _children(self, body: int) -> list[int]:
         return [i for i in range(1, self._model.nbody) if self._model.body_parentid[i] == body]
 
+    def _frame_distance(self, body: int, other: int) -> float:
+        return float(np.linalg.norm(self._moved[0][body] - self._reference.body_position[other]))
+
     def distance(self, body: int, other: int) -> float:
         """How far the image of a body is from another body, in metres: the larger of frames and centres of mass."""
         reference = self._reference
-        frames = np.linalg.norm(self._moved[0][body] - reference.body_position[other])
+        frames = self._frame_distance(body, other)
         centres = np.linalg.norm(self._moved[1][body] - reference.centre[other])
         return float(max(frames, centres))
 
@@ -178,7 +188,7 @@ class _Bodies:
         if not all(model.jnt_type[i] == model.jnt_type[j] for i, j in zip(*self._joints(body, other), strict=True)):
             return float(np.inf)
         distance = self.distance(body, other)
-        if distance > _NEAR * self._reference.extent:
+        if (self._frame_distance(body, other) if self._by_frames else distance) > _NEAR * self._reference.extent:
             return float(np.inf)
         heavier = max(float(model.body_mass[body]), float(model.body_mass[other]), 1e-12)
         # Relative difference of the masses, between 0 and 1.

@@ -259,3 +259,15 @@ def test_two_bodies_that_nothing_tells_apart_accuse_nobody():
     unnamed = sc.verify_mirror(swap, model=planar("leg_a", "leg_b"), layout=layout("joint_pos", plane="xz"))
     assert unnamed.verdict == "undecided", unnamed.to_text()
     assert unnamed["observation_columns"].reason.code == "mirror_ambiguous"
+
+
+def test_a_trunk_whose_mass_lies_ahead_is_mirrored_from_front_to_back():
+    heavy_ahead = QUADRUPED.replace('size=".2 .1 .05"', 'size=".2 .1 .05" pos=".06 0 0"')
+    report = sc.verify_mirror(
+        batched((QUAD_YZ, QUAD_YZ)), model=heavy_ahead, layout={**layout("joint_pos"), "plane": "yz"}
+    )
+    assert report.verdict == "passed", report.to_text()
+    # The mass is a difference of the model, which is said and judged when the model is asked about alone.
+    alone = sc.verify_mirror(model=heavy_ahead, layout={"plane": "yz"})
+    assert "centre of mass" in {item["quantity"] for item in alone.results[0].differences}
+    assert alone.verdict == "failed"

@@ -336,6 +336,12 @@ def pair_robot(loaded: LoadedModel, group: Group, isometries: Sequence[Isometry]
             place = np.array(pairing.reference.body_position[base])
             own = pair_model(model, Isometry(isometry.name, isometry.matrix, isometry.order, place), {})
             pairing = own if len(own.unpaired) < len(pairing.unpaired) else pairing
+        if pairing.unpaired:
+            # A trunk whose mass lies ahead of its middle is its own image from front to back all the same: what the
+            # mass does is a difference, not another robot.
+            through = pairing.isometry
+            framed = pair_model(model, through, {}, by_frames=True)
+            pairing = framed if len(framed.unpaired) < len(pairing.unpaired) else pairing
         pairings.append(pairing)
     return Robot(model, loaded.label, group, tuple(pairings), base)
 
