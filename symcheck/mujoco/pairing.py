@@ -175,8 +175,8 @@ class _Bodies:
         """How far the image of a body is from another body, in metres: the larger of frames and centres of mass."""
         reference = self._reference
         frames = self._frame_distance(body, other)
-        centres = np.linalg.norm(self._moved[1][body] - reference.centre[other])
-        return float(max(frames, centres))
+        centres = float(np.linalg.norm(self._moved[1][body] - reference.centre[other]))
+        return max(frames, centres)
 
     def _cost(self, body: int, other: int) -> float:
         model = self._model
