@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symcheck import errors, groups, intertwiners, mdp, mujoco, nn, representations, testing, wrappers
+    from symcheck.api.audit_policy import audit_policy
     from symcheck.api.discover import discover
     from symcheck.api.report import Report
     from symcheck.api.verify_env import verify_env
+    from symcheck.api.verify_mirror import verify_mirror
     from symcheck.api.verify_net import verify_net
+    from symcheck.engine.policies.normalisers import symmetrise_normaliser
     from symcheck.envs.state_access import register_state_access
     from symcheck.intertwiners import conv_intertwiner_basis, intertwiner_basis
     from symcheck.symmetry.symmetry import Symmetry
@@ -25,17 +28,21 @@ _MODULES = ("errors", "groups", "intertwiners", "mdp", "mujoco", "nn", "represen
 _ATTRIBUTES = {
     "Report": "symcheck.api.report",
     "Symmetry": "symcheck.symmetry.symmetry",
+    "audit_policy": "symcheck.api.audit_policy",
     "conv_intertwiner_basis": "symcheck.intertwiners",
     "discover": "symcheck.api.discover",
     "intertwiner_basis": "symcheck.intertwiners",
     "register_state_access": "symcheck.envs.state_access",
+    "symmetrise_normaliser": "symcheck.engine.policies.normalisers",
     "verify_env": "symcheck.api.verify_env",
+    "verify_mirror": "symcheck.api.verify_mirror",
     "verify_net": "symcheck.api.verify_net",
 }
 
 __all__ = [
     "Report",
     "Symmetry",
+    "audit_policy",
     "conv_intertwiner_basis",
     "discover",
     "errors",
@@ -47,8 +54,10 @@ __all__ = [
     "nn",
     "register_state_access",
     "representations",
+    "symmetrise_normaliser",
     "testing",
     "verify_env",
+    "verify_mirror",
     "verify_net",
     "wrappers",
 ]

@@ -66,6 +66,10 @@ class MissingExtraError(SymcheckError):
         )
 
 
+class SkippedCheckWarning(UserWarning):
+    """A check that could not be made; the message says which argument decides it."""
+
+
 def described(error: BaseException) -> str:
     r"""What somebody else's code raised, for a sentence of one of ours: on one line, without its full stop.
 

@@ -21,6 +21,7 @@ from symcheck_reports.sections import (
     counterexamples,
     layers,
     method,
+    mirror,
     precision,
     properties,
     residuals,
@@ -44,7 +45,7 @@ _EYEBROWS: dict[Kind, str] = {
     "game": "Symmetries of a game",
 }
 _NO_PICTURES = "Pictures are left out to keep this page small; a report of a single run has them."
-_SECTIONS = (claim, properties, value_gap, counterexamples, layers, precision, residuals, method)
+_SECTIONS = (claim, properties, mirror, value_gap, counterexamples, layers, precision, residuals, method)
 
 
 def render_run(results: Sequence[RunResult] | RunResult) -> str:

@@ -15,8 +15,10 @@ from symcheck_reports import words
 from symcheck_reports.bounds import bound_sentence, region_parts
 from symcheck_reports.counterexample_view import counterexample_view
 from symcheck_reports.evidence import coordinates, decisions, gaps, is_in_a_table, precisions, share_notes
-from symcheck_reports.formatting import scientific
+from symcheck_reports.formatting import one_line, scientific
 from symcheck_reports.views import LayerView, PropertyView, RunView
+
+_MOST_ROWS = 300  # of a table: more belong into the JSON report
 
 
 def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) -> RunView:
@@ -60,7 +62,18 @@ def run_view(run: RunResult, index: int = 0, *, max_passing: int | None = None) 
         precisions=precisions(run),
         decisions=decisions(run),
         gaps=gaps(run),
+        columns=tuple(_column_cells(column) for column in run.columns[:_MOST_ROWS]),
+        columns_left_out=max(0, len(run.columns) - _MOST_ROWS),
+        differences=tuple(
+            (one_line(str(item["text"]), 400), scientific(item["relative"])) for item in run.differences[:_MOST_ROWS]
+        ),
+        poses=run.pictures,
     )
+
+
+def _column_cells(column: dict[str, Any]) -> tuple[str, ...]:
+    place = f"{column['group']}[{column['index']}]"
+    return (place, *(one_line(str(column[key]), 120) for key in ("term", "name", "expected", "found", "code")))
 
 
 def _own_detail(result: PropertyResult, notes: Sequence[Statement]) -> str:

@@ -23,6 +23,7 @@ _STYLES: dict[Verdict, str] = {
     "failed": "bold red",
     "undecided": "bold yellow",
 }
+_COLUMNS_SHOWN = 40
 _VERDICT_WIDTH = len("undecided")
 
 
@@ -74,6 +75,7 @@ def run_lines(run: RunResult, *, quiet: bool = False) -> list[Text]:
         elif not quiet:
             lines += property_lines(result, width)
     if not quiet:
+        lines += _columns(run)
         lines += _regions(run)
         lines += [Text()] if lines[-1] else []
     return [*lines, *_summary(run, quiet)]
@@ -85,6 +87,17 @@ def _regions(run: RunResult) -> list[Text]:
     regions = dict.fromkeys(str(part) for region in stated for part in region_parts(region))
     gap = " " * _VERDICT_WIDTH
     return [Text.assemble(gap, "  ", (f"region: {one_line(region, 300)}", "dim")) for region in regions]
+
+
+def _columns(run: RunResult) -> list[Text]:
+    """The wrong columns of a mirror function, the first few."""
+    lines = []
+    for column in run.columns[:_COLUMNS_SHOWN]:
+        place = one_line(f"{column['group']}[{column['index']}] {column['term']} {column['name']}", 80)
+        text = f"expected {column['expected']}, found {column['found']}"
+        lines.append(Text.assemble("  ", place.ljust(44), "  ", one_line(text, 200), "  ", (column["code"], "dim")))
+    more = len(run.columns) - _COLUMNS_SHOWN
+    return [*lines, Text(f"  and {more} more columns")] if more > 0 else lines
 
 
 def _header(run: RunResult) -> Text:

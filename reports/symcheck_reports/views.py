@@ -190,6 +190,10 @@ class RunView:
         precisions: the outputs at each precision, for networks.
         decisions: (decisions compared, decisions that flip), for networks that choose by the largest output; or None.
         gaps: bounds on the loss of value, for approximate symmetries.
+        columns: wrong columns of a mirror function, as (place, term, name, expected, found, code).
+        columns_left_out: how many more there are.
+        differences: numbers of a model that differ from their images, as (text, relative size).
+        poses: drawings of a robot, as (caption, drawing).
     """
 
     anchor: str
@@ -214,3 +218,7 @@ class RunView:
     precisions: tuple[PrecisionView, ...] = ()
     decisions: tuple[int, int] | None = None
     gaps: tuple[GapView, ...] = ()
+    columns: tuple[tuple[str, ...], ...] = ()
+    columns_left_out: int = 0
+    differences: tuple[tuple[str, str], ...] = ()
+    poses: tuple[tuple[str, dict[str, Any]], ...] = ()

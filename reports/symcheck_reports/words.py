@@ -23,6 +23,7 @@ _LAYERS = ("layer_certificate", "representation_propagation")
 _NOUNS: dict[Kind, str] = {"env": "environment", "net": "network"}  # the others are called by their kind
 _PLURALS: dict[Kind, str] = {"policy": "policies"}
 _EQUIVARIANT: tuple[Kind, ...] = ("net", "policy")
+_COUNTED = {"columns": "column", "model": "element", "states": "state"}  # what some methods compare
 _ACCEPTED: dict[AcceptedBy, str] = {"baseline": "accepted by baseline", "accept_gap": "accepted by --accept-gap"}
 
 
@@ -74,6 +75,8 @@ def verdict_sentence(result: RunResult) -> str:
         'CartPole-v1 is symmetric under cart-pole mirror as far as 20,000 paired checks can tell.'
     """
     target, symmetry = target_name(result), one_line(result.symmetry, 120)
+    if result.kind == "mirror" and any(p.method == "columns" for p in result.properties):
+        return _SENTENCES[result.verdict](result, target, f"the {symmetry}")
     word = "equivariant" if result.kind in _EQUIVARIANT else "symmetric"
     if result.approximate and result.verdict != "failed":
         word = f"approximately {word}"
@@ -139,7 +142,10 @@ def _evidence_by_method(properties: Sequence[PropertyResult]) -> str:
     main = [p for p in passed if p.name != "group_axioms"] or passed
     fewest: dict[str, int] = {}
     for p in main:
-        fewest[_noun(p)] = min(p.checked, fewest.get(_noun(p), p.checked))
+        earlier = fewest.get(_noun(p))
+        # Columns of different halves are different columns; checks of one kind test the same states.
+        added = p.checked + (earlier or 0) if p.method == "columns" else min(p.checked, earlier or p.checked)
+        fewest[_noun(p)] = added
     parts = [plural(n, noun) for noun, n in fewest.items()]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
@@ -235,6 +241,8 @@ def _noun(result: PropertyResult) -> str:
         return "relation"
     if result.method == "certificate" and result.name in _LAYERS:
         return "layer"
+    if result.method in _COUNTED:
+        return _COUNTED[result.method]
     return f"{'sampled' if result.method == 'samples' else one_line(result.method, 40)} check"
 
 

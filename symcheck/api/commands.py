@@ -45,12 +45,12 @@ def options_that_differ(options: Any, defaults: Any) -> dict[str, Any]:
     return {name: value for name, value, default in pairs if value != default}
 
 
-def to_command(verb: str, target: str, options: Mapping[str, Any]) -> str:
+def to_command(verb: str, target: str | None, options: Mapping[str, Any]) -> str:
     """Write a command line.
 
     Args:
-        verb: "verify-env" or "verify-net".
-        target: the TARGET argument.
+        verb: "verify-env", "verify-net", "verify-mirror" or "audit-policy".
+        target: the TARGET argument; None where the command has none.
         options: option name to value; True writes a flag, False and None write nothing, tuples join with commas,
             mappings become JSON.
 
@@ -61,7 +61,7 @@ def to_command(verb: str, target: str, options: Mapping[str, Any]) -> str:
         >>> to_command("verify-env", "CartPole-v1", {"seed": 3, "quiet": False})
         'symcheck verify-env CartPole-v1 --seed 3'
     """
-    words = ["symcheck", verb, target]
+    words = ["symcheck", verb, *([] if target is None else [target])]
     for name, value in options.items():
         if value is None or value is False:
             continue

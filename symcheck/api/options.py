@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from symcheck.engine.mirrors.options import MirrorKeywords, MirrorOptions
 from symcheck.engine.networks.options import NETWORK, NetKeywords, NetOptions
 from symcheck.engine.option_fields import option, read_json_object
 from symcheck.engine.options import REPORTS, EnvKeywords, EnvOptions
+from symcheck.engine.policies.options import PolicyKeywords, PolicyOptions
 
 if TYPE_CHECKING:
     from symcheck.api.baseline import Baseline
@@ -27,6 +29,9 @@ class VerifyEnvOptions(EnvOptions):
 
     env_kwargs: Mapping[str, Any] | None = option(
         None, "Keyword arguments of the environment, as a JSON object.", read=read_json_object
+    )
+    layout: Any = option(
+        None, "In place of a symmetry: what a robot's observation holds, a TOML file; the mirror is that of its model."
     )
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
@@ -50,10 +55,27 @@ class VerifyNetOptions(NetOptions):
     baseline: Baseline | str | Path | None = option(None, _BASELINE, kind=Path, panel=REPORTS, is_shared=True)
 
 
+@dataclass(frozen=True)
+class VerifyMirrorOptions(MirrorOptions):
+    """The options of `verify_mirror` and `symcheck verify-mirror`."""
+
+    layout: Any = option(None, "Terms of observations and actions, joint orders, plane and group; a TOML file.")
+    env: Any = option(None, "Pass this environment to the function; None is passed when left out.")
+
+
+@dataclass(frozen=True)
+class AuditPolicyOptions(PolicyOptions):
+    """The options of `audit_policy` and `symcheck audit-policy`."""
+
+    checkpoint: str | Path | None = option(None, "A state dict to load into the network.", kind=Path)
+    trust: bool = option(False, "Load files whose loading may run code.", kind=bool)
+
+
 class VerifyEnvKeywords(EnvKeywords, total=False):
     """The keywords of `verify_env`, for static checkers."""
 
     env_kwargs: Mapping[str, Any] | None
+    layout: Any
     baseline: Baseline | str | Path | None
 
 
@@ -65,3 +87,17 @@ class VerifyNetKeywords(NetKeywords, total=False):
     trust: bool
     pytest_file: str | Path | None
     baseline: Baseline | str | Path | None
+
+
+class VerifyMirrorKeywords(MirrorKeywords, total=False):
+    """The keywords of `verify_mirror`, for static checkers."""
+
+    layout: Any
+    env: Any
+
+
+class AuditPolicyKeywords(PolicyKeywords, total=False):
+    """The keywords of `audit_policy`, for static checkers."""
+
+    checkpoint: str | Path | None
+    trust: bool

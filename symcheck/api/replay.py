@@ -11,7 +11,7 @@ import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import RunCommand, from_command
 from symcheck.api.options import VerifyEnvOptions
 from symcheck.api.report import Report
-from symcheck.api.specs import resolve_symmetry
+from symcheck.api.specs import resolve_symmetry, symmetry_of_layout
 from symcheck.engine.option_fields import from_texts
 from symcheck.engine.published import READABLE, upgrade
 from symcheck.engine.results import PropertyResult, RunResult
@@ -124,7 +124,11 @@ def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[Pr
 
     options = from_texts(VerifyEnvOptions, command.options, leave_out=("baseline",))
     target = resolve_environment(command.target, env_kwargs=options.env_kwargs)
-    symmetry = resolve_symmetry(command.options["symmetry"]).symmetry
+    symmetry = (
+        symmetry_of_layout(target.single(), command.options["layout"])
+        if "layout" in command.options
+        else resolve_symmetry(command.options["symmetry"]).symmetry
+    )
     try:
         return [
             env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items

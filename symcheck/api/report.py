@@ -135,6 +135,11 @@ class Report:
         return tuple(_drawable(item, run) for run in self.results for item in run.properties)
 
     @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The wrong columns of a mirror function, one object each; empty for other kinds."""
+        return [dict(column) for result in self.results for column in result.columns]
+
+    @property
     def interrupted(self) -> bool:
         """Whether the run was stopped before everything was checked."""
         return any(result.interrupted for result in self.results)

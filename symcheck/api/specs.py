@@ -94,6 +94,24 @@ def _call_factory(factory: Callable[[], Any], reference: str, where: str) -> Any
         ) from error
 
 
+def symmetry_of_layout(env: Any, layout: Any) -> Symmetry:
+    """The mirror of a robot's environment whose observation a layout describes.
+
+    Args:
+        env: an environment with a MuJoCo model.
+        layout: a layout file, or a dictionary of its fields.
+
+    Returns:
+        The symmetry, derived from the environment's own model.
+
+    Raises:
+        SymcheckError: the environment has no model, or the layout does not fit it.
+    """
+    from symcheck.mujoco.mirror import mirror
+
+    return mirror(env, layout=layout)
+
+
 def claimed_symmetries(env_id: str) -> list[NamedSymmetry]:
     """The symmetries that the atlas claims for an environment.
 

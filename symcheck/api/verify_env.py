@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Unpack
+from dataclasses import replace
+from typing import Any, Unpack
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.baseline import Baseline, as_baseline, with_baseline
@@ -12,10 +13,11 @@ from symcheck.api.options import VerifyEnvKeywords, VerifyEnvOptions
 from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
 from symcheck.api.reproduce import with_reproduction
-from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry
+from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry, symmetry_of_layout
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
+from symcheck.engine.results import RunResult
 from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment
 from symcheck.errors import OptionError, SpecError
 from symcheck.symmetry.symmetry import Symmetry
@@ -42,7 +44,7 @@ def verify_env(
         emit: receives the engine's events as they happen.
         **options: the fields of `symcheck.api.options.VerifyEnvOptions`: `samples`, `max_time` (seconds), `alpha` (in
             (0, 1)), `seed`, `method`, `fail_fast`, `accept_gap` (units of return), `discount`, `env_kwargs`,
-            `baseline`; None means the default.
+            `layout` (in place of a symmetry: what a robot's observation holds), `baseline`; None means the default.
 
     Returns:
         The report, with one result per symmetry.
@@ -65,19 +67,31 @@ def verify_env(
             remedy="Leave one of them out.",
         )
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
-    named = _symmetries(target, symmetry)
+    named = _symmetries(target, symmetry, chosen.layout)
     results = []
     for item in named:
         command = _command(env, item, chosen, accepted)
         result = run_env(target.make, item.symmetry, options=chosen, target=target.label, command=command, emit=emit)
-        drawn = with_pictures(result, target, item.symmetry)
+        drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
         results.append(with_baseline(with_reproduction(drawn), accepted))
         if result.interrupted:
             break
     return Report(results)
 
 
-def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[NamedSymmetry]:
+def _with_notes(result: RunResult, symmetry: Symmetry) -> RunResult:
+    """The result, with checks that were left out when the symmetry was made beside its first property."""
+    if not symmetry.notes or not result.properties:
+        return result
+    first, *others = result.properties
+    return replace(result, properties=(replace(first, notes=(*first.notes, *symmetry.notes)), *others))
+
+
+def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None, layout: Any) -> list[NamedSymmetry]:
+    if layout is not None:
+        if symmetry is not None:
+            raise OptionError("both say how the robot is mirrored.", where="--symmetry with --layout")
+        return [NamedSymmetry(symmetry_of_layout(target.single(), layout), None)]
     if symmetry is not None:
         return [resolve_symmetry(symmetry, where="symmetry")]
     if target.env_id is None:
@@ -91,10 +105,11 @@ def _symmetries(target: EnvTarget, symmetry: Symmetry | str | None) -> list[Name
 
 def _command(env: object, item: NamedSymmetry, options: VerifyEnvOptions, baseline: Baseline | None) -> str:
     """The command line that repeats the run; "" where an object built in Python is part of it."""
-    if not isinstance(env, str) or item.spec is None:
-        return ""
     given = options_that_differ(options, VerifyEnvOptions())
+    by_layout = isinstance(options.layout, str)
+    if not isinstance(env, str) or (item.spec is None and not by_layout):
+        return ""
     if baseline is not None:
         # The object has been read; the command needs the path again.
         given["baseline"] = baseline.path
-    return to_command("verify-env", env, {"symmetry": item.spec, **given})
+    return to_command("verify-env", env, ({} if item.spec is None else {"symmetry": item.spec}) | given)

@@ -12,7 +12,21 @@ from typing import Annotated
 import typer
 
 from symcheck import __version__
-from symcheck.cli import atlas, basis, discover, doctor, explain, replay, report, run, settings, verify_env, verify_net
+from symcheck.cli import (
+    atlas,
+    audit_policy,
+    basis,
+    discover,
+    doctor,
+    explain,
+    replay,
+    report,
+    run,
+    settings,
+    verify_env,
+    verify_mirror,
+    verify_net,
+)
 from symcheck.cli.exit_codes import ExitCode
 from symcheck.errors import SymcheckError
 
@@ -44,6 +58,8 @@ def _common(
 
 app.command("verify-env")(verify_env.command)
 app.command("verify-net")(verify_net.command)
+app.command("verify-mirror")(verify_mirror.command)
+app.command("audit-policy")(audit_policy.command)
 app.command("run")(run.command)
 app.command("replay")(replay.command)
 app.command("explain")(explain.command)

@@ -19,7 +19,11 @@ from symcheck.errors import OptionError, SymcheckError
 if TYPE_CHECKING:
     from symcheck.api.report import Report
 
-_EXAMPLE = 'List checks: [[tool.symcheck.checks]] with env = "CartPole-v1" or net = "my_file.py:policy", and symmetry.'
+_EXAMPLE = (
+    'List checks: [[tool.symcheck.checks]] with env = "CartPole-v1" or net = "my_file.py:policy", and symmetry; '
+    'or mirror = "my_file.py:augment" with model and layout; or policy = "my_file.py:load" with symmetry and data.'
+)
+_NEEDED = {"env": (), "net": ("symmetry",), "mirror": ("model",), "policy": ("symmetry", "data")}
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,10 @@ def command(**given: Any) -> None:
 
 @dataclass(frozen=True)
 class _Check:
-    """One check as it will be run: "env" or "net", what it is about, arguments by name, and where it stands."""
+    """One check as it will be run: its kind, what it is about, arguments by name, and where it stands."""
 
     kind: str
-    target: str
+    target: str | None
     arguments: Mapping[str, Any]
     where: str
 
@@ -93,9 +97,12 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
     """
     kind, target, given = _subject({key.replace("_", "-"): value for key, value in check.items()}, where)
     settings.check_names(given, settings.CHECK[kind], where)
-    if kind == "net" and "symmetry" not in given:
-        raise OptionError("expected symmetry = SPEC beside a network.", where=where, remedy=_EXAMPLE)
-    arguments = {key.replace("-", "_"): value for key, value in {**shared, **given}.items()}
+    missing = [name for name in _NEEDED[kind] if name not in given]
+    if missing:
+        raise OptionError(f"expected {' and '.join(missing)} beside {kind} = TARGET.", where=where, remedy=_EXAMPLE)
+    # A mirror has no baseline: only what its kind has is taken from the settings of all checks.
+    common = {key: value for key, value in shared.items() if key in settings.SHARED_BY_KIND[kind]}
+    arguments = {key.replace("-", "_"): value for key, value in {**common, **given}.items()}
     return _Check(kind, target, arguments, where)
 
 
@@ -104,10 +111,20 @@ def _run(check: _Check) -> Report:
         if check.kind == "env":
             from symcheck.api.verify_env import verify_env
 
-            return verify_env(check.target, **check.arguments)
+            return verify_env(str(check.target), **check.arguments)
+        if check.kind == "mirror":
+            from symcheck.api.verify_mirror import verify_mirror
+
+            return verify_mirror(check.target, **check.arguments)
+        if check.kind == "policy":
+            from symcheck.api.audit_policy import audit_policy
+
+            states = check.arguments["data"]
+            given = {name: value for name, value in check.arguments.items() if name not in ("data", "symmetry")}
+            return audit_policy(check.target, check.arguments["symmetry"], states, **given)
         from symcheck.api.verify_net import verify_net
 
-        return verify_net(check.target, **check.arguments)
+        return verify_net(str(check.target), **check.arguments)
     except SymcheckError as error:
         raise SymcheckError(str(error), where=check.where) from error
     # An unknown setting was refused before: what is left is a value of a wrong type.
@@ -115,20 +132,25 @@ def _run(check: _Check) -> Report:
         raise OptionError(f"a setting has the wrong type: {error}.", where=check.where) from error
 
 
-def _subject(check: dict[str, Any], where: str) -> tuple[str, str, dict[str, Any]]:
+def _subject(check: dict[str, Any], where: str) -> tuple[str, str | None, dict[str, Any]]:
     """What a check is about: its kind, its target, and the remaining settings.
 
-    `net = TARGET`, `env = TARGET`, or `kind = "env"|"net"` (or `command = "verify-env"`) with `target = TARGET`.
+    `net = TARGET`, `env = TARGET`, `mirror = TARGET`, `policy = TARGET`, or `kind = "env"|...` (or `command =
+    "verify-env"`) with `target = TARGET`. A robot's model alone is `model = FILE` without a target.
     """
-    if "target" in check:
-        kind = str(check.pop("kind", check.pop("command", ""))).removeprefix("verify-")
-        target = check.pop("target")
-    elif "net" in check:
-        kind, target = "net", check.pop("net")
+    target: Any
+    if "target" in check or "kind" in check or "command" in check:
+        word = str(check.pop("kind", check.pop("command", "")))
+        kind, target = word.removeprefix("verify-").removeprefix("audit-"), check.pop("target", None)
+    elif "mirror" in check or "model" in check:
+        # Before env, which a mirror function may be given.
+        kind, target = "mirror", check.pop("mirror", None)
     else:
-        kind, target = "env", check.pop("env", None)
-    if kind not in ("env", "net") or not isinstance(target, str):
+        kind = next((name for name in ("net", "policy") if name in check), "env")
+        target = check.pop(kind, None)
+    alone = kind == "mirror" and target is None
+    if kind not in _NEEDED or not (isinstance(target, str) or alone):
         raise OptionError(
-            f"expected env = TARGET or net = TARGET, got {check or 'nothing'}.", where=where, remedy=_EXAMPLE
+            f"expected env, net, mirror or policy = TARGET, got {check or 'nothing'}.", where=where, remedy=_EXAMPLE
         )
     return kind, target, check

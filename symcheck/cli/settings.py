@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from symcheck.api.options import VerifyEnvOptions, VerifyNetOptions
+from symcheck.api.options import AuditPolicyOptions, VerifyEnvOptions, VerifyMirrorOptions, VerifyNetOptions
 from symcheck.cli.derive import parameter_name
 from symcheck.cli.outputs import Outputs
 from symcheck.discovery.options import DiscoverOptions
-from symcheck.engine.option_fields import option_fields, typed_fields
+from symcheck.engine.option_fields import OptionField, option_fields, typed_fields
 from symcheck.errors import OptionError, suggestion
 
 _ENV, _NET, _REPORTS = (typed_fields(kind) for kind in (VerifyEnvOptions, VerifyNetOptions, Outputs))
@@ -36,11 +36,19 @@ SHARED_CHECK = tuple(field.setting for field in _ENV if field.is_shared)
 """Settings of all checks at once that say how they run."""
 SHARED = (*SHARED_CHECK, *(field.setting for field in _REPORTS if field.is_shared))
 """All settings that may stand beside `checks`."""
+_MIRROR, _POLICY = (typed_fields(kind) for kind in (VerifyMirrorOptions, AuditPolicyOptions))
 CHECK = {
     "env": ("symmetry", *(field.setting for field in _ENV)),
     "net": ("symmetry", *(field.setting for field in _NET if field.name != "pytest_file")),
+    "mirror": ("model", *(field.setting for field in _MIRROR)),
+    "policy": ("symmetry", "data", *(field.setting for field in _POLICY)),
 }
 """Settings of one check, by its kind."""
+SHARED_BY_KIND = {
+    kind: tuple(field.setting for field in fields if field.is_shared)
+    for kind, fields in (("env", _ENV), ("net", _NET), ("mirror", _MIRROR), ("policy", _POLICY))
+}
+"""Settings of all checks at once that a kind of check has."""
 _PATHS = tuple(field.setting for field in (*_ENV, *_REPORTS) if field.is_shared and field.kind is Path)
 
 
@@ -151,9 +159,17 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
     return {
         "verify-env": values,
         "verify-net": dict(values),
+        "verify-mirror": _only(values, _MIRROR),
+        "audit-policy": _only(values, _POLICY),
         "run": {name: value for name, value in values.items() if name in running},
         "discover": {name: value for name, value in values.items() if name in searching},
     }
+
+
+def _only(values: Mapping[str, Any], fields: Iterable[OptionField]) -> dict[str, Any]:
+    """Those of the values that a command with these options has."""
+    names = {parameter_name(field) for field in fields if field.is_shared} | {parameter_name(f) for f in _REPORTS}
+    return {name: value for name, value in values.items() if name in names}
 
 
 def _from_here(settings: Settings, name: str, value: Any) -> Any:

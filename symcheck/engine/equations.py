@@ -101,6 +101,39 @@ PROPAGATION = Equation(
     "layer",
 )
 
+OBSERVATION_COLUMNS = Equation(
+    "observation_columns",
+    "B_g(s) = L_g s",
+    "the function moves every observation column as the robot's model says",
+    "max norm over observation columns",
+    "column",
+    "tolerance_columns",
+)
+ACTION_COLUMNS = Equation(
+    "action_columns",
+    "B_g(a) = K_g a",
+    "the function moves every action column as the robot's model says",
+    "max norm over action columns",
+    "column",
+    "tolerance_columns",
+)
+MODEL_SYMMETRY = Equation(
+    "model_symmetry",
+    "g(model) = model",
+    "every number of the model is the image of its counterpart's",
+    "largest relative difference of a number",
+    "number",
+    "tolerance_model",
+)
+POLICY = Equation(
+    "policy_equivariance",
+    "pi(g s) = g pi(s)",
+    "on the states that the policy meets, its action in the moved state is the moved action",
+    "largest residual of an action",
+    "action",
+    "tolerance_policy",
+)
+
 BY_PART: dict[Part, Equation] = {
     "observation": OBSERVATION,
     "reward": REWARD,

@@ -77,13 +77,13 @@ class EnvOptions(RunOptions):
         _check_samples(self.samples)
         check_limits(self.max_time, self.alpha)
         check_whole(self.seed, "--seed", 0)
-        if not _is_number(self.discount) or not 0 <= self.discount < 1:
+        if not is_number(self.discount) or not 0 <= self.discount < 1:
             raise OptionError(
                 f"expected a discount in [0, 1), got {self.discount!r}.",
                 where="--discount",
                 remedy="0.99 is the default; without discounting errors add up without limit.",
             )
-        if self.accept_gap is not None and not (_is_number(self.accept_gap) and 0 <= self.accept_gap < math.inf):
+        if self.accept_gap is not None and not (is_number(self.accept_gap) and 0 <= self.accept_gap < math.inf):
             raise OptionError(
                 f"expected a gap of values of 0 or more, in units of return, got {self.accept_gap!r}.",
                 where="--accept-gap",
@@ -139,13 +139,13 @@ def check_limits(max_time: object, alpha: object) -> None:
         ...
         symcheck.errors.OptionError: --max-time: expected a time in seconds above 0, got '10'. ...
     """
-    if max_time is not None and not (_is_number(max_time) and max_time > 0):
+    if max_time is not None and not (is_number(max_time) and max_time > 0):
         raise OptionError(
             f"expected a time in seconds above 0, got {max_time!r}.",
             where="--max-time",
             remedy="Leave it out for no limit.",
         )
-    if not (_is_number(alpha) and 0 < alpha < 1):
+    if not (is_number(alpha) and 0 < alpha < 1):
         raise OptionError(
             f"expected a probability strictly between 0 and 1, got {alpha!r}.",
             where="--alpha",
@@ -167,7 +167,13 @@ def check_whole(value: object, where: str, least: int) -> None:
         raise OptionError(f"expected a whole number, {least} or more, got {value!r}.", where=where)
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number, which True and False are not.
+
+    Example:
+        >>> is_number(0.5), is_number(True), is_number("1")
+        (True, False, False)
+    """
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

@@ -90,6 +90,7 @@ class PropertyResult:
         p_value: for statistical tests, the (uncorrected) p-value; None otherwise.
         per_coordinate: residual and tolerance of each coordinate, for the report: a list of
             {"name", "max_residual", "tolerance"}; empty where it does not apply.
+        parts: policies: the residual that each part adds, {"normaliser", "network", "post"}; empty for others.
         facts: what the verdict was decided from, so that it can be decided again; not published.
     """
 
@@ -113,6 +114,7 @@ class PropertyResult:
     accepted_by: AcceptedBy | None = None
     equation: str = ""
     meaning: str = ""
+    parts: dict[str, Any] = field(default_factory=dict)
     facts: Facts | None = None
 
     def __post_init__(self) -> None:
@@ -146,6 +148,9 @@ class RunResult:
         interrupted: True when the run was stopped before every property was checked.
         layers: networks: the chain of layers for the report, a list of {"name", "type", "representation",
             "residual", "verdict", "cause"}, the cause a statement or None; empty for environments.
+        columns: mirrors: one object per wrong column, {"group", "term", "name", "index", "expected", "found", "code"}.
+        differences: mirrors: numbers of the model that differ from their images, the largest relative one first.
+        pictures: mirrors, for pages only: (caption, drawing) pairs.
     """
 
     kind: Kind
@@ -162,6 +167,9 @@ class RunResult:
     method_reason: Statement = field(default_factory=lambda: free(""))
     interrupted: bool = False
     layers: tuple[dict[str, Any], ...] = ()
+    columns: tuple[dict[str, Any], ...] = ()
+    differences: tuple[dict[str, Any], ...] = ()
+    pictures: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method_reason", as_statements((self.method_reason,))[0])
@@ -188,7 +196,11 @@ class RunResult:
             "verdict": self.verdict,
             "approximate": self.approximate,
         }
-        body = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in head}
+        body = {
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(self)
+            if f.name not in head and self.kind in _ONLY_OF_KINDS.get(f.name, (self.kind,))
+        }
         body["properties"] = [_property_to_dict(result) for result in self.properties]
         plain: dict[str, Any] = to_json_value({**head, **body})
         return plain
@@ -201,6 +213,12 @@ _PUBLISHED = (
     "p_value", "per_coordinate",
 )  # fmt: skip
 _FOR_PAGES = ("pictures", "undrawn")
+# Fields of a run that some kinds have and others do not.
+_ONLY_OF_KINDS: dict[str, tuple[Kind, ...]] = {
+    "columns": ("mirror",),
+    "differences": ("mirror",),
+    "pictures": (),
+}
 
 
 def _property_to_dict(result: PropertyResult) -> dict[str, Any]:
@@ -208,6 +226,8 @@ def _property_to_dict(result: PropertyResult) -> dict[str, Any]:
     plain["reason"] = None if result.reason is None else result.reason.to_dict()
     plain["causes"] = [cause.to_dict() for cause in result.causes]
     plain["notes"] = [note.to_dict() for note in result.notes]
+    if result.parts:
+        plain["parts"] = result.parts
     plain["counterexample"] = None if result.counterexample is None else _plain_example(result.counterexample)
     return plain
 

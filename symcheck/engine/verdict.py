@@ -50,6 +50,7 @@ class ReasonCode(StrEnum):
     DEPLOYED_NOISE = "deployed_noise"
     DECISIONS_FLIP = "decisions_flip"
     NO_OUTPUT_SHOWS = "no_output_shows"
+    MIRROR_AMBIGUOUS = "mirror_ambiguous"
 
 
 @dataclass(frozen=True)

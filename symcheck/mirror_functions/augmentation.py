@@ -8,6 +8,7 @@ or affine (`affine_recovery`). What they claim about an environment is then for 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.entries.forms import Entry, FunctionEntry
-from symcheck.errors import SpecError
+from symcheck.errors import SkippedCheckWarning, SpecError
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 from symcheck.mirror_functions import affine_recovery, block_checks, last_action
@@ -31,6 +32,7 @@ from symcheck.mirror_functions.batched_function import (
 )
 from symcheck.mirror_functions.batched_values import Layout, layout_of_space, layout_of_value, to_array
 from symcheck.mirror_functions.block_checks import Samples
+from symcheck.statements.statement import Statement, state
 
 _SAMPLES = 8  # random pairs: a wrong column shows on the first; eight leave no chance of a coincidence
 _SEED = 0
@@ -43,11 +45,13 @@ class ReadMirror(NamedTuple):
         name: of the function.
         observation: one entry per generator.
         action: one entry per generator.
+        notes: which checks were left out.
     """
 
     name: str
     observation: list[Entry]
     action: list[Entry]
+    notes: tuple[Statement, ...] = ()
 
 
 def read_augmentation(
@@ -83,12 +87,17 @@ def read_augmentation(
     block_checks.check_agreement(function, samples, group, listed)
     depends = _check_halves(function, samples)
     slots = _slots(last_action_slot, function, rng)
-    last_action.check_slots(function, samples, slots, group, listed)
+    last_action.check_slots(function, samples, slots or [], group, listed)
+    called = name or str(getattr(fn, "__name__", "augmentation"))
+    notes = () if slots is not None else (state("last_action_unchecked", function=called),)
+    for note in notes:
+        warnings.warn(note.text, SkippedCheckWarning, stacklevel=3)
     blocks = [listed.index(g) for g in group.generators]
     return ReadMirror(
-        name or str(getattr(fn, "__name__", "augmentation")),
+        called,
         _observation_entries(function, group, blocks, samples, observation_group if not extra else None),
         _action_entries(function, group, blocks, samples, depends=depends),
+        notes,
     )
 
 
@@ -163,7 +172,7 @@ def _device(env: Any) -> Any:
     return "cpu" if device is None else device
 
 
-def _slots(declared: Any, function: BatchedFunction, rng: np.random.Generator) -> list[last_action.Slot]:
+def _slots(declared: Any, function: BatchedFunction, rng: np.random.Generator) -> list[last_action.Slot] | None:
     if declared is False:
         return []
     if declared is None:

@@ -177,12 +177,14 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
         SpecError: it accepts none of them; what it said to tensors is reported.
     """
     refused: SpecError | None = None
+    missing = False
     # The first kind of value that the function answers; tensors are the usual one.
     for library in ("torch", "tensordict", "numpy"):
         attempt = replace(candidate, library=library)
         try:
             attempt.blocks(observations, actions)
         except ImportError:
+            missing = True
             continue
         except SpecError as error:
             if error.__cause__ is None:  # it answered; what is wrong with the answer is the news
@@ -191,6 +193,13 @@ def choose_library(candidate: BatchedFunction, observations: Floats, actions: Fl
             refused = refused or error
             continue
         return attempt
+    if missing and refused is not None:
+        raise SpecError(
+            f"{candidate._name} takes a TensorDict, or so it seems, and the package tensordict is not installed: "
+            f"{refused.problem}",
+            where=WHERE,
+            remedy="Install it with: pip install tensordict",
+        ) from refused.__cause__
     raise refused or SpecError("needs torch or NumPy values, and accepts neither.", where=WHERE)
 
 

@@ -81,7 +81,7 @@ def _slot(path: tuple[Any, ...], columns: Any, observation: Layout, action: Layo
     return Slot(leaf, pair[0], pair[1])
 
 
-def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> list[Slot]:
+def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Generator) -> list[Slot] | None:
     """Find the slots by stepping a copy of the environment with random actions.
 
     Args:
@@ -91,18 +91,21 @@ def seen_slots(env: Any, observation: Layout, action: Layout, rng: np.random.Gen
         rng: draws the actions.
 
     Returns:
-        The windows that showed the action, at most `_LAGS` steps late; [] where nothing could be stepped.
+        The windows that showed the action, at most `_LAGS` steps late; None where nothing could be stepped, so that
+        it is not known whether there are any.
     """
     # Whole-number actions coincide with other columns by chance; batches are stepped by their owner.
     floats = all(np.issubdtype(leaf.dtype, np.floating) and leaf.is_vector for leaf in action.leaves)
-    if not floats or not action.is_one_array or hasattr(env, "num_envs") or not hasattr(env, "step"):
-        return []
+    if not floats or not action.is_one_array or action.width > observation.width:
+        return []  # no slot could be told, or none could hold an action
+    if hasattr(env, "num_envs") or not hasattr(env, "step"):
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a checker's advice about the environment is no news here
             shown, taken = _rollout(copy.deepcopy(env), observation, action, rng)
     except Exception:  # a copy that cannot be made or stepped; the caller may name the slot
-        return []
+        return None
     return [slot for leaf in observation.leaves for slot in _windows(leaf, shown, taken)]
 
 

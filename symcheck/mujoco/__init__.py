@@ -7,6 +7,7 @@
 """
 
 from symcheck.mujoco.differences import Difference
-from symcheck.mujoco.mirror import RobotSymmetry, mirror, mirrors, state_labels, turn
+from symcheck.mujoco.mirror import mirror, mirrors, state_labels, turn
+from symcheck.mujoco.robot_symmetry import RobotSymmetry
 
 __all__ = ["Difference", "RobotSymmetry", "mirror", "mirrors", "state_labels", "turn"]

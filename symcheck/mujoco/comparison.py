@@ -8,6 +8,7 @@ Whatever differs is a finding, with both elements, both values, and by how much.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from symcheck.mujoco.isometry import ROUNDING
 
 _PLANE, _HFIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)  # mjtGeom
 _PGS = 0  # mjtSolver
+_PLACES = ("centre of mass", "anchor", "position", "height")  # in metres, from an origin that says nothing
 _WRAP_JOINT, _WRAP_SITE, _WRAP_GEOMS = 1, 3, (4, 5)  # mjtWrap
 _JOINT_DRIVES, _TENDON_DRIVE, _SITE_DRIVES = (0, 1), 3, (2, 4)  # mjtTrn; of sites: a slider and crank, a site
 _AFFINE = 1  # mjtBias
@@ -34,6 +36,7 @@ _JOINT_NUMBERS = (
     ("solimp of the limit", "jnt_solimp"),
     ("limited", "jnt_limited"),
     ("gravity compensation", "jnt_actgravcomp"),
+    ("velocity limit", "jnt_velocity"),
 )
 _DOF_NUMBERS = (
     ("damping", "dof_damping"),
@@ -91,7 +94,9 @@ def compare(model: Any, pairing: Pairing) -> list[Difference]:
     """
     checks: tuple[Callable[[Any, Pairing], Iterator[Difference]], ...] = (_world, _bodies, _joints, _geoms, _tendons)
     others = (_actuators, _sites, compare_constraints)
-    return [item for check in (*checks, *others) for item in check(model, pairing)]
+    found = (item for check in (*checks, *others) for item in check(model, pairing))
+    extent = pairing.reference.extent
+    return [replace(item, scale=extent) if item.quantity in _PLACES else item for item in found]
 
 
 def remarks(model: Any) -> list[str]:
@@ -115,6 +120,8 @@ def remarks(model: Any) -> list[str]:
             "option solver='PGS': constraints are solved one after the other, in another order for the image, "
             f"so that {int(model.opt.iterations)} iterations leave a residual; the solver 'Newton' leaves none"
         )
+    if hasattr(model, "document_order"):
+        texts.append("collision shapes and meshes of a URDF are not read, and not compared")
     if model.na:
         texts.append(f"{int(model.na)} actuators have a state of their own (activation), which qpos and qvel leave out")
     if _HFIELD in model.geom_type:

@@ -22,6 +22,7 @@ class Difference:
         quantity: what differs: "friction", "range", "inertia", ...
         expected: the image of the element's value: what the counterpart would have to have.
         actual: what the counterpart has; empty where the element has no image.
+        scale: what `size` is relative to where that is more than the values themselves: the robot's extent for places.
     """
 
     element: str
@@ -29,6 +30,7 @@ class Difference:
     quantity: str
     expected: tuple[float, ...]
     actual: tuple[float, ...]
+    scale: float = 0.0
 
     @property
     def size(self) -> float:
@@ -37,10 +39,11 @@ class Difference:
 
     @property
     def relative(self) -> float:
-        """`size` over the largest component; 0 where all are 0, infinite where the element has no image."""
+        """`size` over the largest component (or `scale`); 0 where all are 0, infinite where there is no image."""
         if not self.actual:
             return self.size
-        scale = max(map(abs, (*self.expected, *self.actual)))
+        # A centre that should lie on the plane is off by twice itself: places are compared with the robot.
+        scale = max(self.scale, *map(abs, (*self.expected, *self.actual)))
         return self.size / scale if scale else 0.0
 
     def __str__(self) -> str:

@@ -25,6 +25,10 @@ def name_of(model: Any, section: str, index: int) -> str:
     Returns:
         The name.
     """
+    # Models that are read without a simulator hold their names themselves.
+    names = getattr(model, "names", None)
+    if isinstance(names, dict):
+        return str(names[section][int(index)]) if int(index) < len(names.get(section, ())) else ""
     import mujoco
 
     return mujoco.mj_id2name(model, int(getattr(mujoco.mjtObj, _SECTIONS[section])), int(index)) or ""

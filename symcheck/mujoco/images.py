@@ -27,6 +27,8 @@ class Pairing:
         actuators: (nu,).
         actuator_signs: (nu,).
         unpaired: what has no counterpart, in words.
+        ambiguous: bodies with joints that another body fits as well as the one taken, in words.
+        markers: bodies without counterpart that have no mass, no joint and nothing that collides, in words.
     """
 
     isometry: Isometry
@@ -40,3 +42,5 @@ class Pairing:
     actuators: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     actuator_signs: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     unpaired: list[str] = field(default_factory=list)
+    markers: list[str] = field(default_factory=list)
+    ambiguous: list[str] = field(default_factory=list)

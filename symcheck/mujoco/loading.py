@@ -10,6 +10,9 @@ import gymnasium as gym
 
 from symcheck.envs.targets import resolve_environment
 from symcheck.errors import MissingExtraError, TargetError
+from symcheck.mujoco.urdf import UrdfModel, is_urdf
+
+_SUFFIXES = (".xml", ".mjcf", ".mjb")
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,11 @@ class LoadedModel:
 
 
 def load_model(source: Any) -> LoadedModel:
-    """Load a model.
+    """Load a model; a URDF without MuJoCo, everything else with it.
 
     Args:
-        source: the path of an MJCF file, MJCF text, a `mujoco.MjModel`, a `mujoco.MjSpec`, a Gymnasium environment with
-            a `model`, a factory of one, or the id of one.
+        source: the path of an MJCF or URDF file, its text, a `mujoco.MjModel`, a `mujoco.MjSpec`, a Gymnasium
+            environment with a `model`, a factory of one, or the id of one.
 
     Returns:
         The compiled model.
@@ -45,6 +48,9 @@ def load_model(source: Any) -> LoadedModel:
         >>> load_model("<mujoco><worldbody/></mujoco>").model.nbody
         1
     """
+    urdf = _urdf(source)
+    if urdf is not None:
+        return urdf
     mujoco = _mujoco()
     if isinstance(source, mujoco.MjModel):
         return LoadedModel(source, "model")
@@ -53,16 +59,34 @@ def load_model(source: Any) -> LoadedModel:
     # MJCF text rather than a path: files do not begin with "<".
     if isinstance(source, str) and source.lstrip().startswith("<"):
         return LoadedModel(_compile_model(lambda: mujoco.MjModel.from_xml_string(source), "the MJCF text"), "model")
-    if isinstance(source, Path) or (isinstance(source, str) and source.endswith((".xml", ".mjcf", ".mjb"))):
+    if isinstance(source, Path) or (isinstance(source, str) and source.endswith(_SUFFIXES)):
         return LoadedModel(_from_file(mujoco, Path(source)), str(source))
     return _from_environment(mujoco, source)
+
+
+def _urdf(source: Any) -> LoadedModel | None:
+    """A URDF from its path or text; None for everything else."""
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return LoadedModel(UrdfModel(source, "the URDF text"), "model") if is_urdf(source) else None
+    if not isinstance(source, str | Path) or not str(source).endswith((".urdf", ".xml")):
+        return None
+    path = Path(source)
+    if str(source).endswith(".urdf") and not path.is_file():
+        raise TargetError(f"there is no file {path}.", where="model", remedy="Give the path of a URDF file.")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if not str(source).endswith(".urdf") and not is_urdf(text):
+        return None
+    return LoadedModel(UrdfModel(text, str(source)), str(source))
 
 
 def _mujoco() -> Any:
     try:
         import mujoco
     except ImportError as error:
-        raise MissingExtraError("mujoco", needed_for="reading a MuJoCo model") from error
+        raise MissingExtraError("mujoco", needed_for="reading MJCF or a compiled model (a URDF needs none)") from error
     return mujoco
 
 

@@ -16,10 +16,11 @@ from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups import catalog
 from symcheck.mujoco import maps
 from symcheck.mujoco.comparison import compare, remarks
-from symcheck.mujoco.differences import Difference
 from symcheck.mujoco.elements import title
 from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import ROUNDING, Isometry, reflection, rotation
+from symcheck.mujoco.layout_symmetry import derive_layout
+from symcheck.mujoco.layouts.document import read_layout
 from symcheck.mujoco.loading import LoadedModel, load_model
 from symcheck.mujoco.maps import Affine
 from symcheck.mujoco.observations import (
@@ -30,38 +31,10 @@ from symcheck.mujoco.observations import (
     position_labels,
     velocity_labels,
 )
-from symcheck.mujoco.pairing import pair_elements
-from symcheck.mujoco.reference import Reference, reference_of
+from symcheck.mujoco.pairing import pair_model
+from symcheck.mujoco.reference import Reference
+from symcheck.mujoco.robot_symmetry import RobotSymmetry, named_pairs
 from symcheck.symmetry.blocks import Block
-from symcheck.symmetry.symmetry import Symmetry
-
-
-class RobotSymmetry(Symmetry):
-    """A symmetry derived from a model, with what the derivation found.
-
-    Built by `mirror` and `turn`.
-
-    Attributes:
-        isometry: the reflection or turn.
-        pairs: {element: its image}, in words, for bodies, joints and actuators.
-        differences: numbers of the model that break the symmetry; empty where the model is symmetric.
-        remarks: settings under which even a symmetric model is only nearly symmetric.
-    """
-
-    isometry: Isometry
-    pairs: Mapping[str, str]
-    differences: tuple[Difference, ...]
-    remarks: tuple[str, ...]
-
-    @property
-    def model_is_symmetric(self) -> bool:
-        """Whether no number of the model breaks the symmetry."""
-        return not self.differences
-
-    def findings(self) -> str:
-        """The differences and remarks as text, one a line."""
-        none = [] if self.differences else [f"No number of the model breaks the {self.isometry.name}."]
-        return "\n".join([*none, *map(str, self.differences), *self.remarks])
 
 
 def mirror(
@@ -70,6 +43,7 @@ def mirror(
     *,
     through: Sequence[float] = (0.0, 0.0, 0.0),
     observation: Any = None,
+    layout: Any = None,
     pairs: Mapping[str, str] | None = None,
     initial: bool = True,
     name: str | None = None,
@@ -88,6 +62,8 @@ def mirror(
         observation: what the environment shows: a list of blocks as in `symcheck.mujoco.observations`
             (`["qpos[2:]", "qvel", "cfrc_ext[1:]"]`), or entries as `Symmetry` takes them. Left out: the layout of
             Gymnasium's own environments (v5), else (qpos, qvel).
+        layout: in place of `plane` and `observation`: a layout file, or a dictionary of its fields; its group may be
+            C2, K4 or C4, and its `[action]` orders the action.
         pairs: names of bodies that are each other's images, where geometry and names do not tell.
         initial: whether the start distribution is claimed to be symmetric.
         name: how reports call the symmetry.
@@ -109,7 +85,19 @@ def mirror(
 
     Source: derived in docs/robots.md. Cost: one forward kinematics.
     """
+    if layout is not None:
+        _refuse_beside_layout(observation=observation, pairs=pairs, plane=None if plane == "xz" else plane)
+        return derive_layout(load_model(model), read_layout(layout), initial=initial, name=name)
     return derive(load_model(model), reflection(plane, through), observation, pairs or {}, initial, name)
+
+
+def _refuse_beside_layout(**given: Any) -> None:
+    beside = [name for name, value in given.items() if value is not None]
+    if beside:
+        raise SpecError(
+            f"a layout says the plane, the group and the observation itself: leave out {' and '.join(beside)}.",
+            where="layout",
+        )
 
 
 def turn(
@@ -165,7 +153,7 @@ def derive(
     """
     model = loaded.model
     _refuse_unusable(model)
-    pairing = _pair_model(model, isometry, pairs)
+    pairing = pair_model(model, isometry, pairs)
     _refuse_unpaired(loaded, pairing)
     blocks = _blocks(loaded, pairing, observation)
     # The user's own entries are passed on; named blocks are mapped here.
@@ -193,20 +181,10 @@ def derive(
             remedy="Pairs that coincide may have been confused; say which are each other's images with pairs={...}.",
         ) from error
     symmetry.isometry = isometry
-    symmetry.pairs = _named_pairs(model, pairing)
+    symmetry.pairs = named_pairs(model, pairing)
     symmetry.differences = tuple(compare(model, pairing))
     symmetry.remarks = tuple(remarks(model)) + _yaw_remarks(model, pairing)
     return symmetry
-
-
-def _pair_model(model: Any, isometry: Isometry, pairs: Mapping[str, str]) -> Pairing:
-    """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more."""
-    as_written = pair_elements(model, isometry, reference_of(model, isometry), pairs)
-    if not as_written.unpaired:
-        return as_written
-    # A body that slides along the world may stand anywhere in the file: at home more may be paired.
-    slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), pairs)
-    return slid if len(slid.unpaired) < len(as_written.unpaired) else as_written
 
 
 def _block(name: str, image: Affine, labels: Sequence[str]) -> Block:
@@ -226,10 +204,11 @@ def _refuse_unusable(model: Any) -> None:
 
 
 def _refuse_unpaired(loaded: LoadedModel, pairing: Pairing) -> None:
-    if not pairing.unpaired:
+    missing = [*pairing.unpaired, *pairing.markers]
+    if not missing:
         return
-    count = len(pairing.unpaired)
-    shown = "\n".join(f"  {text}" for text in pairing.unpaired)
+    count = len(missing)
+    shown = "\n".join(f"  {text}" for text in missing)
     raise SpecError(
         f"{count} {'element has' if count == 1 else 'elements have'} no counterpart in the {pairing.isometry.name}:\n"
         f"{shown}.",
@@ -310,20 +289,6 @@ def _check_size(loaded: LoadedModel, blocks: Sequence[ObservedBlock], *, given: 
         where="observation",
         remedy="Correct the blocks." if given else "Give the blocks of this environment with observation=[...].",
     )
-
-
-def _named_pairs(model: Any, pairing: Pairing) -> dict[str, str]:
-    titles: dict[str, str] = {}
-    for section, images, signs in (
-        ("body", pairing.bodies, None),
-        ("joint", pairing.joints, pairing.joint_signs),
-        ("actuator", pairing.actuators, pairing.actuator_signs),
-    ):
-        for i, image in enumerate(images):
-            # "-" marks a joint or control whose image has the opposite sign.
-            sign = "-" if signs is not None and signs[i] < 0 else ""
-            titles[title(model, section, i)] = sign + title(model, section, int(image))
-    return titles
 
 
 def mirrors(model: Any, **options: Any) -> dict[str, RobotSymmetry | str]:

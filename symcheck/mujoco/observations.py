@@ -6,7 +6,7 @@
 | `cos(qpos)`, `sin(qpos)` | of hinge angles | joints, the cosine without sign |
 | `cinert`, `cvel`, `cfrc_ext` | one row per body, world included | bodies |
 | `ctrl` | controls, or the last action | actuators |
-| `joint_positions`, `joint_velocities` | of the joints that are not free | joints |
+| `joint_positions`, `joint_velocities` | of the joints that are not free, or of those named: `(a, b)` | joints |
 | `point(a, b)` | world positions of the frames (or centres) of the bodies named | bodies |
 | `vector`, `axial` | a velocity or force, an angular velocity or torque, along world axes | M, det(M) M |
 | `base_vector`, `base_axial` | the same in the frame of the free body; gravity too | N, det(M) N |
@@ -57,6 +57,7 @@ NAMES = (
     "command",
     "constant",
 )
+_WITH_ARGUMENTS = ("joint_positions", "joint_velocities", "point", "constant")
 _ROWS = {"cinert": 10, "cvel": 6, "cfrc_ext": 6}
 
 
@@ -132,6 +133,12 @@ def _block(model: Any, pairing: Pairing, text: str, where: str) -> ObservedBlock
             f"expected a block of the observation, got {text!r}.", where=where, remedy=suggestion(given, NAMES)
         )
     name = match["name"]
+    if match["of"] is not None and name not in _WITH_ARGUMENTS:
+        raise SpecError(
+            f"{name} takes nothing in brackets, got {match['of']!r}.",
+            where=where,
+            remedy=f"Names go into {', '.join(_WITH_ARGUMENTS[:-1])}, a number into constant; slices are [a:b].",
+        )
     full, labels = _whole(model, pairing, name, match["of"] or "", where)
     if match["function"]:
         if name not in ("qpos", "joint_positions"):
@@ -173,9 +180,13 @@ def _whole(model: Any, pairing: Pairing, name: str, of: str, where: str) -> tupl
         case "qvel" | "qfrc_actuator" | "qfrc_constraint":
             return maps.velocities(model, pairing), velocity_labels(model)
         case "joint_positions":
-            return _without_free(model, maps.positions(model, pairing), position_labels(model), 7)
+            return _of_joints(
+                _without_free(model, maps.positions(model, pairing), position_labels(model), 7), of, where
+            )
         case "joint_velocities":
-            return _without_free(model, maps.velocities(model, pairing), velocity_labels(model), 6)
+            return _of_joints(
+                _without_free(model, maps.velocities(model, pairing), velocity_labels(model), 6), of, where
+            )
         case "ctrl":
             return maps.controls(model, pairing), control_labels(model)
         case "cinert":
@@ -258,6 +269,24 @@ def _without_free(model: Any, full: Affine, labels: tuple[str, ...], width: int)
     free = {int(adr[j]) + k for j in range(model.njnt) if model.jnt_type[j] == 0 for k in range(width)}
     kept = [i for i in range(full.dim) if i not in free]
     return Affine(full.matrix[np.ix_(kept, kept)], full.offset[kept]), tuple(labels[i] for i in kept)
+
+
+def _of_joints(every: tuple[Affine, tuple[str, ...]], of: str, where: str) -> tuple[Affine, tuple[str, ...]]:
+    """The numbers of the joints that are named, in their order; all where none is."""
+    full, labels = every
+    if not of:
+        return every
+    names = of.split(",")
+    unknown = [name for name in names if name not in labels]
+    if unknown or len(set(names)) < len(names):
+        problem = f"names no joint of one coordinate: {', '.join(unknown)}" if unknown else "names a joint twice"
+        raise SpecError(f"{problem}.", where=where, remedy=suggestion(unknown[0] if unknown else of, labels))
+    places = [labels.index(name) for name in names]
+    rest = [i for i in range(full.dim) if i not in places]
+    outside = [labels[i] for i in rest if full.matrix[np.ix_([i], places)].any()]
+    if outside:
+        raise SpecError(f"leaves out the images {', '.join(outside)}.", where=where, remedy="Name both sides.")
+    return Affine(full.matrix[np.ix_(places, places)], full.offset[places]), tuple(names)
 
 
 def position_labels(model: Any) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from symcheck.mujoco.elements import name_of, title
 from symcheck.mujoco.images import Pairing
 from symcheck.mujoco.isometry import ROUNDING, Isometry
 from symcheck.mujoco.names import are_mirrored, mirrored_names
-from symcheck.mujoco.reference import Reference
+from symcheck.mujoco.reference import Reference, reference_of
 
 _NEAR = (
     0.05  # of the model's extent: how far an image may miss its counterpart and still be it (a finding says by what)
@@ -29,7 +29,29 @@ _BONUS = 0.02  # of the extent: what a matching name is worth
 _PARALLEL = 0.9  # cosine between the axes of a pair; below, they are no pair
 
 
-def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: Mapping[str, str]) -> Pairing:
+def pair_model(model: Any, isometry: Isometry, given: Mapping[str, str], *, by_frames: bool = False) -> Pairing:
+    """The pairing as the file has things, or else with sliding bodies slid home, whichever pairs more.
+
+    Args:
+        model: a `mujoco.MjModel`.
+        isometry: a reflection or a turn.
+        given: names of bodies that are each other's images.
+        by_frames: whether a body is the image of another where its frame lies there, wherever its mass does.
+
+    Raises:
+        SpecError: `given` names bodies that are not there.
+    """
+    as_written = pair_elements(model, isometry, reference_of(model, isometry), given, by_frames=by_frames)
+    if not as_written.unpaired:
+        return as_written
+    # A body that slides along the world may stand anywhere in the file: at home more may be paired.
+    slid = pair_elements(model, isometry, reference_of(model, isometry, slide_home=True), given, by_frames=by_frames)
+    return slid if len(slid.unpaired) < len(as_written.unpaired) else as_written
+
+
+def pair_elements(
+    model: Any, isometry: Isometry, reference: Reference, given: Mapping[str, str], *, by_frames: bool = False
+) -> Pairing:
     """Find the image of every body, joint, geom, tendon and actuator.
 
     Args:
@@ -37,6 +59,7 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
         isometry: a reflection or a turn.
         reference: `reference_of(model, isometry)`.
         given: names of bodies that are each other's images, where the user knows better.
+        by_frames: as in `pair_model`.
 
     Returns:
         The pairing, with what could not be paired.
@@ -44,7 +67,7 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
     Raises:
         SpecError: `given` names bodies that are not there.
     """
-    bodies = _Bodies(model, isometry, reference, _read_pairs(model, given, isometry))
+    bodies = _Bodies(model, isometry, reference, _read_pairs(model, given, isometry), by_frames=by_frames)
     bodies.match(0, 0)
     pairing = Pairing(
         isometry,
@@ -54,6 +77,8 @@ def pair_elements(model: Any, isometry: Isometry, reference: Reference, given: M
         np.zeros(model.njnt, dtype=np.int64),
         np.full(model.ngeom, -1),
         unpaired=bodies.unpaired,
+        markers=bodies.markers,
+        ambiguous=bodies.ambiguous,
     )
     # Joints and geoms are compared between a body and its image only.
     for body, image in enumerate(pairing.bodies):
@@ -83,8 +108,11 @@ def _read_pairs(model: Any, given: Mapping[str, str], isometry: Isometry) -> dic
 class _Bodies:
     """Matches bodies down the tree: children of a body to children of its image."""
 
-    def __init__(self, model: Any, isometry: Isometry, reference: Reference, given: Mapping[int, int]) -> None:
+    def __init__(
+        self, model: Any, isometry: Isometry, reference: Reference, given: Mapping[int, int], *, by_frames: bool
+    ) -> None:
         self._model = model
+        self._by_frames = by_frames
         self._isometry = isometry
         self._given = given
         self._reference = reference
@@ -93,6 +121,8 @@ class _Bodies:
         # The world is its own image.
         self.image[0] = 0
         self.unpaired: list[str] = []
+        self.markers: list[str] = []
+        self.ambiguous: list[str] = []
 
     def match(self, body: int, image: int) -> None:
         """Match the children of `body` to those of `image`, and theirs."""
@@ -108,23 +138,45 @@ class _Bodies:
         for i, source in enumerate(sources):
             j = matched.get(i)
             if j is None or not np.isfinite(cost[i, j]):
-                self.unpaired.append(self._why(source, targets))
+                (self.markers if self._is_marker(source) else self.unpaired).append(self._why(source, targets))
                 continue
             self.image[source] = targets[j]
+            # Neither place nor name tells two candidates apart: either may be meant.
+            as_near = [k for k in range(len(targets)) if k != j and abs(cost[i, k] - cost[i, j]) <= ROUNDING]
+            if as_near and self._moves(source):
+                names = (
+                    f"{title(self._model, 'body', targets[j])} and {title(self._model, 'body', targets[as_near[0]])}"
+                )
+                self.ambiguous.append(f"{title(self._model, 'body', source)}: {names}")
         # Down the tree: children of a pair are matched with each other.
         for source in sources:
             if self.image[source] >= 0:
                 self.match(source, int(self.image[source]))
 
+    def _moves(self, body: int) -> bool:
+        """Whether a body, or one below it, has a joint."""
+        return bool(self._model.body_jntnum[body]) or any(self._moves(child) for child in self._children(body))
+
+    def _is_marker(self, body: int) -> bool:
+        """Whether a body and all below it are frames only: a camera, an IMU, the tip of a tool."""
+        model = self._model
+        first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
+        collides = any(model.geom_contype[i] or model.geom_conaffinity[i] for i in range(first, first + count))
+        bare = not model.body_mass[body] and not model.body_jntnum[body] and not collides
+        return bare and all(self._is_marker(child) for child in self._children(body))
+
     def _children(self, body: int) -> list[int]:
         return [i for i in range(1, self._model.nbody) if self._model.body_parentid[i] == body]
+
+    def _frame_distance(self, body: int, other: int) -> float:
+        return float(np.linalg.norm(self._moved[0][body] - self._reference.body_position[other]))
 
     def distance(self, body: int, other: int) -> float:
         """How far the image of a body is from another body, in metres: the larger of frames and centres of mass."""
         reference = self._reference
-        frames = np.linalg.norm(self._moved[0][body] - reference.body_position[other])
-        centres = np.linalg.norm(self._moved[1][body] - reference.centre[other])
-        return float(max(frames, centres))
+        frames = self._frame_distance(body, other)
+        centres = float(np.linalg.norm(self._moved[1][body] - reference.centre[other]))
+        return max(frames, centres)
 
     def _cost(self, body: int, other: int) -> float:
         model = self._model
@@ -136,7 +188,7 @@ class _Bodies:
         if not all(model.jnt_type[i] == model.jnt_type[j] for i, j in zip(*self._joints(body, other), strict=True)):
             return float(np.inf)
         distance = self.distance(body, other)
-        if distance > _NEAR * self._reference.extent:
+        if (self._frame_distance(body, other) if self._by_frames else distance) > _NEAR * self._reference.extent:
             return float(np.inf)
         heavier = max(float(model.body_mass[body]), float(model.body_mass[other]), 1e-12)
         # Relative difference of the masses, between 0 and 1.

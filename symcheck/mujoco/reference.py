@@ -61,6 +61,9 @@ def reference_of(model: Any, isometry: Isometry, *, slide_home: bool = False) ->
     Returns:
         The poses.
     """
+    if hasattr(model, "reference"):
+        # A URDF knows its own; nothing in it slides along the world.
+        return model.reference()  # type: ignore[no-any-return]
     import mujoco
 
     data = mujoco.MjData(model)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
 from symcheck.mirror_functions.augmentation import read_augmentation
+from symcheck.statements.statement import Statement
 from symcheck.symmetry.claimed_maps import ClaimedMaps
 
 if TYPE_CHECKING:
@@ -46,8 +47,13 @@ class Symmetry(ClaimedMaps):
         >>> mirror.action_representation.dim
         2
 
+    Attributes:
+        notes: checks that were left out when it was made; reports show them.
+
     Source: van der Pol et al. 2020, section 3.1; state-dependent K_g^s as in their definition.
     """
+
+    notes: tuple[Statement, ...] = ()
 
     @classmethod
     def from_augmentation(
@@ -59,6 +65,7 @@ class Symmetry(ClaimedMaps):
         convention: Literal["rsl_rl"] = "rsl_rl",
         elements: Sequence[Element] | None = None,
         last_action: Any = None,
+        state: Any = None,
         observation_group: str | None = None,
         name: str | None = None,
     ) -> Symmetry:
@@ -76,7 +83,9 @@ class Symmetry(ClaimedMaps):
             convention: "rsl_rl", the one above.
             elements: the elements in the order of the blocks; `group.elements()` when left out.
             last_action: columns (start, stop) of the observation that hold the last action, or a dictionary from
-                observation group to columns; None looks for them by stepping a copy of `env`, False leaves it.
+                observation group to columns; None looks for them by stepping a copy of `env` (a
+                `SkippedCheckWarning`, also in `notes`, says where it could not), False leaves it.
+            state: how the symmetry acts on the internal state, as for `Symmetry`.
             observation_group: the entry of a dictionary observation that the symmetry is about; all when left out.
             name: how reports call the symmetry; the function's name when left out.
 
@@ -111,7 +120,9 @@ class Symmetry(ClaimedMaps):
             observation_group=observation_group,
             name=name,
         )
-        return cls(mirror.name, group, mirror.observation, mirror.action)
+        made = cls(mirror.name, group, mirror.observation, mirror.action, state=state)
+        made.notes = mirror.notes
+        return made
 
     def bind(self, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> BoundSymmetry:
         """Fit the symmetry to an environment's spaces.

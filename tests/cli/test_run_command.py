@@ -51,7 +51,7 @@ def test_symcheck_toml_holds_the_same(project):
         (HEAD, "lists none"),
         ("", "no settings were found"),
         (HEAD + ENV + 'speed = "fast"\n', "unknown setting 'speed'"),
-        (HEAD + "[[tool.symcheck.checks]]\nsymmetry = 3\n", "expected env = TARGET or net = TARGET"),
+        (HEAD + "[[tool.symcheck.checks]]\nsymmetry = 3\n", "expected env, net, mirror or policy = TARGET"),
         (HEAD + ENV + "samples = 0\n", "--samples"),
         ("[tool.symcheck]\nchecks = 3\n", "expected checks as a list"),
     ],
@@ -97,7 +97,7 @@ def test_somebody_elses_broken_pyproject_is_left_alone_but_a_broken_symcheck_tom
     ("text", "message"),
     [
         ("[[tool.symcheck.checks]\n", "pyproject.toml: expected a TOML file, got"),
-        ('[[tool.symcheck.checks]]\nnet = "nets.py:mlp"\n', "checks[0]: expected symmetry = SPEC beside a network"),
+        ('[[tool.symcheck.checks]]\nnet = "nets.py:mlp"\n', "checks[0]: expected symmetry beside net = TARGET"),
         (HEAD + ENV + "samples = 0\n", "checks[0]: --samples"),
         (HEAD + ENV + 'env-kwargs = "{}"\n', "checks[0]: --env-kwargs: expected keyword arguments by name, got '{}'"),
         (HEAD + ENV + "env-kwargs = [1]\n", "checks[0]: --env-kwargs"),

@@ -7,9 +7,12 @@ import torch
 from gymnasium import spaces
 
 from symcheck.entries.forms import FunctionEntry, SpatialEntry, TreeEntry
-from symcheck.errors import RepresentationError, SpecError
+from symcheck.errors import RepresentationError, SkippedCheckWarning, SpecError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
+
+# Most environments here are shapes only, which cannot be stepped.
+pytestmark = pytest.mark.filterwarnings("ignore::symcheck.errors.SkippedCheckWarning")
 
 C2, C4, D4, V4 = catalog.cyclic(2), catalog.cyclic(4), catalog.dihedral(4), catalog.klein_four()
 LEGS = 12
@@ -629,3 +632,49 @@ def test_groups_inside_groups_become_entries_inside_entries():
     assert {name: entry.sign.tolist() for name, entry in inner.children.items()} == {
         name: signs[name] for name in ("joints", "twist")
     }
+
+
+class Shapes:
+    """An environment that can only be asked for its sizes."""
+
+    num_actions = 2
+
+    def get_observations(self):
+        return torch.zeros(4, 3)
+
+
+def forgets_last_action(env, obs, actions):
+    return (
+        None if obs is None else torch.cat([obs, obs * torch.tensor([-1.0, 1.0, 1.0])]),
+        None if actions is None else torch.cat([actions, actions[:, [1, 0]]]),
+    )
+
+
+def test_a_check_of_last_actions_that_is_left_out_is_said():
+    with pytest.warns(SkippedCheckWarning, match=r"last_action=\(start, stop\)"):
+        made = Symmetry.from_augmentation(forgets_last_action, env=Shapes(), group=C2)
+    assert [note.code for note in made.notes] == ["last_action_unchecked"]
+    with pytest.raises(RepresentationError, match="last action"):
+        Symmetry.from_augmentation(forgets_last_action, env=Shapes(), group=C2, last_action=(1, 3))
+    assert Symmetry.from_augmentation(forgets_last_action, env=Shapes(), group=C2, last_action=False).notes == ()
+
+
+def test_the_internal_state_is_taken_along():
+    made = Symmetry.from_augmentation(
+        forgets_last_action, env=Shapes(), group=C2, last_action=False, state=[[-1, 1, 1, -1]]
+    )
+    assert made.state[0].sign.tolist() == [-1, 1, 1, -1]
+
+
+def test_tensordict_is_asked_for_by_name_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "tensordict", None)
+
+    def grouped(env, obs, actions):
+        return (None if obs is None else obs.repeat(2)), None if actions is None else actions.repeat(2, 1)
+
+    class Groups(Shapes):
+        def get_observations(self):
+            return {"policy": torch.zeros(4, 3)}
+
+    with pytest.raises(SpecError, match="pip install tensordict"):
+        Symmetry.from_augmentation(grouped, env=Groups(), group=C2, last_action=False)

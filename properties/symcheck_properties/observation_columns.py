@@ -1,0 +1,38 @@
+"""The observation columns of a mirror function are those of the mirror that is derived from the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symcheck.engine.equations import OBSERVATION_COLUMNS
+from symcheck.engine.registry import register
+from symcheck.engine.results import PropertyResult
+
+if TYPE_CHECKING:
+    from symcheck.engine.mirrors.context import MirrorContext
+
+
+def _applies(context: MirrorContext) -> bool:
+    return context.function is not None
+
+
+@register(
+    OBSERVATION_COLUMNS.name,
+    kind="mirror",
+    order=20,
+    claim=OBSERVATION_COLUMNS.claim,
+    meaning=OBSERVATION_COLUMNS.meaning,
+    applies=_applies,
+)
+def check_observation_columns(context: MirrorContext) -> PropertyResult:
+    """Every observation column, under every element of the group.
+
+    Args:
+        context: the run.
+
+    Returns:
+        passed, or failed with a cause for each mistake.
+    """
+    from symcheck.engine.mirrors.judgement import judge_columns  # loads what reads models
+
+    return judge_columns(context, OBSERVATION_COLUMNS, list(context.layout.observation))

@@ -1,0 +1,44 @@
+"""`symcheck audit-policy`: how far a policy is from symmetric on the states that it meets, and by which part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from symcheck.api.options import AuditPolicyOptions
+from symcheck.cli import completion
+from symcheck.cli.derive import values_of, with_options
+from symcheck.cli.exit_codes import reports_mistakes
+from symcheck.cli.outputs import Outputs
+
+
+@with_options(AuditPolicyOptions, Outputs)
+@reports_mistakes
+def command(
+    target: Annotated[str, typer.Argument(help="pkg.mod:factory, path/file.py:factory, or a saved network.")],
+    symmetry: Annotated[
+        str,
+        typer.Option(
+            help="An atlas name, pkg.mod:attr, path/file.py:attr or a .toml file.",
+            show_default=False,
+            autocompletion=completion.symmetries,
+        ),
+    ],
+    data: Annotated[Path, typer.Option(help="States that the policy meets, an .npz file: one array, or one per key.")],
+    **given: Any,
+) -> None:
+    """Audit a trained policy: the residual of each action in its unit, split into normaliser, network, post-processing.
+
+    Example: symcheck audit-policy policy.py:load --symmetry robot.toml --data rollout.npz --units rad --tolerance 0.02
+    """
+    outputs = Outputs(**values_of(Outputs, given))
+    accepted = outputs.check()
+    options = values_of(AuditPolicyOptions, given)
+    from symcheck.api.audit_policy import audit_policy
+    from symcheck.cli.progress import progress
+
+    with progress(quiet=outputs.quiet) as emit:
+        report = audit_policy(target, symmetry, str(data), emit=emit, **options)
+    outputs.finish(report, accepted)

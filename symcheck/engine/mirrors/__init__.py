@@ -1,0 +1,1 @@
+"""Runs over a robot's mirror: a mirror function against the mirror that the model has, or the model alone."""

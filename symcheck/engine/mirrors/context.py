@@ -1,0 +1,204 @@
+"""One run over a mirror function: batches, images, and the columns that are wrong, each computed once."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Floats
+from symcheck.engine.mirrors.options import MirrorOptions
+from symcheck.engine.mirrors.rows import Images, Row, columns_that_differ, expected_row, read_rows
+from symcheck.engine.mirrors.samples import draw
+from symcheck.errors import SpecError
+from symcheck.mirror_functions.grouped_calls import Answer, GroupedFunction
+from symcheck.mujoco.differences import Difference
+from symcheck.mujoco.layouts.laid_out import ACTION, LaidGroup, LaidOut
+from symcheck.statements.statement import Statement
+
+
+@dataclass(frozen=True)
+class WrongColumn:
+    """One column that is not what the model says.
+
+    Attributes:
+        group: the observation group, or "action".
+        index: its place in the group.
+        element: the first non-identity element, by number, under which it is wrong.
+        expected: what the model puts there.
+        found: what the function puts there.
+    """
+
+    group: str
+    index: int
+    element: int
+    expected: Row
+    found: Row
+
+
+@dataclass
+class MirrorContext:
+    """What properties of a mirror look at.
+
+    Attributes:
+        laid: the layout on the robot; None for a model alone.
+        function: the mirror function; None for a model alone.
+        options: of the run.
+        differences: of the model under each generator, the largest first.
+        unpaired: elements without image, in words, with the name of the isometry.
+        remarks: settings under which even a symmetric model is only nearly symmetric.
+        elements: elements of the model that were compared with their images.
+        explained: the codes of wrong columns and the causes, once they were looked for.
+    """
+
+    laid: LaidOut | None
+    function: GroupedFunction | None
+    options: MirrorOptions
+    differences: tuple[Difference, ...] = ()
+    unpaired: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
+    elements: int = 0
+    explained: tuple[list[tuple[WrongColumn, str]], tuple[Statement, ...]] | None = None
+
+    @property
+    def layout(self) -> LaidOut:
+        """The layout, where there is a function."""
+        assert self.laid is not None
+        return self.laid
+
+    @property
+    def called(self) -> GroupedFunction:
+        """The function, where there is one."""
+        assert self.function is not None
+        return self.function
+
+    def groups(self) -> dict[str, LaidGroup]:
+        """Observation groups, and the action."""
+        return {**self.layout.observation, ACTION: self.layout.action}
+
+    @functools.cached_property
+    def batch(self) -> dict[str, Floats]:
+        """Random vectors of every group."""
+        rng = np.random.default_rng(self.options.seed)
+        tables = {name: draw(group, rng, self.options.samples) for name, group in self.groups().items()}
+        # Functions are given float32: numbers that it holds exactly leave no rounding of their own.
+        return {name: table.astype(np.float32).astype(np.float64) for name, table in tables.items()}
+
+    def answer_to(self, batch: Mapping[str, Floats]) -> Answer:
+        """The images of a batch, observations and actions together."""
+        observations = {name: table for name, table in batch.items() if name != ACTION}
+        return self.called.images(observations or None, batch[ACTION])
+
+    @functools.cached_property
+    def answer(self) -> Answer:
+        """The images of the random batch."""
+        return self.answer_to(self.batch)
+
+    def images(self, name: str) -> Floats | None:
+        """The images of one group, (blocks, rows, width); None where none came back."""
+        return self.answer.actions if name == ACTION else self.answer.observations[name]
+
+    @functools.cached_property
+    def block_order(self) -> tuple[int, ...]:
+        """The block of every non-identity element: as listed, or backwards for quarter turns that go clockwise."""
+        listed = tuple(range(1, self.called.order))
+        # Both senses of the turn are one group; the one that fits more columns is taken.
+        backwards = (3, 2, 1)
+        clockwise = self.layout.group.name == "C4" and self._misses(backwards) < self._misses(listed)
+        return backwards if clockwise else listed
+
+    @functools.cached_property
+    def misplaced_blocks(self) -> str:
+        """The order that the blocks are in, where they are the right ones in another order; "" otherwise."""
+        group = self.layout.group
+        for order in itertools.permutations(range(self.called.order)):
+            if order != (0, *self.block_order) and self._fits(order[1:]) and self._is_identity(order[0]):
+                listed = sorted(range(self.called.order), key=lambda element: order[element])
+                return ", ".join(group.element_name(group.elements()[element]) for element in listed)
+        return ""
+
+    def _is_identity(self, block: int) -> bool:
+        answers = {name: self.images(name) for name in self.groups()}
+        return all(
+            found is not None and not columns_that_differ(self.batch[name], found[block], self.batch[name]).any()
+            for name, found in answers.items()
+        )
+
+    def _fits(self, order: tuple[int, ...]) -> bool:
+        """Whether blocks in this order are what the model says of the non-identity elements."""
+        return self._misses(order) == 0
+
+    def _misses(self, order: tuple[int, ...]) -> int:
+        """In how many columns blocks in this order are something else; every column of a group without images."""
+        misses = 0
+        for name, group in self.groups().items():
+            images = self.images(name)
+            for element, block in enumerate(order):
+                misses += (
+                    group.width
+                    if images is None
+                    else int(
+                        columns_that_differ(self.expected_images(name, element), images[block], self.batch[name]).sum()
+                    )
+                )
+        return misses
+
+    def expected_images(self, name: str, element: int) -> Floats:
+        """What the model says, (rows, width)."""
+        group = self.groups()[name]
+        return np.asarray((group.matrices[element] @ self.batch[name].T).T + group.offsets[element])
+
+    @functools.cached_property
+    def wrong(self) -> tuple[WrongColumn, ...]:
+        """Every wrong column, group by group in order, the action last."""
+        return tuple(column for name in self.groups() for column in self._wrong_of(name))
+
+    def _wrong_of(self, name: str) -> list[WrongColumn]:
+        group, images = self.groups()[name], self.images(name)
+        if images is None:
+            return [WrongColumn(name, c, 0, expected_row(group, 0, c), Row(kind="absent")) for c in range(group.width)]
+        first: dict[int, int] = {}
+        for element in range(len(group.matrices)):
+            expected = self.expected_images(name, element)
+            differing = columns_that_differ(expected, images[self.block_order[element]], self.batch[name])
+            for c in np.flatnonzero(differing).tolist():
+                first.setdefault(c, element)
+        wrong = []
+        for element in sorted(set(first.values())):
+            columns = sorted(c for c, e in first.items() if e == element)
+            rows = read_rows(self._block(name, self.block_order[element]), group.width, columns, self.batch[name])
+            wrong += [WrongColumn(name, c, element, expected_row(group, element, c), rows[c]) for c in columns]
+        return sorted(wrong, key=lambda item: item.index)
+
+    def _block(self, name: str, block: int) -> Images:
+        """One block of the function on one group, the other groups at rest."""
+
+        def images(table: Floats) -> Floats:
+            batch = {other: np.zeros((len(table), group.width)) for other, group in self.groups().items()}
+            batch[name] = table
+            try:
+                answer = self.answer_to(batch)
+            except (SpecError, Exception):
+                return np.full((len(table), self.groups()[name].width), np.nan)
+            found = answer.actions if name == ACTION else answer.observations[name]
+            return np.full(table.shape, np.nan) if found is None else np.asarray(found[block])
+
+        return images
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that take part."""
+    import platform
+    from importlib import metadata
+
+    named: dict[str, Any] = {"python": platform.python_version()}
+    for package in ("symcheck", "numpy", "scipy", "torch", "mujoco"):
+        try:
+            named[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return named

@@ -1,0 +1,137 @@
+"""Checking one mirror function, or a model alone: properties in order, events as they come, one result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted
+from symcheck.engine.mirrors.context import MirrorContext, versions
+from symcheck.engine.mirrors.drawing import draw_poses
+from symcheck.engine.mirrors.findings import code_columns
+from symcheck.engine.mirrors.model import model_context
+from symcheck.engine.mirrors.options import MirrorOptions
+from symcheck.engine.mirrors.published import publish_columns, publish_differences
+from symcheck.engine.registry import describe, registered_properties
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.verdict import Facts, decide
+from symcheck.errors import SpecError, TargetError
+from symcheck.mirror_functions.grouped_calls import GroupedFunction, as_function, choose_form
+from symcheck.mujoco.layouts.document import WrittenLayout
+from symcheck.mujoco.layouts.laid_out import ACTION, lay_out
+from symcheck.mujoco.layouts.robot import isometries_of, pair_robot
+from symcheck.mujoco.loading import LoadedModel
+from symcheck.statements.statement import state
+
+
+def run_mirror(
+    function: Callable[..., Any] | None,
+    loaded: LoadedModel,
+    layout: WrittenLayout,
+    *,
+    options: MirrorOptions,
+    target: str,
+    command: str,
+    emit: Emit,
+    env: Any = None,
+) -> RunResult:
+    """Compare a mirror function, column by column, with the mirror that a model has; or the model with its image.
+
+    Args:
+        function: a batched mirror function, or an object that augments both halves; None checks the model.
+        loaded: the model.
+        layout: of observations and actions; for a model alone its plane and group count.
+        options: how much to test.
+        target: how reports call the subject.
+        command: the command line that repeats the run; "" where none exists.
+        emit: receives events.
+        env: passed to the function.
+
+    Returns:
+        One result per property; wrong columns in `columns`.
+
+    Raises:
+        SymcheckError: the function, the layout or the model cannot be used.
+    """
+    started = time.monotonic()
+    robot = pair_robot(loaded, *isometries_of(layout))
+    context = model_context(robot, options)
+    if function is not None:
+        context = _with_function(context, function, lay_out(loaded, layout, robot), env)
+    properties = [item for item in registered_properties("mirror") if item.applies(context)]
+    if not properties:
+        raise TargetError("no property of mirrors is registered: nothing would be tested.", where="verify-mirror")
+    name = " and ".join(pairing.isometry.name for pairing in robot.pairings)
+    emit(RunStarted("mirror", target, name, tuple(item.name for item in properties)))
+    results, interrupted = [], False
+    for item in properties:
+        late = options.max_time is not None and time.monotonic() - started > options.max_time
+        if interrupted or late:
+            facts = Facts(checked=0, interrupted=interrupted, time_up=late)
+            verdict, reason = decide(facts)
+            results.append(describe(PropertyResult(item.name, verdict, "samples", 0, reason=reason, facts=facts), item))
+            continue
+        emit(PropertyStarted(item.name))
+        try:
+            results.append(describe(item.check(context), item))
+        except KeyboardInterrupt:
+            interrupted = True
+            facts = Facts(checked=0, interrupted=True)
+            verdict, reason = decide(facts)
+            results.append(describe(PropertyResult(item.name, verdict, "samples", 0, reason=reason, facts=facts), item))
+        emit(PropertyFinished(results[-1]))
+    coded = [] if function is None or interrupted else code_columns(context)[0]
+    result = RunResult(
+        kind="mirror",
+        target=target,
+        symmetry=f"{loaded.label} {name}" if loaded.label != target else name,
+        group={"name": robot.group.name, "order": robot.group.order},
+        properties=tuple(results),
+        alpha=options.alpha,
+        seed=options.seed,
+        duration_s=time.monotonic() - started,
+        versions=versions(),
+        command=command,
+        method_reason=state("method_mirror" if function is not None else "method_model"),
+        interrupted=interrupted,
+        columns=publish_columns(context, coded),
+        differences=publish_differences(context),
+        pictures=draw_poses(context) if coded else (),
+    )
+    emit(RunFinished(result))
+    return result
+
+
+def _with_function(context: MirrorContext, function: Any, laid: Any, env: Any) -> MirrorContext:
+    if not laid.observation:
+        raise SpecError(
+            "names no observation group, so there is nothing to compare the function with.",
+            where=laid.written.label,
+            remedy="List the terms of the observation under [[observation.policy]].",
+        )
+    widths = {name: group.width for name, group in laid.observation.items()}
+    candidate = GroupedFunction(as_function(function), widths, laid.action.width, laid.group.order, env=env)
+    context.laid = laid
+    context.function = candidate
+    batch = context.batch
+    observations = {name: table for name, table in batch.items() if name != ACTION}
+    context.function = choose_form(candidate, observations, batch[ACTION])
+    _refuse_unrepeatable(context)
+    return context
+
+
+def _refuse_unrepeatable(context: MirrorContext) -> None:
+    import numpy as np
+
+    first, again = context.answer, context.answer_to(context.batch)
+    pairs = [
+        (first.actions, again.actions),
+        *((first.observations[n], again.observations[n]) for n in first.observations),
+    ]
+    if not all(a is None or b is None or np.array_equal(a, b, equal_nan=True) for a, b in pairs):
+        raise SpecError(
+            f"{context.called.name} answers differently the second time.",
+            where="TARGET",
+            remedy="A mirror is a fixed map: take noise and running statistics out.",
+        )

@@ -1,0 +1,171 @@
+"""A policy in float64: called on batches, with the values inside it read and replaced.
+
+The action is what the policy returns, its mean where it is stochastic; a second output of the same size, or the
+deviation of a distribution, is compared as deviations move. Two places inside are watched: a normaliser (the first
+module with statistics of an observation's length) and the last linear layer as wide as the action.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from symcheck.array_types import Floats
+from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.policies.normalisers import has_statistics, statistics_of
+from symcheck.errors import TargetError, described
+from symcheck.mirror_functions.tensor_groups import tensor_groups
+
+_METHODS = ("act_inference", "forward")
+
+
+@dataclass
+class Policy:
+    """A policy as a function of batches.
+
+    Attributes:
+        net: a copy in evaluation mode, in float64 where it runs there.
+        dtype: of its inputs.
+        action_width: numbers of an action.
+        grouped: whether a mapping of observations is given as a TensorDict.
+    """
+
+    net: nn.Module
+    dtype: torch.dtype
+    action_width: int
+    grouped: bool = False
+
+    @property
+    def normaliser(self) -> nn.Module | None:
+        """The observation normaliser, where it is a module."""
+        return next((m for m in self.net.modules() if m is not self.net and _normalises(m)), None)
+
+    @property
+    def last_layer(self) -> nn.Module | None:
+        """The last linear layer that is as wide as the action."""
+        layers = [m for m in self.net.modules() if isinstance(m, nn.Linear) and m.out_features == self.action_width]
+        return layers[-1] if layers else None
+
+    def run(self, batch: Any, replaced: Mapping[nn.Module, Floats] | None = None) -> Answer:
+        """Actions of a batch, and what the watched modules returned.
+
+        Args:
+            batch: stacked observations, or a mapping of them.
+            replaced: values to put in place of what a module returns.
+
+        Raises:
+            TargetError: it raises, or returns no action of the right width.
+        """
+        seen: dict[nn.Module, Floats] = {}
+        watched = [m for m in (self.normaliser, self.last_layer) if m is not None]
+        handles = [m.register_forward_hook(_watch(seen, replaced or {})) for m in watched]
+        try:
+            with torch.no_grad():
+                result = self._call(batch)
+        except TargetError:
+            raise
+        except Exception as error:
+            raise TargetError(
+                f"the policy raised {described(error)}.",
+                where="TARGET",
+                remedy="Observations are given as one batch of shape (N, ...), or one entry per key.",
+            ) from error
+        finally:
+            for handle in handles:
+                handle.remove()
+        action, deviation = self._split(result)
+        return Answer(action, deviation, seen)
+
+    def _call(self, batch: Any) -> Any:
+        tensors: Any
+        if isinstance(batch, Mapping):
+            tensors = {key: torch.as_tensor(np.asarray(value), dtype=self.dtype) for key, value in batch.items()}
+            tensors = tensor_groups(tensors, len(next(iter(tensors.values())))) if self.grouped else tensors
+        else:
+            tensors = torch.as_tensor(np.asarray(batch), dtype=self.dtype)
+        # rsl_rl's actor-critic answers by act_inference; its forward raises.
+        method = next(getattr(self.net, name) for name in _METHODS if hasattr(self.net, name))
+        return method(tensors)
+
+    def _split(self, result: Any) -> tuple[Floats, Floats | None]:
+        if isinstance(result, torch.distributions.Distribution):
+            return _table(result.mean), _table(result.stddev)
+        tensors = [t for t in named_outputs(result).values() if t.dim() and t.shape[-1] == self.action_width]
+        if not tensors:
+            shapes = [tuple(t.shape) for t in named_outputs(result).values()]
+            raise TargetError(
+                f"expected an output with {self.action_width} numbers, one per action, got {shapes}.",
+                where="TARGET",
+                remedy="Check the symmetry's action against the policy.",
+            )
+        deviation = _table(tensors[1]) if len(tensors) == 2 else None
+        return _table(tensors[0]), deviation
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a policy returned.
+
+    Attributes:
+        action: (N, m).
+        deviation: (N, m); None for a deterministic policy.
+        seen: what the watched modules returned.
+    """
+
+    action: Floats
+    deviation: Floats | None
+    seen: Mapping[nn.Module, Floats]
+
+
+def open_policy(net: nn.Module, batch: Any, action_width: int) -> Policy:
+    """Copy a policy and find out how it is called.
+
+    Args:
+        net: left as it is.
+        batch: a few observations to try it on.
+        action_width: numbers of an action.
+
+    Raises:
+        TargetError: it runs in no way.
+    """
+    failures: list[TargetError] = []
+    for dtype in (torch.float64, torch.float32):
+        copied = copy.deepcopy(net).to(dtype).eval()
+        for grouped in (False, True) if isinstance(batch, Mapping) else (False,):
+            policy = Policy(copied, dtype, action_width, grouped)
+            try:
+                policy.run(batch)
+            except TargetError as error:
+                failures.append(error)
+                continue
+            return policy
+    raise failures[0]
+
+
+def _normalises(module: nn.Module) -> bool:
+    if isinstance(module, nn.modules.batchnorm._BatchNorm) or not has_statistics(module):
+        return False
+    mean, _ = statistics_of(module)
+    return mean.size > 1
+
+
+def _watch(seen: dict[nn.Module, Floats], replaced: Mapping[nn.Module, Floats]) -> Callable[..., Any]:
+    def hook(module: nn.Module, _: Any, output: Any) -> Any:
+        if not isinstance(output, torch.Tensor):
+            return None
+        seen[module] = _table(output)
+        if module not in replaced:
+            return None
+        return torch.as_tensor(replaced[module], dtype=output.dtype).reshape(output.shape)
+
+    return hook
+
+
+def _table(tensor: torch.Tensor) -> Floats:
+    return np.asarray(tensor.detach().double().reshape(len(tensor), -1).numpy())

@@ -1,0 +1,183 @@
+"""One audit: the policy on the states that it meets and on their images, and the share of each of its parts.
+
+With z the normalised observation, u the output of the last layer and y the action, the residual y(g s) - g y(s) is a
+sum of three: what changes when g z is put in place of z(g s) (the normaliser), what changes when g u is put in place of
+u(g z) (the network), and what is left (the post-processing). Each is in the unit of the action.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from symcheck.array_types import Floats
+from symcheck.engine.policies.calling import Answer, Policy
+from symcheck.engine.policies.images import image_of, unsigned, words_of
+from symcheck.engine.policies.normalisers import average, statistics_of
+from symcheck.engine.policies.options import PolicyOptions
+from symcheck.entries.forms import Entry
+from symcheck.errors import SpecError
+from symcheck.symmetry.symmetry import Symmetry
+
+_SCALE_TOLERANCE = 1e-5  # of networks: up to it weights are rounded, above it they differ
+_NORMALISER_TOLERANCE = 1e-3  # of a deviation: below it statistics of a long run agree by chance
+
+
+@dataclass
+class PolicyContext:
+    """What the property of policies looks at.
+
+    Attributes:
+        policy: in float64.
+        symmetry: the claim.
+        observations: the states that the policy meets, stacked, or a mapping of them.
+        options: of the run.
+        names: of the actions.
+    """
+
+    policy: Policy
+    symmetry: Symmetry
+    observations: Any
+    options: PolicyOptions
+    names: tuple[str, ...]
+
+    @functools.cached_property
+    def answer(self) -> Answer:
+        """The policy on the states."""
+        return self.policy.run(self.observations)
+
+    @property
+    def count(self) -> int:
+        """How many states there are."""
+        return len(self.answer.action)
+
+    @functools.cached_property
+    def words(self) -> list[tuple[int, ...]]:
+        """The elements that are tested, as words."""
+        return words_of(self.symmetry)
+
+    def move_action(self, word: tuple[int, ...], actions: Floats) -> Floats:
+        """The images of actions."""
+        return np.asarray(image_of(self.symmetry.action, word, actions, "action"))
+
+    @functools.cached_property
+    def residuals(self) -> dict[tuple[int, ...], Floats]:
+        """By element: |y(g s) - g y(s)|, (N, m)."""
+        return {word: np.abs(self._signed(word)) for word in self.words}
+
+    def _signed(self, word: tuple[int, ...]) -> Floats:
+        return self.moved_answer(word).action - self.move_action(word, self.answer.action)
+
+    def moved_answer(self, word: tuple[int, ...]) -> Answer:
+        """The policy on the images of the states."""
+        return self._moved_answers[word]
+
+    @functools.cached_property
+    def _moved_answers(self) -> dict[tuple[int, ...], Answer]:
+        return {word: self.policy.run(self.moved_states(word)) for word in self.words}
+
+    def moved_states(self, word: tuple[int, ...]) -> Any:
+        """The images of the states."""
+        return image_of(self.symmetry.observation, word, self.observations, "observation")
+
+    @functools.cached_property
+    def deviation_residuals(self) -> Floats | None:
+        """The largest residual of a stochastic policy's deviations over states and elements, (m,); None for others."""
+        if self.answer.deviation is None:
+            return None
+        entries = unsigned(self.symmetry.action)
+        sizes = []
+        for word in self.words:
+            moved = self.moved_answer(word).deviation
+            expected = np.asarray(image_of(entries, word, self.answer.deviation, "action"))
+            sizes.append(
+                np.abs(moved - expected).max(axis=0) if moved is not None else np.full(expected.shape[1], np.nan)
+            )
+        return np.asarray(np.max(sizes, axis=0))
+
+    @functools.cached_property
+    def tolerances(self) -> Floats:
+        """By action: what a residual may be at most."""
+        if self.options.tolerance is not None:
+            return np.full(self.answer.action.shape[1], self.options.tolerance)
+        spread = self.answer.action.std(axis=0)
+        # A constant action has no spread: its own size then.
+        scale = np.where(spread > 0, spread, np.abs(self.answer.action).max(axis=0, initial=0.0))
+        return np.asarray(_SCALE_TOLERANCE * np.maximum(scale, np.finfo(np.float64).tiny))
+
+    @functools.cached_property
+    def parts(self) -> dict[str, dict[str, Any] | None]:
+        """The residual that each part adds: its largest and its mean over states; None for a part that is not found."""
+        totals: dict[str, list[Floats]] = {"normaliser": [], "network": [], "post": []}
+        for word in self.words:
+            for name, table in self._split(word).items():
+                if table is not None:
+                    totals[name].append(np.abs(table))
+        return {name: self._summary(tables) if tables else None for name, tables in totals.items()}
+
+    def _summary(self, tables: list[Floats]) -> dict[str, Any]:
+        sizes = np.max(tables, axis=0)
+        worst = int(np.nanargmax(sizes.max(axis=0))) if np.isfinite(sizes).any() else 0
+        per_action = sizes.max(axis=0)
+        return {
+            "max_residual": float(per_action.max()),
+            "mean_residual": float(sizes.mean()),
+            "action": self.names[worst],
+            "violates": bool((~(per_action <= self.tolerances)).any()),
+        }
+
+    def _split(self, word: tuple[int, ...]) -> dict[str, Floats | None]:
+        policy, here, moved = self.policy, self.answer, self.moved_answer(word)
+        moved_states = self.moved_states(word)
+        expected = self.move_action(word, here.action)
+        normaliser, last = policy.normaliser, policy.last_layer
+        after_normaliser = moved.action
+        normalised: Floats | None = None
+        if normaliser is not None and normaliser in here.seen:
+            replaced = {normaliser: self._moved_inside(word, here.seen[normaliser], self.symmetry.observation)}
+            after_normaliser = policy.run(moved_states, replaced).action
+            normalised = moved.action - after_normaliser
+        post: Floats | None = None
+        after_network = expected
+        if last is not None and last in here.seen and here.seen[last].shape == here.action.shape:
+            replaced = {last: self.move_action(word, here.seen[last])}
+            after_network = policy.run(moved_states, replaced).action
+            post = after_network - expected
+        return {"normaliser": normalised, "network": after_normaliser - after_network, "post": post}
+
+    def _moved_inside(self, word: tuple[int, ...], values: Floats, entries: tuple[Entry, ...] | list[Entry]) -> Floats:
+        if isinstance(self.observations, dict):
+            raise SpecError("the normaliser of a dictionary of observations is not split.", where="observation")
+        return np.asarray(image_of(entries, word, values, "observation"))
+
+    @functools.cached_property
+    def one_sided_columns(self) -> list[dict[str, Any]]:
+        """Columns whose statistics in the normaliser are not those of their images."""
+        normaliser: nn.Module | None = self.policy.normaliser
+        if normaliser is None or isinstance(self.observations, dict):
+            return []
+        mean, variance = statistics_of(normaliser)
+        try:
+            new_mean, new_variance = average(mean, variance, list(self.symmetry.observation), self.symmetry)
+        except SpecError:
+            return []
+        deviation = np.sqrt(np.maximum(new_variance, np.finfo(np.float64).tiny))
+        off = np.maximum(np.abs(mean - new_mean) / deviation, np.abs(np.sqrt(variance) / deviation - 1))
+        return [
+            {"column": c, "mean": float(mean[c]), "symmetric_mean": float(new_mean[c]), "relative": float(off[c])}
+            for c in np.flatnonzero(~(off <= _NORMALISER_TOLERANCE)).tolist()
+        ]
+
+    @functools.cached_property
+    def gait(self) -> Floats:
+        """By action: how much its mean over the states differs from that of its image, over its deviation."""
+        actions = self.answer.action
+        spread = np.maximum(actions.std(axis=0), np.finfo(np.float64).tiny)
+        gaps = [
+            np.abs(self.move_action(word, actions).mean(axis=0) - actions.mean(axis=0)) / spread for word in self.words
+        ]
+        return np.asarray(np.max(gaps, axis=0))

@@ -1,0 +1,48 @@
+"""The options of an audit of a policy, validated when they are built."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from symcheck.engine.option_fields import option
+from symcheck.engine.options import RunKeywords, RunOptions, check_limits, check_whole, is_number
+from symcheck.errors import OptionError
+
+
+@dataclass(frozen=True)
+class PolicyOptions(RunOptions):
+    """Which residual counts, and in which unit.
+
+    Raises:
+        OptionError: naming the option, what was expected and what was given.
+
+    Example:
+        >>> PolicyOptions(tolerance=0)
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.OptionError: --tolerance: expected a residual above 0, got 0.
+    """
+
+    units: str = option("", "Unit of the actions, for instance rad; reports print it.")
+    tolerance: float | None = option(
+        None,
+        "Largest residual of an action that passes, in --units; when left out, 1e-5 of the spread of each action.",
+        kind=float,
+    )
+
+    def __post_init__(self) -> None:
+        if self.samples is not None:
+            check_whole(self.samples, "--samples", 1)
+        check_whole(self.seed, "--seed", 0)
+        check_limits(self.max_time, self.alpha)
+        given: object = self.tolerance
+        if given is not None and not (is_number(given) and 0 < given < math.inf):
+            raise OptionError(f"expected a residual above 0, got {self.tolerance!r}.", where="--tolerance")
+
+
+class PolicyKeywords(RunKeywords, total=False):
+    """The fields of `PolicyOptions` as keywords, for static checkers."""
+
+    units: str
+    tolerance: float | None

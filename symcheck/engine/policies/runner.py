@@ -1,0 +1,98 @@
+"""Auditing one policy under one symmetry: events as they come, one result."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted
+from symcheck.engine.mirrors.context import versions
+from symcheck.engine.policies.calling import open_policy
+from symcheck.engine.policies.context import PolicyContext
+from symcheck.engine.policies.options import PolicyOptions
+from symcheck.engine.registry import describe, registered_properties
+from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.verdict import Facts, decide
+from symcheck.errors import TargetError
+from symcheck.statements.statement import state
+from symcheck.symmetry.symmetry import Symmetry
+
+
+def run_policy(
+    net: nn.Module,
+    symmetry: Symmetry,
+    observations: Any,
+    *,
+    options: PolicyOptions,
+    target: str,
+    command: str,
+    emit: Emit,
+) -> RunResult:
+    """Compare a policy's actions in the states that it meets with those in their images.
+
+    Args:
+        net: the policy; left as it is.
+        symmetry: the claim.
+        observations: the states, stacked, shape (N, ...); of Dict spaces a dictionary of such arrays.
+        options: units and tolerance.
+        target: how reports call the policy.
+        command: the command line that repeats the run; "" where none exists.
+        emit: receives events.
+
+    Returns:
+        One result per property.
+
+    Raises:
+        SymcheckError: the policy cannot be run, or the symmetry does not fit it.
+    """
+    started = time.monotonic()
+    states = _fewer(observations, options)
+    width = symmetry.action_representation.dim
+    few = {key: value[:2] for key, value in states.items()} if isinstance(states, dict) else states[:2]
+    names = tuple(f"action[{i}]" for i in range(width))
+    context = PolicyContext(open_policy(net, few, width), symmetry, states, options, names)
+    properties = registered_properties("policy")
+    if not properties:
+        raise TargetError("no property of policies is registered: nothing would be tested.", where="audit-policy")
+    emit(RunStarted("policy", target, symmetry.name, tuple(item.name for item in properties)))
+    results, interrupted = [], False
+    for item in properties:
+        emit(PropertyStarted(item.name))
+        try:
+            results.append(describe(item.check(context), item))
+        except KeyboardInterrupt:
+            interrupted = True
+            facts = Facts(checked=0, interrupted=True)
+            verdict, reason = decide(facts)
+            results.append(describe(PropertyResult(item.name, verdict, "states", 0, reason=reason, facts=facts), item))
+        emit(PropertyFinished(results[-1]))
+    result = RunResult(
+        kind="policy",
+        target=target,
+        symmetry=symmetry.name,
+        group={"name": symmetry.group.name, "order": symmetry.group.order},
+        properties=tuple(results),
+        alpha=options.alpha,
+        seed=options.seed,
+        duration_s=time.monotonic() - started,
+        versions=versions(),
+        command=command,
+        method_reason=state("method_policy"),
+        interrupted=interrupted,
+    )
+    emit(RunFinished(result))
+    return result
+
+
+def _fewer(observations: Any, options: PolicyOptions) -> Any:
+    """A random choice of the states where fewer are asked for."""
+    count = len(next(iter(observations.values()))) if isinstance(observations, dict) else len(observations)
+    if options.samples is None or options.samples >= count:
+        return observations
+    rows = np.sort(np.random.default_rng(options.seed).choice(count, options.samples, replace=False))
+    if isinstance(observations, dict):
+        return {key: value[rows] for key, value in observations.items()}
+    return observations[rows]

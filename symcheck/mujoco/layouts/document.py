@@ -1,0 +1,245 @@
+"""A layout as its author wrote it: read from TOML or a dictionary, every field checked, nothing looked up in a model.
+
+plane = "xz"
+joints = ["FL_hip", "FR_hip"]
+
+[action]
+order = ["FR_hip", "FL_hip"]
+
+[[observation.policy]]
+term = "joint_pos"
+history = 5
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from symcheck.errors import SpecError, suggestion
+from symcheck.mujoco.layouts.vocabulary import TERMS
+
+GROUPS = ("C2", "K4", "C4")
+PLANES = ("xz", "yz")
+ORDERS = ("model", "urdf", "breadth_first")
+_FIELDS = ("plane", "group", "joints", "action", "observation", "history")
+_HISTORIES = ("frames", "terms")
+
+
+@dataclass(frozen=True)
+class WrittenTerm:
+    """One term.
+
+    Attributes:
+        kind: a key of the vocabulary.
+        arguments: what is said of it, by name.
+        history: how many frames of it follow one another, oldest first.
+        where: names it in messages.
+    """
+
+    kind: str
+    arguments: Mapping[str, Any]
+    history: int
+    where: str
+
+
+@dataclass(frozen=True)
+class GroupHistory:
+    """Frames of a whole observation group.
+
+    Attributes:
+        frames: how many.
+        layout: "frames" (all terms of one frame, then of the next) or "terms" (term by term, each with its frames).
+    """
+
+    frames: int = 1
+    layout: str = "frames"
+
+
+@dataclass(frozen=True)
+class WrittenLayout:
+    """A whole layout.
+
+    Attributes:
+        label: where it was read from.
+        plane: "xz" or "yz".
+        group: "C2", "K4" or "C4".
+        joints: "model", "urdf", "breadth_first" or names.
+        action: names in the order of the action; None for that of `joints`.
+        observation: the terms of every observation group.
+        history: of whole groups.
+    """
+
+    label: str
+    plane: str = "xz"
+    group: str = "C2"
+    joints: str | tuple[str, ...] = "model"
+    action: tuple[str, ...] | None = None
+    observation: Mapping[str, tuple[WrittenTerm, ...]] = field(default_factory=dict)
+    history: Mapping[str, GroupHistory] = field(default_factory=dict)
+
+
+def read_layout(given: Any) -> WrittenLayout:
+    """Read a layout.
+
+    Args:
+        given: the path of a TOML file, a dictionary of the same fields, or a layout that was read before.
+
+    Returns:
+        The layout.
+
+    Raises:
+        SpecError: a file that is missing or no TOML; a field, term or argument that is unknown, missing or of the
+            wrong kind. Messages name the place and the nearest known name.
+
+    Example:
+        >>> read_layout({"observation": {"policy": [{"term": "gravity"}]}}).observation["policy"][0].kind
+        'gravity'
+    """
+    if isinstance(given, WrittenLayout):
+        return given
+    label, table = _load_table(given)
+    for name in table:
+        if name not in _FIELDS:
+            raise SpecError(f"has an unknown field {name!r}.", where=label, remedy=suggestion(name, _FIELDS))
+    plane, group = table.get("plane", "xz"), table.get("group", "C2")
+    _check_choice(plane, PLANES, f"{label}, plane")
+    _check_choice(group, GROUPS, f"{label}, group")
+    if group == "C4" and "plane" in table:
+        raise SpecError(
+            'a plane has no meaning beside group = "C4": quarter turns are about z.',
+            where=f"{label}, plane",
+            remedy="Leave it out.",
+        )
+    observation = {
+        str(name): _read_terms(terms, f"{label}, observation.{name}")
+        for name, terms in _table_of(table.get("observation", {}), f"{label}, observation").items()
+    }
+    return WrittenLayout(
+        label,
+        plane,
+        group,
+        _read_joints(table.get("joints", "model"), f"{label}, joints"),
+        _read_action(table.get("action", {}), f"{label}, action"),
+        observation,
+        _read_histories(table.get("history", {}), observation, label),
+    )
+
+
+def _load_table(given: Any) -> tuple[str, Mapping[str, Any]]:
+    if isinstance(given, Mapping):
+        return "layout", given
+    if not isinstance(given, str | Path):
+        raise SpecError(
+            f"expected the path of a TOML file or a dictionary, got {given!r} ({type(given).__name__}).", where="layout"
+        )
+    try:
+        return str(given), tomllib.loads(Path(given).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SpecError(f"there is no file {given}.", where="layout", remedy="Give the path of a TOML file.") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SpecError(f"expected a TOML file, got: {error}.", where=str(given)) from error
+
+
+def _table_of(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SpecError(f"expected a table, got {value!r}.", where=where)
+    return value
+
+
+def _read_terms(value: Any, where: str) -> tuple[WrittenTerm, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise SpecError(f"expected a list of terms, got {value!r}.", where=where, remedy=f"Write [[{where}]].")
+    return tuple(_read_term(item, f"{where}[{i}]") for i, item in enumerate(value))
+
+
+def _read_term(item: Any, where: str) -> WrittenTerm:
+    table = _table_of(item, where)
+    kind = table.get("term")
+    if not isinstance(kind, str) or kind not in TERMS:
+        raise SpecError(
+            f"expected term = a name of the vocabulary, got {kind!r}.",
+            where=where,
+            remedy=suggestion(str(kind), list(TERMS)),
+        )
+    arguments = {name: value for name, value in table.items() if name not in ("term", "history")}
+    known = TERMS[kind].arguments
+    for name in arguments:
+        if name not in known:
+            has = f"It has {', '.join((*known, 'history'))}." if known else "It has no arguments but history."
+            raise SpecError(f"{kind} has no argument {name!r}.", where=where, remedy=has)
+    missing = [name for name in TERMS[kind].required if name not in arguments]
+    if missing:
+        raise SpecError(f"{kind} needs {' and '.join(missing)}.", where=where)
+    return WrittenTerm(kind, arguments, check_count(table.get("history", 1), f"{where}, history"), f"{where} ({kind})")
+
+
+def _read_joints(value: Any, where: str) -> str | tuple[str, ...]:
+    if isinstance(value, str):
+        _check_choice(value, ORDERS, where, also="a list of names")
+        return value
+    return read_names(value, where)
+
+
+def _read_action(value: Any, where: str) -> tuple[str, ...] | None:
+    table = _table_of(value, where)
+    for name in table:
+        if name != "order":
+            raise SpecError(f"has an unknown field {name!r}; it has order.", where=where)
+    return read_names(table["order"], f"{where}.order") if "order" in table else None
+
+
+def _read_histories(
+    value: Any, observation: Mapping[str, Sequence[WrittenTerm]], label: str
+) -> dict[str, GroupHistory]:
+    histories = {}
+    for name, item in _table_of(value, f"{label}, history").items():
+        where = f"{label}, history.{name}"
+        if name not in observation:
+            raise SpecError("is of no observation group.", where=where, remedy=suggestion(name, list(observation)))
+        table = _table_of(item, where)
+        for key in table:
+            if key not in ("frames", "layout"):
+                raise SpecError(f"has an unknown field {key!r}; it has frames and layout.", where=where)
+        both = [term.where for term in observation[name] if term.history > 1]
+        if both:
+            raise SpecError(f"a group with a history has terms with one of their own: {both[0]}.", where=where)
+        layout = table.get("layout", "frames")
+        _check_choice(layout, _HISTORIES, f"{where}, layout")
+        histories[name] = GroupHistory(check_count(table.get("frames"), f"{where}, frames"), layout)
+    return histories
+
+
+def check_count(value: Any, where: str) -> int:
+    """A whole number of 1 or more.
+
+    Raises:
+        SpecError: anything else.
+    """
+    # True is a whole number to Python and no count.
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise SpecError(f"expected a whole number, 1 or more, got {value!r}.", where=where)
+    return value
+
+
+def read_names(value: Any, where: str) -> tuple[str, ...]:
+    """A list of names that differ.
+
+    Raises:
+        SpecError: anything else; names that occur twice are listed.
+    """
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(name, str) for name in value):
+        raise SpecError(f"expected a list of names, got {value!r}.", where=where)
+    twice = sorted({name for name in value if list(value).count(name) > 1})
+    if twice:
+        raise SpecError(f"names {', '.join(twice)} twice.", where=where)
+    return tuple(value)
+
+
+def _check_choice(value: Any, known: Sequence[str], where: str, also: str = "") -> None:
+    if value not in known:
+        words = ", ".join(map(repr, known)) + (f" or {also}" if also else "")
+        raise SpecError(f"expected one of {words}, got {value!r}.", where=where, remedy=suggestion(str(value), known))

@@ -1,0 +1,184 @@
+"""A hook for training with rsl_rl: how symmetric the policy is, beside the trainer's own scalars.
+
+The trainer's symmetry loss uses the mirror function that it trains with, so a wrong one looks right to it. Here the
+policy is compared with a symmetry that was derived from the robot's model. It works with every rsl_rl from 2 on, since
+all that it asks for is `runner.alg.update`, the storage and the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.policies.images import image_of, words_of
+from symcheck.errors import OptionError, TargetError
+from symcheck.symmetry.symmetry import Symmetry
+
+_MOST_STATES = 2_048
+
+
+def log_residual(
+    runner: Any,
+    symmetry: Symmetry,
+    *,
+    every: int = 10,
+    group: str = "policy",
+    prefix: str = "Symmetry",
+    log: Callable[[str, float, int], None] | None = None,
+) -> None:
+    """Write |pi(g s) - g pi(s)| of a training policy on the states of each rollout.
+
+    Scalars are `<prefix>/residual_max`, `<prefix>/residual_mean` and `<prefix>/residual_relative` (the mean over the
+    actions' deviation). They go to the runner's own writer (TensorBoard or what rsl_rl logs to), and to a Weights &
+    Biases run where one is active and the writer does not pass them on.
+
+    Args:
+        runner: an `OnPolicyRunner` of rsl_rl, before `learn`.
+        symmetry: of the robot, for instance `sc.mujoco.mirror(model, layout=...)`; its observation is that of `group`.
+        every: updates between two measurements, at least 1.
+        group: the observation group that the policy sees, where observations come in groups.
+        prefix: of the scalars' names.
+        log: called with name, value and iteration in place of the writer.
+
+    Raises:
+        OptionError: `every` is no whole number of 1 or more.
+        TargetError: the runner has no algorithm with `update` and a storage.
+
+    Example:
+        >>> log_residual(object(), None)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.TargetError: runner: expected a runner of rsl_rl with alg.update and alg.storage, got ...
+    """
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise OptionError(f"expected a whole number, 1 or more, got {every!r}.", where="every")
+    algorithm: Any = getattr(runner, "alg", None)
+    if not hasattr(algorithm, "update") or not hasattr(algorithm, "storage"):
+        raise TargetError(
+            f"expected a runner of rsl_rl with alg.update and alg.storage, got {type(runner).__name__}.",
+            where="runner",
+            remedy="Build the OnPolicyRunner first, then attach the hook, then call learn.",
+        )
+    update = algorithm.update
+    updates = 0
+
+    def update_and_measure(*arguments: Any, **options: Any) -> Any:
+        nonlocal updates
+        # Before the update: storages are cleared by it.
+        states = _states(algorithm.storage, group) if updates % every == 0 else None
+        result = update(*arguments, **options)
+        if states is not None:
+            iteration = int(getattr(runner, "current_learning_iteration", updates))
+            for name, value in measure_residual(_policy(algorithm), symmetry, states, group).items():
+                _write(runner, f"{prefix}/{name}", value, iteration, log)
+        updates += 1
+        return result
+
+    algorithm.update = update_and_measure
+
+
+def measure_residual(
+    policy: Callable[[Any], Any], symmetry: Symmetry, states: Any, group: str = "policy"
+) -> dict[str, float]:
+    """The residuals of a policy on some states.
+
+    Args:
+        policy: from a batch of observations, a tensor or groups by name, to actions.
+        symmetry: the claim.
+        states: a tensor (N, width), or groups of tensors by name, of which `group` is moved.
+        group: the group that the policy sees.
+
+    Returns:
+        {"residual_max", "residual_mean", "residual_relative"}, the first two in the action's unit.
+    """
+    import torch
+
+    with torch.no_grad():
+        actions = _table(policy(states))
+        sizes = []
+        for word in words_of(symmetry):
+            moved = _move_states(symmetry, word, states, group)
+            expected = np.asarray(image_of(symmetry.action, word, actions, "action"))
+            sizes.append(np.abs(_table(policy(moved)) - expected))
+    residual = np.stack(sizes)
+    spread = float(actions.std(axis=0).mean())
+    mean = float(residual.mean())
+    return {
+        "residual_max": float(residual.max()),
+        "residual_mean": mean,
+        "residual_relative": mean / spread if spread > 0 else 0.0,
+    }
+
+
+def _move_states(symmetry: Symmetry, word: tuple[int, ...], states: Any, group: str) -> Any:
+    import torch
+
+    observed = states if isinstance(states, torch.Tensor) else states[group]
+    image = image_of(symmetry.observation, word, _table(observed), f"observation {group!r}")
+    tensor = torch.as_tensor(np.ascontiguousarray(image), dtype=observed.dtype, device=observed.device)
+    if isinstance(states, torch.Tensor):
+        return tensor
+    moved = states.clone() if hasattr(states, "clone") else dict(states)
+    moved[group] = tensor
+    return moved
+
+
+def _states(storage: Any, group: str) -> Any:
+    """Observations of the last rollout, steps and environments in one axis, a random choice of them."""
+    import torch
+
+    held = storage.observations
+    if isinstance(held, torch.Tensor):
+        flat = held.reshape(-1, held.shape[-1])
+        return flat[_rows(len(flat), flat.device)].clone()
+    names = list(held.keys())
+    tables = {name: held[name].reshape(-1, *held[name].shape[2:]) for name in names}
+    rows = _rows(len(tables[group]), tables[group].device)
+    chosen = {name: table[rows].clone() for name, table in tables.items()}
+    if isinstance(held, Mapping) and isinstance(held, dict):
+        return chosen
+    from symcheck.mirror_functions.tensor_groups import tensor_groups
+
+    return tensor_groups(chosen, len(rows))
+
+
+def _rows(count: int, device: Any) -> Any:
+    import torch
+
+    # A generator of its own: the trainer's random numbers stay what they are.
+    generator = torch.Generator().manual_seed(0)
+    return torch.randperm(count, generator=generator)[:_MOST_STATES].to(device)
+
+
+def _policy(algorithm: Any) -> Callable[[Any], Any]:
+    """How a policy is asked for its mean action: `actor` from rsl_rl 5 on, `policy` or `actor_critic` before."""
+    for name in ("policy", "actor_critic"):
+        model = getattr(algorithm, name, None)
+        if hasattr(model, "act_inference"):
+            return model.act_inference  # type: ignore[no-any-return, union-attr]
+    actor = getattr(algorithm, "actor", None)
+    if actor is None:
+        raise TargetError("expected a policy with act_inference, or an actor.", where="runner.alg")
+    return actor  # type: ignore[no-any-return]
+
+
+def _write(runner: Any, name: str, value: float, iteration: int, log: Callable[[str, float, int], None] | None) -> None:
+    if log is not None:
+        log(name, value, iteration)
+        return
+    # rsl_rl 5 keeps its writer in a logger.
+    writer = getattr(runner, "writer", None) or getattr(getattr(runner, "logger", None), "writer", None)
+    if writer is not None:
+        writer.add_scalar(name, value, iteration)
+        return
+    import sys
+
+    wandb = sys.modules.get("wandb")
+    if wandb is not None and getattr(wandb, "run", None) is not None:
+        wandb.log({name: value}, step=iteration)
+
+
+def _table(tensor: Any) -> Any:
+    return tensor.detach().cpu().double().numpy().reshape(len(tensor), -1)
