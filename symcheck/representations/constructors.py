@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from symcheck import arrays
 from symcheck.errors import RepresentationError
+from symcheck.groups.continuous import ContinuousGroup
 from symcheck.groups.group import Group
 from symcheck.representations import validation
+from symcheck.representations.lie_constructors import lie_trivial
 from symcheck.representations.representation import (
     MatrixRepresentation,
     Representation,
@@ -20,7 +22,7 @@ from symcheck.representations.representation import (
 from symcheck.representations.signed_images import SignedImages
 
 
-def trivial(G: Group, dim: int = 1) -> SignedPermutationRepresentation:
+def trivial(G: Group, dim: int = 1) -> Representation:
     """Every element acts as the identity: what invariant quantities (values, biases) carry.
 
     Args:
@@ -42,6 +44,8 @@ def trivial(G: Group, dim: int = 1) -> SignedPermutationRepresentation:
     # True is an int in Python; a dimension of True is a mistake.
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
         raise RepresentationError(f"expected a positive dimension, got dim = {dim!r}.", where="trivial")
+    if isinstance(G, ContinuousGroup):
+        return lie_trivial(G, int(dim))
     # Nothing to check: identities satisfy every relation.
     images = [SignedImages.identity(int(dim))] * len(G.generators)
     return SignedPermutationRepresentation(G, images, name=f"trivial({G.name})", check=False)
