@@ -254,10 +254,11 @@ class ContinuousGroup(Group):
         # Generators of different factors commute: a b a^-1 b^-1, inverses as positive powers.
         for a, b in itertools.combinations(range(len(self.generators)), 2):
             if self.discrete_places[a][0] != self.discrete_places[b][0]:
-                words.append((a, b, *(a,) * (self._order_of(a) - 1), *(b,) * (self._order_of(b) - 1)))
+                words.append((a, b, *(a,) * (self.order_of(a) - 1), *(b,) * (self.order_of(b) - 1)))
         return tuple(words)
 
-    def _order_of(self, h: int) -> int:
+    def order_of(self, h: int) -> int:
+        """The order of discrete generator h."""
         k, local = self.discrete_places[h]
         component = self.factors[k].discrete[local]
         return component.order if isinstance(component, Element) else 2

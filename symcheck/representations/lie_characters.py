@@ -133,6 +133,15 @@ def _torus(factor: Factor, own: list[int], first: int) -> tuple[tuple[int, float
     return tuple(chosen)
 
 
+def torus(group: ContinuousGroup) -> tuple[tuple[int, float], ...]:
+    """The Lie generators of a maximal torus, with the sign that makes them turn e_i towards e_i+1."""
+    planes: list[tuple[int, float]] = []
+    for k, factor in enumerate(group.factors):
+        if factor.turns:
+            planes += _torus(factor, [i for i, (owner, _) in enumerate(group.lie_places) if owner == k], 0)
+    return tuple(planes)
+
+
 def _roots(kind: str, rank: int) -> tuple[Weight, ...]:
     """Positive roots of B, C or D: e_i +- e_j for i < j, and e_i (B) or 2 e_i (C)."""
     unit = np.eye(rank, dtype=int)
