@@ -128,4 +128,8 @@ class Symmetry(ClaimedMaps):
         """
         from symcheck.symmetry.bound import BoundSymmetry  # loads gymnasium
 
+        if self.is_continuous:
+            from symcheck.symmetry.tested import BoundTested
+
+            return BoundTested(self, observation_space, action_space)
         return BoundSymmetry(self, observation_space, action_space)

@@ -1,0 +1,400 @@
+"""A claim of a continuous group fitted to spaces, as the finitely many elements that a run tests.
+
+To the engine it is a bound symmetry like any other: its letters are the tested elements (generic ones, then discrete
+generators), its maps are affine or callables. Two kinds of further letters exist: those of the relations on which
+callables are tested, and negative ones, which stand for Haar elements of the compact connected part, drawn when they
+are first asked for. `UNIFORM` is the word of "another one for each value".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
+from symcheck.entries.lie_forms import ElementEntry, LieEntry, LieFunctionEntry
+from symcheck.errors import SpecError
+from symcheck.groups.continuous import ContinuousGroup
+from symcheck.spaces.values import numeric
+from symcheck.statements.statement import Statement, state
+from symcheck.symmetry.bound import UNIFORM, BoundSymmetry, ElementLabel, Part, Word
+from symcheck.symmetry.elements import Tested, axiom_words, element, generic_elements, uniform_element
+from symcheck.symmetry.lie_spaces import check_space, size_of, subspaces
+from symcheck.symmetry.space_maps import SpaceMap, fit
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from symcheck.symmetry.claimed_maps import ClaimedMaps
+
+Factors = Sequence[tuple[int, float | None]]
+
+
+class Seen(NamedTuple):
+    """Values that an environment showed, by which amounts of translations are sized."""
+
+    observations: Sequence[Any]
+    states: Sequence[Any]
+
+
+class TestedGroup(ContinuousGroup):
+    """A continuous group whose generators are the elements that are tested."""
+
+    __test__ = False  # no class of tests
+
+    def __init__(self, group: ContinuousGroup, elements: Sequence[Tested], relators: tuple[Word, ...]) -> None:
+        super().__init__(group.factors)
+        made = []
+        for each in elements:
+            product = group.identity
+            for i, t in each.factors:
+                product = product * (group.generators[i] if t is None else group.exp(i, t))
+            made.append(product)
+        self.generators = tuple(made)
+        self.generator_names = tuple(map(str, elements))
+        self.__dict__["relators"] = relators
+
+
+@dataclass(frozen=True)
+class ConcreteClaim:
+    """The claim at the tested elements, one entry for each; what the engine looks at of a symmetry."""
+
+    name: str
+    group: TestedGroup
+    observation: tuple[Entry, ...]
+    action: tuple[Entry, ...]
+    state: tuple[Entry, ...] | None
+    initial: bool
+    blocks: Mapping[str, Any] = field(default_factory=dict)
+
+
+class BoundTested(BoundSymmetry):
+    """L and K at the tested elements of a continuous group.
+
+    Args:
+        symmetry: the claim.
+        observation_space: the environment's.
+        action_space: the environment's.
+        seed: of the elements.
+        seen: values whose spread sizes translations; None takes amounts of about 1.
+
+    Raises:
+        SpecError: an entry does not fit its space.
+
+    Example:
+        >>> import gymnasium
+        >>> from symcheck.groups.continuous import so
+        >>> from symcheck.symmetry.symmetry import Symmetry
+        >>> box = gymnasium.spaces.Box(-1, 1, (2,))
+        >>> turn = Symmetry("turn", so(2), [{"rotate": [[0, 1]]}], [{"rotate": [[0, 1]]}])
+        >>> bound = turn.bind(box, box)
+        >>> bound.tested_words, str(bound.label((0,))).startswith("turn(")
+        (((0,),), True)
+    """
+
+    def __init__(
+        self,
+        symmetry: ClaimedMaps,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        *,
+        seed: int = 0,
+        seen: Callable[[], Seen] | None = None,
+    ) -> None:
+        group = symmetry.group
+        if not isinstance(group, ContinuousGroup):
+            raise SpecError(f"expected a continuous group, got {group.name}.", where="Symmetry.group")
+        self._claim, self._continuous, self._seed, self._drawn = symmetry, group, seed, 0
+        self.observation_space, self.action_space = observation_space, action_space
+        check_space(symmetry, "observation", observation_space)
+        check_space(symmetry, "action", action_space)
+        rng = np.random.default_rng([seed, 5])
+        amount = _amounts(symmetry, seen() if seen is not None and not group.compact else Seen((), ()))
+        pinned = symmetry.pinned_element
+        self.elements = generic_elements(group, rng, amount) if pinned is None else [pinned]
+        # Letters beyond the elements: the factors of the relations.
+        self._more: list[Tested] = []
+        relators = tuple(self._spell(word) for word in axiom_words(group, amount))
+        self.group = TestedGroup(group, self.elements, relators)
+        self._observation = _Letters(self, "observation", observation_space)
+        self._action = _Letters(self, "action", action_space)
+        self._state = None if symmetry.state is None else _Letters(self, "state", None)
+        self._action_needs_observation = any(
+            _calls(entry) for entry in (*symmetry.algebra["action"], *symmetry.action)
+        )
+        letters = range(len(self.elements))
+        self.symmetry: Any = ConcreteClaim(
+            symmetry.name,
+            self.group,
+            tuple(self._observation.entry(i) for i in letters),
+            tuple(self._action.entry(i) for i in letters),
+            None if self._state is None else tuple(self._state.entry(i) for i in letters),
+            symmetry.initial,
+        )
+        for i in letters:  # misfits are reported now
+            self._observation[i], self._action[i]
+
+    def at_tested_elements(self, seed: int, seen: Callable[[], Seen]) -> BoundTested:
+        """The same claim at elements drawn from a seed, translations sized by what the environment shows."""
+        return BoundTested(self._claim, self.observation_space, self.action_space, seed=seed, seen=seen)
+
+    def _spell(self, factors: Factors) -> Word:
+        start = len(self.elements) + len(self._more)
+        self._more += [element(self._continuous, [factor]) for factor in factors]
+        return tuple(range(start, start + len(factors)))
+
+    def letter(self, letter: int) -> Tested:
+        """The element that a letter stands for."""
+        if letter < 0:
+            return uniform_element(self._continuous, np.random.default_rng([self._seed, 6, -letter]))
+        return self.elements[letter] if letter < len(self.elements) else self._more[letter - len(self.elements)]
+
+    @property
+    def tested_words(self) -> tuple[Word, ...]:
+        """The elements that a run tests pair by pair."""
+        return tuple((i,) for i in range(len(self.elements)))
+
+    @property
+    def compared_words(self) -> tuple[Word, ...]:
+        """Those under which distributions are compared: Haar elements in place of generic turns."""
+        turning = [any(t is not None and self._continuous.turns(i) for i, t in each.factors) for each in self.elements]
+        others = [(i,) for i, turns in enumerate(turning) if not turns]
+        return (*([UNIFORM] if any(turning) else []), *others)
+
+    def drawn(self, word: Word) -> Word:
+        """A word of one element: another Haar element at each call for `UNIFORM`, else the word itself."""
+        if tuple(word) != UNIFORM:
+            return word
+        self._drawn += 1
+        return (UNIFORM[0] - self._drawn,)
+
+    def may_leave(self, word: Word) -> bool:
+        """Whether the element may carry points of a bounded Box outside it without being at fault: it is no mirror."""
+        return any(letter < 0 or bool(self.letter(letter).parameters) for letter in word)
+
+    @property
+    def claim(self) -> dict[str, list[str]]:
+        """How each generator acts, in words, with what was tested."""
+        from symcheck.symmetry.lie_text import claim_lines
+
+        return claim_lines(self._claim, self.elements)
+
+    @property
+    def note(self) -> Statement | None:
+        """What was tested, and what that says of the group."""
+        circles = [factor for factor in self._continuous.factors if factor.turns]
+        listed = [str(each) for each in self.elements if each.parameters]
+        return state(
+            "elements_tested",
+            elements=listed,
+            group=self._continuous.name,
+            dense=bool(circles),
+            shifts=not self._continuous.compact,
+            seed=self._seed,
+        )
+
+    def is_data(self, part: Part) -> bool:
+        """Whether all entries of a part are data."""
+        discrete: Sequence[Entry] = getattr(self._claim, part) or ()
+        return not any(_calls(entry) for entry in (*self._claim.algebra.get(part, ()), *discrete))
+
+    def column_labels(self, part: Part) -> dict[Any, tuple[str, ...]]:
+        """None: named blocks are of finite groups."""
+        return {}
+
+    def label(self, word: Word) -> str:
+        """The element in generator names with its amounts; the parts are attributes of the text."""
+        if tuple(word) == UNIFORM:
+            return ElementLabel.of("a uniformly drawn turn", "uniform", ())
+        elements = [self.letter(letter) for letter in word]
+        names = [name for each in elements for name in each.word]
+        amounts = [t for each in elements for t in each.parameters]
+        text = " ".join(map(str, elements)) or "identity"
+        return ElementLabel.of(text, " ".join(names) or "identity", tuple(amounts))
+
+
+class _Letters(Sequence[SpaceMap]):
+    """The maps of one part by letter, made when they are asked for."""
+
+    def __init__(self, bound: BoundTested, part: Part, space: gym.Space[Any] | None) -> None:
+        self._bound, self._part, self._space = bound, part, space
+        self._made: dict[int, SpaceMap] = {}
+
+    def __len__(self) -> int:
+        return len(self._bound.elements)
+
+    def __getitem__(self, letter: Any) -> Any:
+        if letter == UNIFORM[0]:
+            return _EachItsOwn(self)
+        if letter not in self._made:
+            made = fit(self.entry(letter), self._space, f"{self._part}, {self._bound.letter(letter)}")
+            if len(self._made) > _KEPT:
+                return made
+            self._made[letter] = made
+        return self._made[letter]
+
+    def entry(self, letter: int) -> Entry:
+        """The concrete entry of one letter."""
+        claim, tested = self._bound._claim, self._bound.letter(letter)
+        steps = _steps(claim, self._part, tested.factors)
+        context = _steps(claim, "observation", tested.factors) if self._part == "action" else None
+        return _compose(steps, self._space, context)
+
+    def fresh(self) -> SpaceMap:
+        """The map of another Haar element."""
+        made: SpaceMap = self[self._bound.drawn(UNIFORM)[0]]
+        return made
+
+
+_KEPT = 20_000
+"""Maps of letters that are kept, a few hundred bytes each."""
+
+
+class _EachItsOwn:
+    """Haar elements: every value is mapped by one of its own."""
+
+    def __init__(self, letters: _Letters) -> None:
+        self._letters = letters
+
+    def image(self, value: Any, context: Any = None) -> Any:
+        return self._letters.fresh().image(value, context)
+
+    def batch(self, values: Any, contexts: Any = None) -> Any:
+        pairs = [(v, None) for v in values] if contexts is None else list(zip(values, contexts, strict=True))
+        images = [self.image(value, context) for value, context in pairs]
+        return np.stack(images) if images and isinstance(images[0], np.ndarray | np.generic) else images
+
+
+class _Step(NamedTuple):
+    """One factor's entry of a part: of a Lie generator with its amount, or of a discrete one with None."""
+
+    entry: Any
+    amount: float | None
+
+    def call(self, value: Any, *context: Any) -> Any:
+        """The image of one value."""
+        return _call(self.entry, self.amount, value, context)
+
+
+def _steps(claim: ClaimedMaps, part: str, factors: Factors) -> list[_Step]:
+    discrete = getattr(claim, part)
+    return [_Step(discrete[i] if t is None else claim.algebra[part][i], t) for i, t in factors]
+
+
+def _compose(steps: Sequence[_Step], space: gym.Space[Any] | None, context: Sequence[_Step] | None) -> Entry:
+    """The product of factors as one entry; `context` are the factors of observations, for actions."""
+    moving = [step for step in steps if not isinstance(step.entry, IdentityEntry)]
+    if not moving:
+        return IdentityEntry()
+    trees = [step.entry.children for step in moving if isinstance(step.entry, TreeEntry)]
+    if trees:
+        below = subspaces(space)
+        keys = {key for children in trees for key in children}
+        inner: dict[Any, Entry] = {}
+        for key in sorted(keys, key=str):
+            some = [_Step(_child(step.entry, key), step.amount) for step in steps]
+            known = below.get(key, below.get(int(key) if str(key).isdigit() else key))
+            inner[key] = _compose(some, known, context)
+        return TreeEntry(inner)
+    if any(_calls(step.entry) for step in steps):
+        return FunctionEntry(_Composite(steps, context))
+    if len(moving) == 1 and moving[0].amount is None:
+        whole: Entry = moving[0].entry
+        return whole
+    product = ElementEntry(tuple((step.entry, float(step.amount or 0.0)) for step in moving))
+    size = size_of(space)
+    return product if size is None else product.sized(size)  # type: ignore[return-value]
+
+
+def _child(entry: Any, key: Any) -> Any:
+    return entry.children.get(key, IdentityEntry()) if isinstance(entry, TreeEntry) else entry
+
+
+class _Composite:
+    """The factors of an element one after the other, the last first: K_gh^s = K_g^{hs} K_h^s."""
+
+    def __init__(self, steps: Sequence[_Step], context: Sequence[_Step] | None) -> None:
+        self._steps, self._context = tuple(steps), None if context is None else tuple(context)
+        names = [getattr(getattr(step.entry, "function", None), "__name__", "") for step in steps]
+        self.__name__ = " ".join(name for name in names if name) or "composite"
+
+    def __call__(self, value: Any, *context: Any) -> Any:
+        if self._context is None:
+            for step in reversed(self._steps):
+                value = step.call(value)
+            return value
+        observation = context[0] if context else None
+        for step, shown in zip(reversed(self._steps), reversed(self._context), strict=True):
+            value = step.call(value, observation)
+            observation = shown.call(observation)
+        return value
+
+
+def _call(entry: Any, amount: float | None, value: Any, context: tuple[Any, ...]) -> Any:
+    match entry:
+        case IdentityEntry():
+            return value
+        case LieFunctionEntry(function):
+            return function(value, *context, amount)
+        case FunctionEntry(function):
+            return function(value, *context)
+        case TreeEntry(children):
+            if isinstance(value, Mapping):
+                return {k: _call(children[k], amount, v, context) if k in children else v for k, v in value.items()}
+            return tuple(
+                _call(children[k], amount, v, context) if k in children else v for k, v in enumerate(value)
+            )
+        case LieEntry():
+            array = np.asarray(value)
+            flat = ElementEntry(((entry, float(amount or 0.0)),)).sized(array.size).apply(array.reshape(-1))
+            return flat.reshape(array.shape)
+        case SpatialEntry():
+            return entry.apply(np.asarray(value))
+        case AffineEntry():
+            array = np.asarray(value)
+            if array.ndim == 0 and (images := entry.permutation()) is not None:
+                return images[int(array)]
+            return entry.apply(array.reshape(-1)).reshape(array.shape)
+    raise SpecError(f"expected an entry, got {type(entry).__name__}.")
+
+
+def _calls(entry: Any) -> bool:
+    if isinstance(entry, TreeEntry):
+        return any(_calls(child) for child in entry.children.values())
+    return isinstance(entry, FunctionEntry | LieFunctionEntry)
+
+
+def _amounts(symmetry: ClaimedMaps, seen: Seen) -> Callable[[int], float]:
+    """The size of a translation, by Lie generator: the spread of the components that it moves, over their factor."""
+
+    def amount(i: int) -> float:
+        for part, values in (("observation", seen.observations), ("state", seen.states)):
+            entries = symmetry.algebra.get(part)
+            ratios = [] if entries is None or not len(values) else _ratios(entries[i], values)
+            if ratios:
+                return float(np.mean(ratios))
+        return 1.0
+
+    return amount
+
+
+def _ratios(entry: Any, values: Sequence[Any]) -> list[float]:
+    if isinstance(entry, TreeEntry):
+        some = entry.children.items()
+        return [r for key, child in some for r in _ratios(child, [_below(value, key) for value in values])]
+    if not isinstance(entry, LieEntry) or entry.shift is None:
+        return []
+    flats = [vector for value in values if (vector := numeric(value)) is not None and vector.size == len(entry.shift)]
+    if not flats:
+        return []
+    spread = np.nanstd(np.stack(flats), axis=0)
+    moved = np.flatnonzero(entry.shift)
+    # A component that never varies has no spread: an amount of 1.
+    return [float(spread[j] if spread[j] > 0 else 1.0) / abs(float(entry.shift[j])) for j in moved]
+
+
+def _below(value: Any, key: Any) -> Any:
+    return value[int(key)] if isinstance(value, tuple) else value[key]
