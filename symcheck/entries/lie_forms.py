@@ -110,9 +110,7 @@ class LieEntry:
 
     def describe(self, symbol: str) -> str:
         """As a formula in t, for instance "(o0, o1) turns by t"."""
-        words = [
-            f"({symbol}{i}, {symbol}{j}) turns by {'' if f == 1 else f'{f:g} '}t" for i, j, f in self.planes
-        ]
+        words = [f"({symbol}{i}, {symbol}{j}) turns by {'' if f == 1 else f'{f:g} '}t" for i, j, f in self.planes]
         if self.matrix is not None:
             words.append(f"exp(tA) with a {len(self.matrix)}x{len(self.matrix)} matrix A")
         moved = [] if self.shift is None else [(k, b) for k, b in enumerate(self.shift) if b]
@@ -193,7 +191,11 @@ def parse_lie_entry(written: Any, where: str) -> ContinuousEntry:
         raise SpecError(f"expected an entry of a Lie generator, got {written!r}.", where=where, remedy=remedy)
     if isinstance(written, Mapping):
         return _from_mapping(written, where)
-    if isinstance(written, tuple) and written and all(isinstance(item, Mapping | str) or callable(item) for item in written):
+    if (
+        isinstance(written, tuple)
+        and written
+        and all(isinstance(item, Mapping | str) or callable(item) for item in written)
+    ):
         return TreeEntry({i: parse_lie_entry(child, f"{where}[{i}]") for i, child in enumerate(written)})  # type: ignore[misc]
     if callable(written) and not hasattr(written, "__array__"):
         return LieFunctionEntry(written)

@@ -167,7 +167,9 @@ class ContinuousGroup(Group):
             [[-1.0, -0.0], [0.0, -1.0]]
         """
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < len(self.algebra):
-            raise GroupError(f"expected the number of a Lie generator, 0..{len(self.algebra) - 1}, got {i!r}.", where="i")
+            raise GroupError(
+                f"expected the number of a Lie generator, 0..{len(self.algebra) - 1}, got {i!r}.", where="i"
+            )
         if not isinstance(t, int | float | np.number) or not math.isfinite(t):
             raise GroupError(f"expected a finite number, got t = {t!r}.", where="t")
         k, local = self.lie_places[i]
@@ -192,7 +194,7 @@ class ContinuousGroup(Group):
         return LieElement([factor.sample(rng) for factor in self.factors])
 
     def decompose(self, g: LieElement) -> tuple[tuple[Floats, ...], Word]:
-        """g as exponentials, then a word: g = exp(c_0 . A) exp(c_1 . A) ... h.
+        """G as exponentials, then a word: g = exp(c_0 . A) exp(c_1 . A) ... h.
 
         Args:
             g: an element of the group.

@@ -46,7 +46,7 @@ class LieElement(Element):
         return LieElement([_product(a, b) for a, b in zip(self.parts, other.parts, strict=True)])
 
     def __invert__(self) -> LieElement:
-        return LieElement([~part if isinstance(part, Element) else np.linalg.inv(part) for part in self.parts])
+        return LieElement([~part if isinstance(part, Element) else _inverse(part) for part in self.parts])
 
     def __pow__(self, exponent: int) -> LieElement:
         return LieElement(
@@ -74,7 +74,7 @@ class LieElement(Element):
         if not isinstance(other, LieElement) or [*map(_shape, self.parts)] != [*map(_shape, other.parts)]:
             return False
         return all(
-            a == b if isinstance(a, Element) else bool(np.abs(a - b).max() <= SAME)
+            a == b if isinstance(a, Element) or isinstance(b, Element) else bool(np.abs(a - b).max() <= SAME)
             for a, b in zip(self.parts, other.parts, strict=True)
         )
 
@@ -100,6 +100,10 @@ def _product(a: Component, b: Component) -> Component:
             raise GroupError("both factors must be elements of the same group.", where="g * h")
         return a * b
     return np.asarray(a @ b, dtype=np.float64)
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
 def _power(matrix: Floats, exponent: int) -> Floats:

@@ -192,7 +192,8 @@ class Factor:
             return [], self.finite.word(component)
         if isinstance(component, Element):
             raise GroupError(f"expected an element of {self.name}.", where="g")
-        rotation, word = component[: self.n, : self.n], ()
+        rotation: Floats = component[: self.n, : self.n]
+        word: Word = ()
         if np.abs(rotation.T @ rotation - np.eye(self.n)).max() > 1e3 * SAME or not self._is_whole(component):
             raise GroupError(f"{component.tolist()} is not an element of {self.name}.", where="g")
         if np.linalg.det(rotation) < 0:

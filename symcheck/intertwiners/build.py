@@ -2,7 +2,8 @@
 
 Signed permutations: orbits, exact. Other matrices: the rank is known beforehand from characters, so that many Gaussian
 matrices are averaged over the group and made orthonormal; the equations, and that nothing is missing, are then checked.
-Continuous groups: highest weights, see `symcheck.intertwiners.lie_build`. A basis is never returned with another rank than predicted.
+Continuous groups: highest weights, see `symcheck.intertwiners.lie_build`. A basis is never returned with another rank
+than predicted.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def solve_pair(a: LieRepresentation, b: LieRepresentation) -> PairSolutions:
     rows = _keep_solutions(rows, form_a, form_b, predicted)
     if predicted is not None and len(rows) != predicted:
         raise RepresentationError(
-            f"the basis has rank {len(rows)}, but characters predict {predicted}: the matrices are too ill-conditioned.",
+            f"the basis has rank {len(rows)}, but characters predict {predicted}: the matrices are ill-conditioned.",
             where="intertwiner_basis",
             remedy="Change to a basis in which the matrices are orthogonal.",
         )
@@ -100,8 +100,8 @@ def solve_pair(a: LieRepresentation, b: LieRepresentation) -> PairSolutions:
 
 def _back(rows: Floats, root_in: Floats | None, root_out: Floats | None, shape: tuple[int, int]) -> Floats:
     """Intertwiners of the orthogonal forms as those of the given representations, C_out^-1 W C_in."""
-    weights = rows.reshape(-1, *shape)
-    weights = weights if root_out is None else np.linalg.solve(root_out, weights)
+    weights: Floats = rows.reshape(-1, *shape)
+    weights = weights if root_out is None else np.asarray(np.linalg.solve(root_out, weights), dtype=np.float64)
     return weights if root_in is None else weights @ root_in
 
 
@@ -160,7 +160,7 @@ def orthogonal_form(rho: LieRepresentation) -> tuple[LieRepresentation, Floats |
             inner = np.mean(stack.transpose(0, 2, 1) @ inner @ stack, axis=0)
         if np.abs(inner - before).max() <= 1e-15 * np.abs(inner).max():
             break
-    root = np.linalg.cholesky(inner).T
+    root = np.asarray(np.linalg.cholesky(inner).T, dtype=np.float64)
     inverse = np.linalg.inv(root)
     algebra = [root @ a @ inverse for a in rho.algebra]
     for i in turns:

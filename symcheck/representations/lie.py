@@ -69,7 +69,7 @@ class LieRepresentation(Representation):
         if len(given) - len(matrices) != len(group.algebra) or len(matrices) != len(group.generators):
             raise RepresentationError(
                 f"expected {len(group.algebra)} matrices of Lie generators ({', '.join(group.algebra)}) and "
-                f"{len(group.generators)} of discrete generators, got {len(given) - len(matrices)} and {len(matrices)}.",
+                f"{len(group.generators)} of discrete ones, got {len(given) - len(matrices)} and {len(matrices)}.",
                 where=name,
             )
         read = [
@@ -107,7 +107,7 @@ class LieRepresentation(Representation):
         if self.form == "matrices":
             return self._matrices
         rows = zip(*(part.matrices for part in self.operands), strict=True)
-        return tuple(_block_diagonal(row) if self.form == "sum" else reduce(np.kron, row) for row in rows)
+        return tuple(_block_diagonal(row) if self.form == "sum" else _kronecker(row) for row in rows)
 
     @property
     def generator_matrices(self) -> list[Any]:
@@ -123,7 +123,7 @@ class LieRepresentation(Representation):
         if self.form == "sum":
             return _block_diagonal([part.matrix(g) for part in self.operands])
         if self.form == "tensor":
-            return np.asarray(reduce(np.kron, [part.matrix(g) for part in self.operands]), dtype=np.float64)
+            return _kronecker([part.matrix(g) for part in self.operands])
         from scipy.linalg import expm
 
         if not isinstance(g, LieElement):
@@ -211,6 +211,10 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Floats:
     for block, start, end in zip(blocks, ends[:-1], ends[1:], strict=True):
         whole[start:end, start:end] = block
     return whole
+
+
+def _kronecker(factors: Sequence[Floats]) -> Floats:
+    return reduce(lambda a, b: np.asarray(np.kron(a, b), dtype=np.float64), factors)
 
 
 def _leibniz(factors: Sequence[Floats]) -> Floats:

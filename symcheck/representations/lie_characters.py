@@ -67,7 +67,9 @@ def lie_dimension(rho_in: LieRepresentation, rho_out: LieRepresentation) -> int:
     """
     total = 0.0 + 0.0j
     for component in components(rho_in.group):
-        weighted = {tuple(-w for w in weight): value.conjugate() for weight, value in torus_character(rho_in, component).items()}
+        weighted = {
+            tuple(-w for w in weight): value.conjugate() for weight, value in torus_character(rho_in, component).items()
+        }
         for root in component.roots:
             weighted = _times_one_minus(weighted, root)
         outer = torus_character(rho_out, component)
@@ -151,7 +153,7 @@ def _roots(kind: str, rank: int) -> tuple[Weight, ...]:
 
 
 def torus_character(rho: LieRepresentation, component: Component) -> Polynomial:
-    """tr rho(exp(theta . H) h) as a Laurent polynomial in exp(i theta)."""
+    """Tr rho(exp(theta . H) h) as a Laurent polynomial in exp(i theta)."""
     store: dict[Component, Polynomial] = rho.__dict__.setdefault("_torus_characters", {})
     if component not in store:
         store[component] = _character(rho, component)
@@ -215,7 +217,7 @@ def _times(a: Mapping[Weight, complex], b: Mapping[Weight, complex]) -> Polynomi
 
 
 def _times_one_minus(a: Mapping[Weight, complex], root: Weight) -> Polynomial:
-    """a times (1 - exp(i root theta))."""
+    """A times (1 - exp(i root theta))."""
     product = dict(a)
     for weight, value in a.items():
         moved = tuple(p + q for p, q in zip(weight, root, strict=True))

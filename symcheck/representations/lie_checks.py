@@ -114,7 +114,7 @@ def _check_adjoint(
 
 def _combine(coefficients: Floats, algebra: Sequence[Floats]) -> Floats:
     total = np.zeros_like(algebra[0])
-    for k in np.flatnonzero(coefficients):
+    for k in np.flatnonzero(coefficients).tolist():
         total = total + coefficients[k] * algebra[k]
     return total
 

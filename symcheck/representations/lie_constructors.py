@@ -255,7 +255,9 @@ def inflate(rho: Representation, G: ContinuousGroup, *, factor: int) -> LieRepre
             f"factor {factor} of {G.name} is {own.name}, got a representation of {rho.group.name}.", where="inflate"
         )
     algebra = rho.algebra if isinstance(rho, LieRepresentation) else ()
-    return _inflated(G, factor, algebra, [np.asarray(m, dtype=np.float64) for m in rho.generator_matrices], rho.dim, rho.name)
+    return _inflated(
+        G, factor, algebra, [np.asarray(m, dtype=np.float64) for m in rho.generator_matrices], rho.dim, rho.name
+    )
 
 
 def _turning_factor(G: Any, factor: int | None, where: str) -> int:

@@ -52,7 +52,7 @@ def named_representation(G: ContinuousGroup, text: str, *, where: str = "represe
     parts: list[LieRepresentation] = []
     for piece in text.split("+"):
         count, part = _read(G, piece.strip(), where)
-        if not 1 <= count or sum(p.dim for p in parts) + count * part.dim > _MOST:
+        if not count >= 1 or sum(p.dim for p in parts) + count * part.dim > _MOST:
             raise RepresentationError(f"{piece.strip()!r} makes no or more than {_MOST:,} components.", where=where)
         parts += [part] * count
     made = lie_sum(parts)

@@ -7,8 +7,8 @@ reinforcement learning needs:
   that everything built on it is exact and needs the generators only.
 - `MatrixRepresentation`: any other real matrices, in float64.
 
-(Those of continuous groups are in `symcheck.representations.lie`.) Both are checked when they are built: each relator of the group must map to the identity (von Dyck), and the error names
-the relator that fails and by how much.
+(Those of continuous groups are in `symcheck.representations.lie`.) Both are checked when they are built: each relator
+of the group must map to the identity (von Dyck), and the error names the relator that fails and by how much.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def restrict_to_finite(rho: LieRepresentation, to: Group, images: Sequence[Eleme
     return from_matrices(to, [rho.matrix(g) for g in chosen], name=f"{rho.name} restricted to {to.name}")
 
 
-def usual_images(group: ContinuousGroup, to: Group) -> list[LieElement]:
+def usual_images(group: ContinuousGroup, to: Group) -> list[Element]:
     """C_n and D_n in SO(2) and O(2): r turns by 2 pi / n, s reflects.
 
     Raises:

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from symcheck.array_types import Floats
-from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry, parse_entry
+from symcheck.entries.forms import (
+    AffineEntry,
+    Entry,
+    FunctionEntry,
+    IdentityEntry,
+    SpatialEntry,
+    TreeEntry,
+    parse_entry,
+)
 from symcheck.entries.lie_forms import ContinuousEntry, LieEntry, LieFunctionEntry, parse_lie_entry
 from symcheck.errors import RepresentationError, SpecError
 from symcheck.groups.continuous import ContinuousGroup
@@ -104,7 +112,9 @@ def check_part(group: ContinuousGroup, lie: Sequence[ContinuousEntry], discrete:
         if not all(isinstance(entry, TreeEntry | IdentityEntry) for entry in every):
             raise SpecError("expected every generator's entry to be a mapping (or tuple), got a mixture.", where=part)
         for key in sorted({key for entry in every if isinstance(entry, TreeEntry) for key in entry.children}, key=str):
-            inner = [entry.children.get(key, IdentityEntry()) if isinstance(entry, TreeEntry) else entry for entry in every]
+            inner: list[Any] = [
+                entry.children.get(key, IdentityEntry()) if isinstance(entry, TreeEntry) else entry for entry in every
+            ]
             check_part(group, inner[: len(lie)], inner[len(lie) :], f"{part}[{key!r}]")
         return
     if any(isinstance(entry, FunctionEntry | LieFunctionEntry) for entry in every):
@@ -176,7 +186,8 @@ def part_representation(
     every: list[Any] = [*lie, *discrete]
     plain = all(isinstance(entry, LieEntry | AffineEntry | IdentityEntry) for entry in every)
     affine = any(
-        (isinstance(entry, LieEntry) and _shifts(entry)) or (isinstance(entry, AffineEntry) and entry.offset is not None)
+        (isinstance(entry, LieEntry) and _shifts(entry))
+        or (isinstance(entry, AffineEntry) and entry.offset is not None)
         for entry in every
     )
     if affine:

@@ -19,7 +19,7 @@ from symcheck.errors import SpecError
 if TYPE_CHECKING:
     from symcheck.symmetry.claimed_maps import ClaimedMaps
 
-_FINITE = "Use a finite group there, such as C4 for quarter turns, or leave that part as it is (\"identity\")."
+_FINITE = 'Use a finite group there, such as C4 for quarter turns, or leave that part as it is ("identity").'
 
 
 def check_space(symmetry: ClaimedMaps, part: str, space: spaces.Space[Any]) -> None:
@@ -49,12 +49,16 @@ def _check(entry: Any, space: spaces.Space[Any] | None, where: str, *, of_action
     if _is_still(entry):
         return
     if not isinstance(space, spaces.Box):
-        if isinstance(entry, LieEntry) or isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        if isinstance(entry, LieEntry) or isinstance(
+            space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+        ):
             raise SpecError(f"a Lie generator moves vectors of real numbers, got {space}.", where=where, remedy=_FINITE)
         return
     if not np.issubdtype(space.dtype, np.floating) or len(space.shape) >= 3:
         kind = "an image" if len(space.shape) >= 2 else "whole numbers"
-        raise SpecError(f"a Lie generator moves vectors of real numbers, got {kind}: {space}.", where=where, remedy=_FINITE)
+        raise SpecError(
+            f"a Lie generator moves vectors of real numbers, got {kind}: {space}.", where=where, remedy=_FINITE
+        )
     if not isinstance(entry, LieEntry):
         return
     size = int(np.prod(space.shape))

@@ -32,7 +32,13 @@ _GROUPS: dict[str, Callable[..., Group]] = {
     for name, function in inspect.getmembers(catalog, inspect.isfunction)
     if function.__module__ == catalog.__name__ and not name.startswith("_") and name not in _NOT_WRITTEN
 }
-_GROUPS |= {"SO": continuous.so, "O": continuous.o, "SE": continuous.se, "E": continuous.e, "T": continuous.translations}
+_GROUPS |= {
+    "SO": continuous.so,
+    "O": continuous.o,
+    "SE": continuous.se,
+    "E": continuous.e,
+    "T": continuous.translations,
+}
 _GROUPS |= {name.lower(): function for name, function in _GROUPS.items() if len(name) <= 2}
 _GROUPS["translations"] = continuous.translations
 _REQUIRED = ("name", "group", "observation", "action")

@@ -119,19 +119,20 @@ class BoundTested(BoundSymmetry):
         self._more: list[Tested] = []
         relators = tuple(self._spell(word) for word in axiom_words(group, amount))
         self.group = TestedGroup(group, self.elements, relators)
-        self._observation = _Letters(self, "observation", observation_space)
-        self._action = _Letters(self, "action", action_space)
-        self._state = None if symmetry.state is None else _Letters(self, "state", None)
-        self._action_needs_observation = any(
-            _calls(entry) for entry in (*symmetry.algebra["action"], *symmetry.action)
-        )
+        parts: dict[Part, gym.Space[Any] | None] = {"observation": observation_space, "action": action_space}
+        letters_of = {part: _Letters(self, part, space) for part, space in parts.items()}
+        if symmetry.state is not None:
+            letters_of["state"] = _Letters(self, "state", None)
+        self._observation, self._action = letters_of["observation"], letters_of["action"]
+        self._state = letters_of.get("state")
+        self._action_needs_observation = any(_calls(entry) for entry in (*symmetry.algebra["action"], *symmetry.action))
         letters = range(len(self.elements))
         self.symmetry: Any = ConcreteClaim(
             symmetry.name,
             self.group,
-            tuple(self._observation.entry(i) for i in letters),
-            tuple(self._action.entry(i) for i in letters),
-            None if self._state is None else tuple(self._state.entry(i) for i in letters),
+            tuple(letters_of["observation"].entry(i) for i in letters),
+            tuple(letters_of["action"].entry(i) for i in letters),
+            tuple(letters_of["state"].entry(i) for i in letters) if "state" in letters_of else None,
             symmetry.initial,
         )
         for i in letters:  # misfits are reported now
@@ -140,6 +141,11 @@ class BoundTested(BoundSymmetry):
     def at_tested_elements(self, seed: int, seen: Callable[[], Seen]) -> BoundTested:
         """The same claim at elements drawn from a seed, translations sized by what the environment shows."""
         return BoundTested(self._claim, self.observation_space, self.action_space, seed=seed, seen=seen)
+
+    @property
+    def source(self) -> ClaimedMaps:
+        """The claim as it was written."""
+        return self._claim
 
     def _spell(self, factors: Factors) -> Word:
         start = len(self.elements) + len(self._more)
@@ -153,18 +159,18 @@ class BoundTested(BoundSymmetry):
         return self.elements[letter] if letter < len(self.elements) else self._more[letter - len(self.elements)]
 
     @property
-    def tested_words(self) -> tuple[Word, ...]:
+    def tested_words(self) -> tuple[tuple[int, ...], ...]:
         """The elements that a run tests pair by pair."""
         return tuple((i,) for i in range(len(self.elements)))
 
     @property
-    def compared_words(self) -> tuple[Word, ...]:
+    def compared_words(self) -> tuple[tuple[int, ...], ...]:
         """Those under which distributions are compared: Haar elements in place of generic turns."""
         turning = [any(t is not None and self._continuous.turns(i) for i, t in each.factors) for each in self.elements]
         others = [(i,) for i, turns in enumerate(turning) if not turns]
         return (*([UNIFORM] if any(turning) else []), *others)
 
-    def drawn(self, word: Word) -> Word:
+    def drawn(self, word: tuple[int, ...]) -> tuple[int, ...]:
         """A word of one element: another Haar element at each call for `UNIFORM`, else the word itself."""
         if tuple(word) != UNIFORM:
             return word
@@ -344,9 +350,7 @@ def _call(entry: Any, amount: float | None, value: Any, context: tuple[Any, ...]
         case TreeEntry(children):
             if isinstance(value, Mapping):
                 return {k: _call(children[k], amount, v, context) if k in children else v for k, v in value.items()}
-            return tuple(
-                _call(children[k], amount, v, context) if k in children else v for k, v in enumerate(value)
-            )
+            return tuple(_call(children[k], amount, v, context) if k in children else v for k, v in enumerate(value))
         case LieEntry():
             array = np.asarray(value)
             flat = ElementEntry(((entry, float(amount or 0.0)),)).sized(array.size).apply(array.reshape(-1))

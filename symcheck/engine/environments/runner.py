@@ -198,7 +198,7 @@ def _run(
                 facts = Facts(checked=0, stopped=stopped, interrupted=not stopped)
                 results.append(registry.undecided_result(entry, facts))
             else:
-                results.append(registry.describe(entry.check(context), entry))
+                results.append(_with_elements(registry.describe(entry.check(context), entry), context))
             listener(PropertyFinished(results[-1]))
         failed = any(result.verdict == "failed" for result in results)
         if failed and not (context.bench.interrupted or options.fail_fast):
@@ -210,6 +210,12 @@ def _run(
         results += [registry.undecided_result(entry, facts) for entry in entries if entry.name not in done]
         return results, context, True
     return results, context, context.bench.interrupted
+
+
+def _with_elements(result: PropertyResult, context: EnvContext) -> PropertyResult:
+    """The result, with what of a continuous group was tested."""
+    note = context.bench.pairs.bound.note
+    return result if note is None else dataclasses.replace(result, notes=(*result.notes, note))
 
 
 def _versions() -> dict[str, str]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
+from symcheck.engine.environments.subject.placement import rounded_image
 from symcheck.engine.equations import Part
 from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
@@ -169,7 +170,8 @@ class Tolerance:
             image = placement.nudge_situation(case.image, pattern=pattern + i, up=up, units=units)
             if situation is None or image is None:
                 return None
-            nudged_cases.append(Case(case.word, situation, case.action, image, case.image_action))
+            image_action = rounded_image(case, pattern=pattern + i, up=up, units=units)
+            nudged_cases.append(Case(case.word, situation, case.action, image, image_action))
         left = stepper.outcomes([c.situation.state for c in nudged_cases], [c.action for c in nudged_cases])
         right = stepper.outcomes([c.image.state for c in nudged_cases], [c.image_action for c in nudged_cases])
         return Measurement(nudged_cases, left, right)

@@ -24,6 +24,7 @@ from symcheck.engine.environments.methods.screen import Screen, Screened, Tally,
 from symcheck.engine.equations import Part
 from symcheck.engine.options import DEFAULT_SAMPLES
 from symcheck.envs.models.model import BatchModel
+from symcheck.errors import SpecError
 from symcheck.statements.statement import Statement, state
 
 BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
@@ -45,6 +46,8 @@ class PairSample:
 
     Attributes:
         stopped: whether `enough` ended the drawing early.
+        planned: pairs that were drawn.
+        left_out: of these, those whose image lies outside a bounded space.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class PairSample:
         self._bench, self._pairs = bench, bench.pairs
         self._model, self._enough, self._given = model, enough, given
         self.stopped = False
+        self.planned = self.left_out = 0
 
     @functools.cached_property
     def drawn(self) -> Measurement:
@@ -190,8 +194,22 @@ class PairSample:
         picked = rng.integers(0, len(situations), size=count)
         letters = rng.integers(0, len(self._bench.words), size=count)
         actions = draw_actions(self._pairs.stepper.env.action_space, count, rng)
-        words = [self._bench.words[letter] for letter in letters]
-        return self._pairs.cases(words, [situations[i] for i in picked], actions)
+        words = [self._pairs.bound.drawn(self._bench.words[letter]) for letter in letters]
+        cases = self._pairs.cases(words, [situations[i] for i in picked], actions)
+        self.planned, self.left_out = self.planned + count, self.left_out + count - len(cases)
+        if not cases:
+            raise SpecError("every image lies outside its space: no pair could be compared.", where="symmetry")
+        return cases
+
+    @property
+    def exits(self) -> tuple[Statement, ...]:
+        """That pairs were left out because their image lies outside a bounded space, where some were."""
+        return (state("box_exits", left_out=self.left_out, drawn=self.planned),) if self.left_out else ()
+
+    @property
+    def doubts(self) -> tuple[Statement, ...]:
+        """The same where fewer than half of the pairs remain, so that a pass would not be believed."""
+        return self.exits if 2 * self.left_out > self.planned else ()
 
     def _step(self, cases: list[Case]) -> Measurement:
         report = self._bench.progress("stepping both sides")

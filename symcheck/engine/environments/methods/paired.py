@@ -176,7 +176,7 @@ class PairedEvidence:
             # Else every equation is refuted, and this is what was asked.
             stopped=sample.stopped and options.fail_fast,
             time_up=self.bench.clock.is_limited,
-            doubts=tuple(doubt for doubt in (self.bench.caution, threshold) if doubt),
+            doubts=tuple(doubt for doubt in (self.bench.caution, threshold, *sample.doubts) if doubt),
         )
 
     def _summarise(self, name: str, examined: _Examined, facts: Facts) -> PropertyResult:
@@ -232,7 +232,7 @@ class PairedEvidence:
 
     def _notes(self, part: Part, suspects: Suspects) -> list[Statement]:
         sample, screened = self.sample, self.sample.screened
-        notes = [state("pairs_drawn", pairs=sample.checked, region=sample.region)]
+        notes = [state("pairs_drawn", pairs=sample.checked, region=sample.region), *sample.exits]
         if part == "termination":
             thresholds = [] if sample.thresholds is None else [sample.thresholds]
             notes += [*thresholds, state("pairs_ending", pairs=sample.ends)]
