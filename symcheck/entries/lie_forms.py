@@ -142,6 +142,11 @@ class ElementEntry:
 
     factors: tuple[tuple[LieEntry, float], ...]
 
+    @property
+    def least(self) -> int:
+        """The fewest components that it can act on."""
+        return max(lie.least for lie, _ in self.factors)
+
     def sized(self, dim: int) -> AffineEntry:
         """The affine map of so many components."""
         return _sized(self, dim)

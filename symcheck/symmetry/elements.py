@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,6 +30,10 @@ MOVED = 0.5
 """Of the amplitude 1 of cos(k phi)."""
 _FURTHER, _FURTHER_MOVED = 32, 0.1
 _DRAWS = 4_000
+
+
+Factors: TypeAlias = Sequence[tuple[int, float | None]]
+"""(Lie generator, amount) or (discrete generator, None); the last acts first."""
 
 
 @dataclass(frozen=True)

@@ -120,14 +120,14 @@ def invariant_box(symmetry: ClaimedMaps, space: spaces.Space[Any]) -> InvariantB
         mixed |= matrix != 0
     blocks = []
     limits = np.minimum(-space.low.reshape(-1), space.high.reshape(-1))
-    for components in _connected(mixed):
+    for components in connected(mixed):
         radius = float(limits[components].min())
         if np.isfinite(radius) and radius > 0:
             blocks.append((components, radius))
     return InvariantBox(space, blocks) if blocks else None
 
 
-def _connected(mixed: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.intp]]:
+def connected(mixed: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.intp]]:
     """The sets of components that turns mix, of two and more."""
     left, found = {int(i) for i in np.flatnonzero(mixed.any(axis=0))}, []
     while left:

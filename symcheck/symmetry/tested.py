@@ -21,7 +21,7 @@ from symcheck.groups.continuous import ContinuousGroup
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.bound import UNIFORM, BoundSymmetry, ElementLabel, Part, Word
-from symcheck.symmetry.elements import Tested, axiom_words, element, generic_elements, uniform_element
+from symcheck.symmetry.elements import Factors, Tested, axiom_words, element, generic_elements, uniform_element
 from symcheck.symmetry.lie_spaces import check_space, size_of, subspaces
 from symcheck.symmetry.space_maps import SpaceMap, fit
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
     from symcheck.symmetry.claimed_maps import ClaimedMaps
-
-Factors = Sequence[tuple[int, float | None]]
 
 
 class Seen(NamedTuple):
@@ -54,7 +52,9 @@ class TestedGroup(ContinuousGroup):
                 product = product * (group.generators[i] if t is None else group.exp(i, t))
             made.append(product)
         self.generators = tuple(made)
-        self.generator_names = tuple(map(str, elements))
+        self.generator_names = tuple(
+            ElementLabel.of(str(each), " ".join(each.word), each.parameters) for each in elements
+        )
         self.__dict__["relators"] = relators
 
 
@@ -69,6 +69,49 @@ class ConcreteClaim:
     state: tuple[Entry, ...] | None
     initial: bool
     blocks: Mapping[str, Any] = field(default_factory=dict)
+
+
+def concrete_claim(symmetry: ClaimedMaps, seed: int) -> ConcreteClaim:
+    """A claim of a continuous group at the elements that are tested, before any space is known.
+
+    Args:
+        symmetry: the claim.
+        seed: of the elements.
+
+    Returns:
+        One entry per element and part; those of vectors whose length is not written take any that fits.
+    """
+    group = symmetry.group
+    if not isinstance(group, ContinuousGroup):
+        raise SpecError(f"expected a continuous group, got {group.name}.", where="Symmetry.group")
+    pinned = symmetry.pinned_element
+    rng, amount = np.random.default_rng([seed, 5]), _amounts(symmetry, Seen((), ()))
+    elements = generic_elements(group, rng, amount) if pinned is None else [pinned]
+
+    def entries(part: Part) -> tuple[Entry, ...]:
+        steps = [_steps(symmetry, part, each.factors) for each in elements]
+        shown = [_steps(symmetry, "observation", each.factors) for each in elements]
+        of_actions = part == "action"
+        made = [_compose(some, None, seen if of_actions else None) for some, seen in zip(steps, shown, strict=True)]
+        return tuple(_sized_where_written(entry) for entry in made)
+
+    return ConcreteClaim(
+        symmetry.name,
+        TestedGroup(group, elements, ()),
+        entries("observation"),
+        entries("action"),
+        None if symmetry.state is None else entries("state"),
+        symmetry.initial,
+    )
+
+
+def _sized_where_written(entry: Any) -> Any:
+    if isinstance(entry, TreeEntry):
+        return TreeEntry({key: _sized_where_written(child) for key, child in entry.children.items()})
+    if not isinstance(entry, ElementEntry):
+        return entry
+    sizes = {lie.size for lie, _ in entry.factors if lie.size is not None}
+    return entry.sized(sizes.pop()) if len(sizes) == 1 else entry
 
 
 class BoundTested(BoundSymmetry):
@@ -118,6 +161,7 @@ class BoundTested(BoundSymmetry):
         # Letters beyond the elements: the factors of the relations.
         self._more: list[Tested] = []
         relators = tuple(self._spell(word) for word in axiom_words(group, amount))
+        self._kept = len(self._more)
         self.group = TestedGroup(group, self.elements, relators)
         parts: dict[Part, gym.Space[Any] | None] = {"observation": observation_space, "action": action_space}
         letters_of = {part: _Letters(self, part, space) for part, space in parts.items()}
@@ -151,6 +195,25 @@ class BoundTested(BoundSymmetry):
         start = len(self.elements) + len(self._more)
         self._more += [element(self._continuous, [factor]) for factor in factors]
         return tuple(range(start, start + len(factors)))
+
+    @property
+    def continuous(self) -> ContinuousGroup:
+        """The group itself."""
+        return self._continuous
+
+    def spell(self, factors: Factors) -> tuple[int, ...]:
+        """A word of one letter for an element, whose maps are made once."""
+        if not factors:
+            return ()
+        self._more.append(element(self._continuous, factors))
+        return (len(self.elements) + len(self._more) - 1,)
+
+    def forget(self) -> None:
+        """Drop the letters that were spelled, and their maps: a wrapper spells one a step."""
+        del self._more[self._kept :]
+        for letters in (self._observation, self._action, self._state):
+            if isinstance(letters, _Letters):
+                letters.keep(len(self.elements) + self._kept)
 
     def letter(self, letter: int) -> Tested:
         """The element that a letter stands for."""
@@ -241,6 +304,10 @@ class _Letters(Sequence[SpaceMap]):
                 return made
             self._made[letter] = made
         return self._made[letter]
+
+    def keep(self, below: int) -> None:
+        """Drop the maps of letters from this one on, and of Haar elements."""
+        self._made = {letter: made for letter, made in self._made.items() if 0 <= letter < below}
 
     def entry(self, letter: int) -> Entry:
         """The concrete entry of one letter."""

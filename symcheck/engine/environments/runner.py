@@ -215,7 +215,13 @@ def _run(
 def _with_elements(result: PropertyResult, context: EnvContext) -> PropertyResult:
     """The result, with what of a continuous group was tested."""
     note = context.bench.pairs.bound.note
-    return result if note is None else dataclasses.replace(result, notes=(*result.notes, note))
+    if note is None:
+        return result
+    region = None if result.bound is None else result.bound.get("region")
+    if region is not None:
+        said = {"region": state("region_and_elements", region=region, elements=note)}
+        result = dataclasses.replace(result, bound={**(result.bound or {}), **said})
+    return dataclasses.replace(result, notes=(*result.notes, note))
 
 
 def _versions() -> dict[str, str]:
