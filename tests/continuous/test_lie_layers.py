@@ -92,7 +92,7 @@ def test_a_network_learns_a_central_force() -> None:
             super().__init__()
             self.products = InvariantProducts(V, 1)
             self.scale = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
-            self.linear = BasisLinear(V, V, 1, 1)
+            self.linear = BasisLinear(V, V, 1, 1, bias=False)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.linear(x) * self.scale(self.products(x).squeeze(-1)).unsqueeze(-1)
