@@ -89,7 +89,7 @@ def start_many(rng: np.random.Generator, count: int) -> Floats:
     return states
 
 
-def _spaces() -> tuple[gym.spaces.Box, gym.spaces.Box]:
+def _spaces() -> tuple[Any, Any]:
     return gym.spaces.Box(-np.inf, np.inf, (SIZE,), np.float32), gym.spaces.Box(-1.0, 1.0, (4,), np.float32)
 
 
@@ -122,8 +122,8 @@ class QuadrotorEnv(gym.Env[npt.NDArray[np.float32], npt.NDArray[np.float32]]):
         self, action: npt.NDArray[np.float32]
     ) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Fly for 0.02 seconds."""
-        action = np.clip(np.asarray(action, dtype=np.float64), -1.0, 1.0)
-        states, rewards, ended = step_many(self._state[None], action[None])
+        acted: Floats = np.clip(np.asarray(action, dtype=np.float64), -1.0, 1.0)
+        states, rewards, ended = step_many(self._state[None], acted[None])
         self._state = states[0]
         return self._state.astype(np.float32), float(rewards[0]), bool(ended[0]), False, {}
 
@@ -179,7 +179,7 @@ class QuadrotorVectorEnv(VectorEnv[npt.NDArray[np.float32], npt.NDArray[np.float
     ) -> tuple[npt.NDArray[np.float32], Floats, Bools, Bools, dict[str, Any]]:
         """Fly for 0.02 seconds; those whose episode is over start anew instead."""
         fresh = self._over
-        states, rewards, ended = step_many(self._states, np.clip(np.asarray(actions, dtype=np.float64), -1.0, 1.0))
+        states, rewards, ended = step_many(self._states, np.clip(np.array(actions, dtype=np.float64), -1.0, 1.0))
         if fresh.any():
             states[fresh] = start_many(self.np_random, int(fresh.sum()))
             rewards[fresh], ended[fresh] = 0.0, False
