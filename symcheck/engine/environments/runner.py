@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 from symcheck.engine import registry
 from symcheck.engine.clock import Clock
+from symcheck.engine.elements_note import with_elements
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.axioms import judge_axioms, only_data
 from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
@@ -198,7 +199,9 @@ def _run(
                 facts = Facts(checked=0, stopped=stopped, interrupted=not stopped)
                 results.append(registry.undecided_result(entry, facts))
             else:
-                results.append(_with_elements(registry.describe(entry.check(context), entry), context))
+                results.append(
+                    with_elements(registry.describe(entry.check(context), entry), context.bench.pairs.bound.note)
+                )
             listener(PropertyFinished(results[-1]))
         failed = any(result.verdict == "failed" for result in results)
         if failed and not (context.bench.interrupted or options.fail_fast):
@@ -210,18 +213,6 @@ def _run(
         results += [registry.undecided_result(entry, facts) for entry in entries if entry.name not in done]
         return results, context, True
     return results, context, context.bench.interrupted
-
-
-def _with_elements(result: PropertyResult, context: EnvContext) -> PropertyResult:
-    """The result, with what of a continuous group was tested."""
-    note = context.bench.pairs.bound.note
-    if note is None:
-        return result
-    region = None if result.bound is None else result.bound.get("region")
-    if region is not None:
-        said = {"region": state("region_and_elements", region=region, elements=note)}
-        result = dataclasses.replace(result, bound={**(result.bound or {}), **said})
-    return dataclasses.replace(result, notes=(*result.notes, note))
 
 
 def _versions() -> dict[str, str]:

@@ -190,7 +190,8 @@ class DistributionEvidence:
             interrupted=self.bench.interrupted,
             stopped=sample.stopped,
             time_up=self.bench.clock.is_limited,
-            doubts=(*((self.bench.caution,) if self.bench.caution else ()), *sample.doubts),
+            doubts=(self.bench.caution,) if self.bench.caution else (),
+            prevented=sample.prevented,
         )
 
 

@@ -24,7 +24,6 @@ from symcheck.engine.environments.methods.screen import Screen, Screened, Tally,
 from symcheck.engine.equations import Part
 from symcheck.engine.options import DEFAULT_SAMPLES
 from symcheck.envs.models.model import BatchModel
-from symcheck.errors import SpecError
 from symcheck.statements.statement import Statement, state
 
 BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
@@ -197,9 +196,8 @@ class PairSample:
         words = [self._pairs.bound.drawn(self._bench.words[letter]) for letter in letters]
         cases = self._pairs.cases(words, [situations[i] for i in picked], actions)
         self.planned, self.left_out = self.planned + count, self.left_out + count - len(cases)
-        if not cases:
-            raise SpecError("every image lies outside its space: no pair could be compared.", where="symmetry")
-        return cases
+        # Where none remains, one under the identity stands for them: it compares nothing, and `prevented` says so.
+        return cases or [self._pairs.case((), situations[picked[0]], actions[0])]
 
     @property
     def exits(self) -> tuple[Statement, ...]:
@@ -207,9 +205,9 @@ class PairSample:
         return (state("box_exits", left_out=self.left_out, drawn=self.planned),) if self.left_out else ()
 
     @property
-    def doubts(self) -> tuple[Statement, ...]:
-        """The same where fewer than half of the pairs remain, so that a pass would not be believed."""
-        return self.exits if 2 * self.left_out > self.planned else ()
+    def prevented(self) -> Statement | None:
+        """The same where fewer than half of the pairs remain, so that nothing but a violation is decided."""
+        return self.exits[0] if 2 * self.left_out > self.planned else None
 
     def _step(self, cases: list[Case]) -> Measurement:
         report = self._bench.progress("stepping both sides")

@@ -176,7 +176,8 @@ class PairedEvidence:
             # Else every equation is refuted, and this is what was asked.
             stopped=sample.stopped and options.fail_fast,
             time_up=self.bench.clock.is_limited,
-            doubts=tuple(doubt for doubt in (self.bench.caution, threshold, *sample.doubts) if doubt),
+            doubts=tuple(doubt for doubt in (self.bench.caution, threshold) if doubt),
+            prevented=sample.prevented,
         )
 
     def _summarise(self, name: str, examined: _Examined, facts: Facts) -> PropertyResult:
