@@ -59,12 +59,12 @@ def connected_intertwiners(a: LieRepresentation, b: LieRepresentation) -> Floats
     if not rows:
         return np.zeros((0, size))
     complex_rows = np.array(rows)
-    # The span is its own conjugate, so that its projector is real: v -> Re(C)^T Re(C) v + Im(C)^T Im(C) v. Fixed
-    # Gaussian samples make the same basis on every machine; the second pass removes what orthonormalising rounded.
-    parts = np.concatenate([complex_rows.real, complex_rows.imag])
+    real, imaginary = np.ascontiguousarray(complex_rows.real), np.ascontiguousarray(complex_rows.imag)
+    # The span is its own conjugate, so that the projection of real samples onto it is real: fixed Gaussian samples make
+    # the same basis on every machine. They are orthonormalised as coefficients c of sum c_k C_k, which keeps lengths.
     sample = gaussian(len(rows), size, 0)
-    once = orthonormal_rows((sample @ parts.T) @ parts)
-    return orthonormal_rows((once @ parts.T) @ parts)
+    coefficients = orthonormal_rows(np.concatenate([sample @ real.T, -(sample @ imaginary.T)], axis=1))
+    return coefficients[:, : len(rows)] @ real - coefficients[:, len(rows) :] @ imaginary
 
 
 def _of_one_weight(

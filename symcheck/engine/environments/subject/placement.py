@@ -421,11 +421,11 @@ def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
 def rounded_image(case: Any, *, pattern: int, up: bool, units: int) -> Any:
     """The action's image moved by some units in the last place, where a map that mixes components has rounded it."""
     action, image = case.action, case.image_action
-    if not isinstance(action, np.ndarray) or action.dtype.kind != "f" or action.shape != np.shape(image):
+    if not isinstance(action, np.ndarray) or action.dtype.kind != "f":
         return image
     # A signed permutation only rearranges sizes, and rounds nothing.
-    exact = np.array_equal(np.sort(np.abs(action), axis=None), np.sort(np.abs(image), axis=None))
-    return image if exact else _neighbour(image, pattern, up, units)
+    sizes = (np.sort(np.abs(side), axis=None) for side in (action, image))
+    return image if np.array_equal(*sizes) else _neighbour(image, pattern, up, units)
 
 
 def _take_floats_out(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
