@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 
-from symcheck import groups
-from symcheck import representations as R
+from symcheck import groups, representations
 from symcheck.intertwiners.build import clear_cache, intertwiner_basis
 from symcheck.representations.lie import LieRepresentation
 
@@ -20,12 +19,12 @@ REPEATS = 5
 
 def power(group: groups.ContinuousGroup, k: int) -> LieRepresentation:
     """V x ... x V, built anew: characters and weights are kept with a representation."""
-    return R.tensor(*[R.vector(group)] * k)
+    return representations.tensor(*[representations.vector(group)] * k)
 
 
 def many(group: groups.ContinuousGroup) -> LieRepresentation:
     """64 vectors and 64 scalars."""
-    return R.direct_sum(*[R.vector(group)] * 64, *[R.trivial(group)] * 64)
+    return representations.direct_sum(*[representations.vector(group)] * 64, *[representations.trivial(group)] * 64)
 
 
 SPACES = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -106,21 +106,6 @@ class ClaimedMaps:
         made = copy.copy(self)
         made.pinned_element = read_element(self.group, word, parameters)
         return made
-
-    def at_elements(self, seed: int) -> Self:
-        """The claim at the finitely many elements that runs over networks test; of a finite group the claim itself.
-
-        Args:
-            seed: of the elements of a continuous group.
-
-        Returns:
-            A claim whose generators are those elements.
-        """
-        if not isinstance(self.group, ContinuousGroup):
-            return self
-        from symcheck.symmetry.tested import concrete_claim  # loads gymnasium
-
-        return cast(Self, concrete_claim(self, seed))
 
     @property
     def is_continuous(self) -> bool:

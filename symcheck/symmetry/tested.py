@@ -10,32 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
-from symcheck.entries.lie_forms import ElementEntry, LieEntry, LieFunctionEntry
+from symcheck.entries.forms import Entry, TreeEntry
+from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 from symcheck.groups.continuous import ContinuousGroup
-from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.bound import UNIFORM, BoundSymmetry, ElementLabel, Part, Word
+from symcheck.symmetry.compositions import Seen, amounts, calls, compose, steps_of
 from symcheck.symmetry.elements import Factors, Tested, axiom_words, element, generic_elements, uniform_element
-from symcheck.symmetry.lie_spaces import check_space, size_of, subspaces
+from symcheck.symmetry.lie_spaces import check_space
 from symcheck.symmetry.space_maps import SpaceMap, fit
 
 if TYPE_CHECKING:
     import gymnasium as gym
 
     from symcheck.symmetry.claimed_maps import ClaimedMaps
-
-
-class Seen(NamedTuple):
-    """Values that an environment showed, by which amounts of translations are sized."""
-
-    observations: Sequence[Any]
-    states: Sequence[Any]
 
 
 class TestedGroup(ContinuousGroup):
@@ -85,14 +78,14 @@ def concrete_claim(symmetry: ClaimedMaps, seed: int) -> ConcreteClaim:
     if not isinstance(group, ContinuousGroup):
         raise SpecError(f"expected a continuous group, got {group.name}.", where="Symmetry.group")
     pinned = symmetry.pinned_element
-    rng, amount = np.random.default_rng([seed, 5]), _amounts(symmetry, Seen((), ()))
+    rng, amount = np.random.default_rng([seed, 5]), amounts(symmetry, Seen((), ()))
     elements = generic_elements(group, rng, amount) if pinned is None else [pinned]
 
     def entries(part: Part) -> tuple[Entry, ...]:
-        steps = [_steps(symmetry, part, each.factors) for each in elements]
-        shown = [_steps(symmetry, "observation", each.factors) for each in elements]
+        steps = [steps_of(symmetry, part, each.factors) for each in elements]
+        shown = [steps_of(symmetry, "observation", each.factors) for each in elements]
         of_actions = part == "action"
-        made = [_compose(some, None, seen if of_actions else None) for some, seen in zip(steps, shown, strict=True)]
+        made = [compose(some, None, seen if of_actions else None) for some, seen in zip(steps, shown, strict=True)]
         return tuple(_sized_where_written(entry) for entry in made)
 
     return ConcreteClaim(
@@ -155,7 +148,7 @@ class BoundTested(BoundSymmetry):
         check_space(symmetry, "observation", observation_space)
         check_space(symmetry, "action", action_space)
         rng = np.random.default_rng([seed, 5])
-        amount = _amounts(symmetry, seen() if seen is not None and not group.compact else Seen((), ()))
+        amount = amounts(symmetry, seen() if seen is not None and not group.compact else Seen((), ()))
         pinned = symmetry.pinned_element
         self.elements = generic_elements(group, rng, amount) if pinned is None else [pinned]
         # Letters beyond the elements: the factors of the relations.
@@ -169,7 +162,7 @@ class BoundTested(BoundSymmetry):
             letters_of["state"] = _Letters(self, "state", None)
         self._observation, self._action = letters_of["observation"], letters_of["action"]
         self._state = letters_of.get("state")
-        self._action_needs_observation = any(_calls(entry) for entry in (*symmetry.algebra["action"], *symmetry.action))
+        self._action_needs_observation = any(calls(entry) for entry in (*symmetry.algebra["action"], *symmetry.action))
         letters = range(len(self.elements))
         self.symmetry: Any = ConcreteClaim(
             symmetry.name,
@@ -268,7 +261,7 @@ class BoundTested(BoundSymmetry):
     def is_data(self, part: Part) -> bool:
         """Whether all entries of a part are data."""
         discrete: Sequence[Entry] = getattr(self._claim, part) or ()
-        return not any(_calls(entry) for entry in (*self._claim.algebra.get(part, ()), *discrete))
+        return not any(calls(entry) for entry in (*self._claim.algebra.get(part, ()), *discrete))
 
     def column_labels(self, part: Part) -> dict[Any, tuple[str, ...]]:
         """None: named blocks are of finite groups."""
@@ -312,9 +305,9 @@ class _Letters(Sequence[SpaceMap]):
     def entry(self, letter: int) -> Entry:
         """The concrete entry of one letter."""
         claim, tested = self._bound._claim, self._bound.letter(letter)
-        steps = _steps(claim, self._part, tested.factors)
-        context = _steps(claim, "observation", tested.factors) if self._part == "action" else None
-        return _compose(steps, self._space, context)
+        steps = steps_of(claim, self._part, tested.factors)
+        context = steps_of(claim, "observation", tested.factors) if self._part == "action" else None
+        return compose(steps, self._space, context)
 
     def fresh(self) -> SpaceMap:
         """The map of another Haar element."""
@@ -339,133 +332,3 @@ class _EachItsOwn:
         pairs = [(v, None) for v in values] if contexts is None else list(zip(values, contexts, strict=True))
         images = [self.image(value, context) for value, context in pairs]
         return np.stack(images) if images and isinstance(images[0], np.ndarray | np.generic) else images
-
-
-class _Step(NamedTuple):
-    """One factor's entry of a part: of a Lie generator with its amount, or of a discrete one with None."""
-
-    entry: Any
-    amount: float | None
-
-    def call(self, value: Any, *context: Any) -> Any:
-        """The image of one value."""
-        return _call(self.entry, self.amount, value, context)
-
-
-def _steps(claim: ClaimedMaps, part: str, factors: Factors) -> list[_Step]:
-    discrete = getattr(claim, part)
-    return [_Step(discrete[i] if t is None else claim.algebra[part][i], t) for i, t in factors]
-
-
-def _compose(steps: Sequence[_Step], space: gym.Space[Any] | None, context: Sequence[_Step] | None) -> Entry:
-    """The product of factors as one entry; `context` are the factors of observations, for actions."""
-    moving = [step for step in steps if not isinstance(step.entry, IdentityEntry)]
-    if not moving:
-        return IdentityEntry()
-    trees = [step.entry.children for step in moving if isinstance(step.entry, TreeEntry)]
-    if trees:
-        below = subspaces(space)
-        keys = {key for children in trees for key in children}
-        inner: dict[Any, Entry] = {}
-        for key in sorted(keys, key=str):
-            some = [_Step(_child(step.entry, key), step.amount) for step in steps]
-            known = below.get(key, below.get(int(key) if str(key).isdigit() else key))
-            inner[key] = _compose(some, known, context)
-        return TreeEntry(inner)
-    if any(_calls(step.entry) for step in steps):
-        return FunctionEntry(_Composite(steps, context))
-    if len(moving) == 1 and moving[0].amount is None:
-        whole: Entry = moving[0].entry
-        return whole
-    product = ElementEntry(tuple((step.entry, float(step.amount or 0.0)) for step in moving))
-    size = size_of(space)
-    return product if size is None else product.sized(size)  # type: ignore[return-value]
-
-
-def _child(entry: Any, key: Any) -> Any:
-    return entry.children.get(key, IdentityEntry()) if isinstance(entry, TreeEntry) else entry
-
-
-class _Composite:
-    """The factors of an element one after the other, the last first: K_gh^s = K_g^{hs} K_h^s."""
-
-    def __init__(self, steps: Sequence[_Step], context: Sequence[_Step] | None) -> None:
-        self._steps, self._context = tuple(steps), None if context is None else tuple(context)
-        names = [getattr(getattr(step.entry, "function", None), "__name__", "") for step in steps]
-        self.__name__ = " ".join(name for name in names if name) or "composite"
-
-    def __call__(self, value: Any, *context: Any) -> Any:
-        if self._context is None:
-            for step in reversed(self._steps):
-                value = step.call(value)
-            return value
-        observation = context[0] if context else None
-        for step, shown in zip(reversed(self._steps), reversed(self._context), strict=True):
-            value = step.call(value, observation)
-            observation = shown.call(observation)
-        return value
-
-
-def _call(entry: Any, amount: float | None, value: Any, context: tuple[Any, ...]) -> Any:
-    match entry:
-        case IdentityEntry():
-            return value
-        case LieFunctionEntry(function):
-            return function(value, *context, amount)
-        case FunctionEntry(function):
-            return function(value, *context)
-        case TreeEntry(children):
-            if isinstance(value, Mapping):
-                return {k: _call(children[k], amount, v, context) if k in children else v for k, v in value.items()}
-            return tuple(_call(children[k], amount, v, context) if k in children else v for k, v in enumerate(value))
-        case LieEntry():
-            array = np.asarray(value)
-            flat = ElementEntry(((entry, float(amount or 0.0)),)).sized(array.size).apply(array.reshape(-1))
-            return flat.reshape(array.shape)
-        case SpatialEntry():
-            return entry.apply(np.asarray(value))
-        case AffineEntry():
-            array = np.asarray(value)
-            if array.ndim == 0 and (images := entry.permutation()) is not None:
-                return images[int(array)]
-            return entry.apply(array.reshape(-1)).reshape(array.shape)
-    raise SpecError(f"expected an entry, got {type(entry).__name__}.")
-
-
-def _calls(entry: Any) -> bool:
-    if isinstance(entry, TreeEntry):
-        return any(_calls(child) for child in entry.children.values())
-    return isinstance(entry, FunctionEntry | LieFunctionEntry)
-
-
-def _amounts(symmetry: ClaimedMaps, seen: Seen) -> Callable[[int], float]:
-    """The size of a translation, by Lie generator: the spread of the components that it moves, over their factor."""
-
-    def amount(i: int) -> float:
-        for part, values in (("observation", seen.observations), ("state", seen.states)):
-            entries = symmetry.algebra.get(part)
-            ratios = [] if entries is None or not len(values) else _ratios(entries[i], values)
-            if ratios:
-                return float(np.mean(ratios))
-        return 1.0
-
-    return amount
-
-
-def _ratios(entry: Any, values: Sequence[Any]) -> list[float]:
-    if isinstance(entry, TreeEntry):
-        some = entry.children.items()
-        return [r for key, child in some for r in _ratios(child, [_below(value, key) for value in values])]
-    if not isinstance(entry, LieEntry) or entry.shift is None:
-        return []
-    flats = [vector for value in values if (vector := numeric(value)) is not None and vector.size == len(entry.shift)]
-    if not flats:
-        return []
-    spread = np.nanstd(np.stack(flats), axis=0)
-    moved = np.flatnonzero(entry.shift)
-    # A component that never varies has no spread: an amount of 1.
-    return [float(spread[j] if spread[j] > 0 else 1.0) / abs(float(entry.shift[j])) for j in moved]
-
-
-def _below(value: Any, key: Any) -> Any:
-    return value[int(key)] if isinstance(value, tuple) else value[key]

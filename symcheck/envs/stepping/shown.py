@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from symcheck.envs.stepping.stepper import Stepper
-from symcheck.symmetry.tested import Seen
+from symcheck.symmetry.compositions import Seen
 
 _STEPS = 400
 
