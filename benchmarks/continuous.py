@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/continuous.py
 
-Imports and the first call are not timed. EMLP 1.0.3, for comparison, needs an environment of its own (`six`, and an older
+Imports and the first call are not timed. EMLP 1.0.3, for comparison, needs an environment of its own (`six`, an older
 tqdm for its solver of large spaces).
 """
 

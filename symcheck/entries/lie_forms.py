@@ -19,9 +19,8 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Complexes, Floats
 from symcheck.entries.forms import (
     SPATIAL_OPERATORS,
     AffineEntry,
@@ -32,7 +31,6 @@ from symcheck.entries.forms import (
 )
 from symcheck.errors import SpecError
 
-Complexes: TypeAlias = npt.NDArray[np.complex128]
 _KEYS = {"rotate", "frequency", "shift", "algebra"}
 _FORMS = (
     "{ rotate = [[0, 1]] }, { shift = [1, 0] }, { algebra = [[0, -1], [1, 0]] }, a callable f(value, t), "

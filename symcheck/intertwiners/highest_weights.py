@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Complexes, Floats
 from symcheck.groups.continuous import ContinuousGroup
 from symcheck.intertwiners.dense_basis import gaussian, orthonormal_rows
 from symcheck.representations.lie import LieRepresentation
 from symcheck.representations.lie_characters import Weight, torus, weight_vectors
 
-Complexes = npt.NDArray[np.complex128]
 _ANNIHILATED = 1e-8
 """Singular values of raising operators are 0, or of the size of square roots of whole numbers: 1e-8 is rounding."""
 _DEPENDENT = 1e-6
