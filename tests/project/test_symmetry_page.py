@@ -36,7 +36,7 @@ def test_a_turn_and_a_mirror_act_as_their_page_says():
     turned = claim.observation((0,), np.array([1.0, 0.0, 0.0, 1.0]))
     angle = claim.elements[0].parameters[0]
     np.testing.assert_allclose(turned, [np.cos(angle), np.sin(angle), -np.sin(angle), np.cos(angle)])
-    moved = bound("rigid motions", pair, force)
+    moved = bound("rigid motions", pair, BOX(-1, 1, (4,), np.float64))
     assert len(moved.tested_words) == 4  # three amounts of two shifts, one angle
 
 
