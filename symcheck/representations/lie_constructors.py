@@ -105,7 +105,7 @@ def pseudovector(G: ContinuousGroup, *, factor: int | None = None) -> LieReprese
     Example:
         >>> from symcheck.groups import o
         >>> pseudovector(o(3)).matrices[0].tolist()
-        [[1.0, -0.0, -0.0], [-0.0, 1.0, -0.0], [-0.0, -0.0, 1.0]]
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     k = _turning_factor(G, factor, "pseudovector")
     polar = vector(G, factor=k)
