@@ -11,6 +11,8 @@ Array = npt.NDArray[Any]
 """Of any dtype."""
 Floats = npt.NDArray[np.float64]
 """The mathematics' own dtype."""
+Complexes = npt.NDArray[np.complex128]
+"""Eigenvectors of rotations."""
 Singles = npt.NDArray[np.float32]
 """What environments and deployed networks often compute in."""
 Ints = npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ class DiscoveryCandidate:
 
     observation: str
     action: str
-    order: int
+    order: float
     verdict: str
     why: str
     residual: float | None = None
@@ -81,7 +81,7 @@ class DiscoveryModel:
     target: str
     verdict: Verdict
     group: str
-    order: int
+    order: float
     spec: str
     narrowing: Sequence[tuple[str, str]]
     how: str

@@ -42,11 +42,12 @@ def budget_sentence(model: DiscoveryModel) -> str:
 
 
 def rotation_sentence(rotation: DiscoveryRotation) -> str:
-    """A continuous symmetry with its residuals and what verification says about a finite rotation."""
+    """A continuous symmetry with its residuals and what verification says about a generic angle, or a finite one."""
     reward = scientific(rotation.reward_residual)
     residuals = f"residual {scientific(rotation.residual)} in the dynamics, {reward} in the reward"
+    turned = f"turned by {rotation.angle:g} degrees" if rotation.angle else "at a generic angle, and so at all,"
     return (
-        f"{one_line(rotation.description, 400)}: {residuals}; turned by {rotation.angle:g} degrees it is "
+        f"{one_line(rotation.description, 400)}: {residuals}; {turned} it is "
         f"{rotation.verdict}: {one_line(rotation.why, 400)}"
     )
 

@@ -62,14 +62,14 @@ def one_line(text: str, limit: int = 160) -> str:
     return f"{flat[:half]}…{flat[-half:]}"
 
 
-def count(number: int) -> str:
-    """An integer with thousands separated.
+def count(number: float) -> str:
+    """An integer with thousands separated; the order of a continuous group is infinite.
 
     Example:
-        >>> count(20000)
-        '20,000'
+        >>> count(20000), count(math.inf)
+        ('20,000', 'infinite')
     """
-    return f"{number:,}"
+    return f"{number:,}" if math.isfinite(number) else "infinite"
 
 
 def plural(number: int, noun: str, nouns: str | None = None) -> str:

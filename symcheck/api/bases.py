@@ -28,7 +28,7 @@ def layers_of(symmetry: Symmetry) -> list[LayerRow]:
         [4, 2, 2, 1, 4, 0]
     """
     spatial = [entry.operator for entry in symmetry.observation if isinstance(entry, SpatialEntry)]
-    if len(spatial) == len(symmetry.observation):
+    if spatial and len(spatial) == len(symmetry.observation):
         return _image_layers(symmetry, spatial)
     return layer_table(symmetry.observation_representation, symmetry.action_representation)
 

@@ -26,6 +26,7 @@ from symcheck.files import write_text
 from symcheck.mdp import pictures
 from symcheck.symmetry.symmetry import Symmetry
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel, DiscoveryRotation
+from symcheck_reports.formatting import count
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Discovered:
         if not self.result.fields:
             return ""
         remarks = [
-            f"Found by symcheck discover: {self.result.group['name']}, order {self.result.group['order']}.",
+            f"Found by symcheck discover: {self.result.group['name']}, order {count(self.result.group['order'])}.",
             *([f"Again: {self.result.command}"] if self.result.command else []),
         ]
         return toml_of(self.result.fields, remarks)

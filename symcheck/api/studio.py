@@ -15,7 +15,8 @@ from symcheck.engine.results import PropertyResult, to_json_value
 from symcheck.envs.state_access import StateAccess, find_state_access
 from symcheck.errors import SymcheckError
 from symcheck.spaces.from_json import from_json
-from symcheck.symmetry.bound import BoundSymmetry
+from symcheck.symmetry.bound import BoundSymmetry, ElementLabel
+from symcheck.symmetry.tested import BoundTested
 from symcheck_reports import png
 
 # Base64 adds a third: four pictures of each of five properties stay within 320 kB of a page's 500 kB.
@@ -127,7 +128,7 @@ class Studio:
         state = None if example.state is None else np.array(to_json_value(example.state), dtype=np.float64)
         image = state
         if state is not None and self._bound.has_state:
-            image = self._bound.state(self._word(example.group_element), state)
+            image = self._image(example.group_element, state)
         one = "" if item.method == "paired" else "one outcome "
         there = self._state(moved, image if self._bound.has_state else None)
         return [
@@ -149,6 +150,13 @@ class Studio:
         if state is not None:
             return state
         return obs if self._access.from_observation is None else self._access.from_observation(obs)
+
+    def _image(self, label: str, state: Any) -> Any:
+        """The image of a state under the element of that name; of a continuous group the name has the amounts."""
+        if isinstance(label, ElementLabel):
+            pinned = self._bound.source.pinned(label.word, label.parameters)
+            return BoundTested(pinned, self._bound.observation_space, self._bound.action_space).state((0,), state)
+        return self._bound.state(self._word(label), state)
 
     def _word(self, label: str) -> tuple[int, ...]:
         words = [(i,) for i in range(len(self._bound.group.generators))]

@@ -50,7 +50,9 @@ def command(
 
 
 def _print_layers(symmetry: Symmetry, rows: list[LayerRow]) -> None:
-    typer.echo(f"{symmetry.name} ({symmetry.group.name}, order {symmetry.group.order})\n")
+    from symcheck_reports.formatting import count
+
+    typer.echo(f"{symmetry.name} ({symmetry.group.name}, order {count(symmetry.group.order)})\n")
     typer.echo(f"{'layer':<24}{'weights':>16}{'biases':>12}   certificate")
     for row in rows:
         weights, biases = f"{row.rank} of {row.dense}", f"{row.bias_rank} of {row.dense_bias}"

@@ -41,13 +41,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Rotation:
-    """A continuous linear symmetry, found approximately; never a claim.
+    """A continuous linear symmetry: verified at a generic angle, else found approximately and never a claim.
 
     Attributes:
         description: which coordinates turn, in words.
         residual: how well its equations hold, relative; for the dynamics and the reward together.
         reward_residual: of the reward alone.
-        angle: of the finite rotation that was verified, in degrees.
+        angle: of the finite rotation that was verified, in degrees; 0 where a generic one was, so that all hold.
         verdict: what verification says about the finite rotation; "undecided" where it could not be verified.
         why: the reason in one sentence.
         result: the verification, where there was one.

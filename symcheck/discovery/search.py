@@ -14,17 +14,20 @@ from symcheck.discovery.actions import refuse_large
 from symcheck.discovery.by_states import Proposals, identity_on, number
 from symcheck.discovery.claims import Spaces, claim_of, fields
 from symcheck.discovery.deciding import Court, Judgement, decide
+from symcheck.discovery.elements import Recognised
+from symcheck.discovery.families import Family, with_finite_part
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Rotation, Route
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
-from symcheck.discovery.turning import verify_quarter_turn
+from symcheck.discovery.turning import verify_rotation
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import RunResult
 from symcheck.envs.tables import table_of
 from symcheck.envs.targets import EnvTarget
-from symcheck.errors import TargetError
+from symcheck.errors import SymcheckError, TargetError
 
 
 def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", emit: Emit | None = None) -> Discovery:
@@ -75,27 +78,54 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     except KeyboardInterrupt:
         generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
-    level = options.alpha / (tried + 1) if tried else options.alpha
+    # A rotation takes up to three runs: every angle, a quarter turn, and with the finite part beside it.
+    runs = proposals.tried + 3 * len(generators)
+    level = options.alpha / (runs + 1) if runs else options.alpha
     samples = options.samples_for(lab.dim)
     court = Court(target.single, target.label, where, samples, level, options.seed, lambda: lab.seconds_left(), emit)
     judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
     result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
-    return replace(result, tried=tried, rotations=_rotations(lab, court, generators, interrupted=judged.interrupted))
+    rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
+    result = replace(result, tried=tried, rotations=rotations)
+    return _with_family(result, families[0], judged.group, court) if families else result
+
+
+def _with_family(
+    result: Discovery, first: tuple[Family, RunResult], group: Recognised | None, court: Court
+) -> Discovery:
+    """The result with a family of rotations as its claim, beside what of the finite group goes with it."""
+    family, verified = first
+    for larger in with_finite_part(family, group, court.where):
+        if not court.in_time():
+            break
+        try:
+            run = court.verify_claim(larger.claim)
+        except SymcheckError:  # no larger group; the family stands by itself
+            continue
+        if run.verdict in ("passed", "proved"):
+            family, verified = larger, run
+            break
+    found = {"name": family.claim.group.name, "order": family.claim.group.order}
+    return replace(result, group=found, claim=family.claim, fields=family.fields, verified=verified)
 
 
 def _rotations(
     lab: Laboratory, court: Court, generators: list[Generator], *, interrupted: bool
-) -> tuple[Rotation, ...]:
-    """Each continuous rotation with the verdict on its quarter turn; none after an interrupt or out of time."""
+) -> tuple[tuple[Rotation, ...], list[tuple[Family, RunResult]]]:
+    """Each continuous rotation with its verdict, and the claims of every angle that hold; none out of time."""
     made: list[Rotation] = []
+    families: list[tuple[Family, RunResult]] = []
     for generator in generators:
         if interrupted or not court.in_time():
             break
         try:
-            made.append(verify_quarter_turn(lab, court, generator))
+            rotation, family = verify_rotation(lab, court, generator)
+            made.append(rotation)
+            if family is not None and rotation.result is not None:
+                families.append((family, rotation.result))
         except KeyboardInterrupt:
             break
-    return tuple(made)
+    return tuple(made), families
 
 
 def refuse_structured(space: spaces.Space[Any]) -> None:

@@ -1,4 +1,4 @@
-"""From an infinitesimal rotation to a finite one that can be verified: a quarter turn, and what verification says."""
+"""From an infinitesimal rotation to what can be verified: every angle as SO(2), else a quarter turn."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.discovery.claims import Spaces
 from symcheck.discovery.deciding import Court
+from symcheck.discovery.families import Family, family_of
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.observations import Sightings, is_image, look_around
+from symcheck.discovery.observation_maps import observation_matrix, round_to_whole
 from symcheck.discovery.result import Rotation, why_of
 from symcheck.discovery.rotations import Generator
 from symcheck.errors import SymcheckError
@@ -22,12 +23,33 @@ from symcheck.symmetry.symmetry import Symmetry
 _ANGLE = 90.0
 _ORDERS = (4, 8)  # a quarter turn has order 4, or 8 where a quaternion turns by half of it
 _CLOSES = 1e-6
-_FITS = 1e-3  # of the spread of an observation component: misfit of the linear map of observations
-_CLEAN = 1e-4  # entries this near to -1, 0 or 1 are taken for these
 _COUNTEREXAMPLE_SAMPLES = 500
 _REWARD_BROKEN = 1e-2
 _SAME_POSE = 1e-9
 _TURN = 2 * np.pi
+
+
+def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tuple[Rotation, Family | None]:
+    """Verify an infinitesimal rotation at a generic angle, and where that does not hold its quarter turn.
+
+    Args:
+        lab: the environment.
+        court: how to verify.
+        generator: what was found.
+
+    Returns:
+        The rotation with its verdict, and the claim of every angle where that holds.
+    """
+    try:
+        family = family_of(lab, generator, court.where)
+        broken = generator.reward_residual > _REWARD_BROKEN
+        result = court.verify_claim(family.claim, samples=_COUNTEREXAMPLE_SAMPLES if broken else None)
+    except SymcheckError:  # of every angle there is no claim; of a quarter turn there may be one
+        return verify_quarter_turn(lab, court, generator), None
+    if result.verdict not in ("passed", "proved"):
+        return verify_quarter_turn(lab, court, generator), None
+    described, residuals = _describe_generator(generator, lab), (generator.residual, generator.reward_residual)
+    return Rotation(described, *residuals, 0.0, result.verdict, why_of(result), result), family
 
 
 def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
@@ -77,13 +99,13 @@ def _claim(lab: Laboratory, generator: Generator, where: Spaces) -> Symmetry:
     # The order comes from the exact matrix: rounded entries could close by accident.
     matrix, offset, acting = generator.finite(np.radians(_ANGLE))
     order = _order(matrix)
-    matrix, acting = _round_to_whole(matrix), _round_to_whole(acting)
+    matrix, acting = round_to_whole(matrix), round_to_whole(acting)
     angles = np.flatnonzero(generator.shift != 0)
     moved: Any = None
     if lab.shows_state:
         observation = _map_entry(matrix, offset)
     else:
-        observation = _map_entry(*_observation_matrix(lab, lambda x: x @ matrix.T + offset, acting))
+        observation = _map_entry(*observation_matrix(lab, lambda x: x @ matrix.T + offset, acting))
         moved = [_map_entry(matrix, offset, angles)]
     name = f"{lab.label} quarter turn"
     return Symmetry(name, catalog.cyclic(order), [observation], [acting.tolist()], state=moved)
@@ -100,11 +122,6 @@ def _order(matrix: Floats) -> int:
         if np.abs(np.linalg.matrix_power(matrix, order) - np.eye(len(matrix))).max() < _CLOSES:
             return order
     raise SymcheckError("the quarter turn closes neither after 4 nor after 8 steps, so that no finite group was tried.")
-
-
-def _round_to_whole(matrix: Floats) -> Floats:
-    whole = np.round(matrix)
-    return np.asarray(np.where(np.abs(matrix - whole) < _CLEAN, whole, matrix) + 0.0)
 
 
 def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> Callable[[Any], Floats]:
@@ -135,30 +152,3 @@ def state_map(matrix: Floats, offset: Floats, angles: npt.NDArray[np.int64]) -> 
         return image
 
     return map_state
-
-
-def _observation_matrix(lab: Laboratory, state: Callable[[Any], Floats], acting: Floats) -> tuple[Floats, Floats]:
-    """The linear map of observations, by least squares over pairs of states and images."""
-    if is_image(lab):
-        raise SymcheckError("quarter turns of images are searched as rotations of the picture.")
-    sightings = look_around(lab)
-    actual = _image_observations(lab, sightings, state, acting)
-    design = np.concatenate([sightings.observations, np.ones((len(actual), 1))], axis=1)
-    weights = np.linalg.lstsq(design, actual, rcond=1e-9)[0]
-    spread = np.maximum(np.quantile(np.abs(actual - np.median(actual, axis=0)), 0.75, axis=0), 1e-12)
-    misfit = np.median(np.abs(design @ weights - actual) / spread, axis=0)
-    if misfit.max() > _FITS:
-        worst = lab.stepper.codec.coordinates.names[int(np.argmax(misfit))]
-        raise SymcheckError(f"no linear map of the observation goes with the quarter turn ({worst} does not follow).")
-    matrix, offset = _round_to_whole(weights[:-1].T), weights[-1]
-    return matrix, np.asarray(np.where(np.abs(offset) < _CLEAN, 0.0, offset))
-
-
-def _image_observations(
-    lab: Laboratory, sightings: Sightings, state: Callable[[Any], Floats], acting: Floats
-) -> Floats:
-    images = np.stack([state(before) for before in sightings.states])
-    flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in sightings.actions])
-    first = np.asarray(sightings.actions[0])
-    actions = [act.astype(first.dtype).reshape(first.shape) for act in flat @ acting.T]
-    return lab.outcomes(images, actions).observations

@@ -12,6 +12,7 @@ from typing import Any
 
 from symcheck.engine.results import SCHEMA
 from symcheck.engine.verdict import AcceptedBy
+from symcheck.spaces.from_json import floats
 from symcheck.statements.statement import free
 
 READABLE = ("symcheck/1", SCHEMA)
@@ -105,3 +106,14 @@ def element_word(example: Mapping[str, Any]) -> str:
     element = example.get("group_element")
     word = element.get("word") if isinstance(element, Mapping) else element
     return "" if word is None else str(word)
+
+
+def element_parameters(example: Mapping[str, Any]) -> list[float]:
+    """The amounts of a published group element, one per Lie generator in its word; none of finite groups.
+
+    Example:
+        >>> element_parameters({"group_element": {"word": "turn", "parameters": [0.5]}})
+        [0.5]
+    """
+    element = example.get("group_element")
+    return floats(element.get("parameters") or []) if isinstance(element, Mapping) else []

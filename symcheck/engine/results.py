@@ -236,7 +236,9 @@ def _plain_example(example: Counterexample) -> dict[str, Any]:
     names = (field.name for field in dataclasses.fields(Counterexample) if field.name not in _FOR_PAGES)
     plain = {name: getattr(example, name) for name in names}
     # A word in the generators' names; elements of continuous groups have parameters beside it.
-    plain["group_element"] = {"word": example.group_element, "parameters": []}
+    element = example.group_element
+    amounts = list(getattr(element, "parameters", ()))
+    plain["group_element"] = {"word": getattr(element, "word", element), "parameters": amounts}
     return plain
 
 

@@ -40,6 +40,7 @@ class ReasonCode(StrEnum):
     START_FOLLOWS_PAST = "start_follows_past"
     START_ASYMMETRIC = "start_asymmetric"
     START_UNKNOWN = "start_unknown"
+    BOX_EXITS = "box_exits"
     THRESHOLD_IN_DOUBT = "threshold_in_doubt"
     STOCHASTIC = "stochastic"
     MEMORY = "memory"

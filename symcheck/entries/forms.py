@@ -222,7 +222,7 @@ def _affine(written: Mapping[Any, Any], where: str) -> AffineEntry:
     linear = _from_array(written.get("matrix", written.get("signs")), where)
     if "offset" not in written:
         return linear
-    offset = _read_numbers(written["offset"], f"{where}.offset")
+    offset = read_numbers(written["offset"], f"{where}.offset")
     if offset.shape != (linear.dim,):
         raise SpecError(
             f"expected an offset of {linear.dim} numbers, as the map acts on {linear.dim} components; "
@@ -256,7 +256,7 @@ def _is_ragged(written: Any) -> bool:
 def _from_array(written: Any, where: str) -> AffineEntry:
     if _are_signed_images(written):
         return _signed_images([int(item) for item in written], where)
-    values = _read_numbers(written, where)
+    values = read_numbers(written, where)
     if values.ndim == 2:
         return _matrix(values, where)
     if values.ndim != 1 or not len(values):
@@ -304,7 +304,12 @@ def _matrix(matrix: Floats, where: str) -> AffineEntry:
     return AffineEntry(matrix=matrix)
 
 
-def _read_numbers(written: Any, where: str) -> Floats:
+def read_numbers(written: Any, where: str) -> Floats:
+    """Finite numbers in any container, sparse ones and tensors included, as float64.
+
+    Raises:
+        SpecError: something that is no number, or not finite.
+    """
     if hasattr(written, "toarray"):  # scipy.sparse
         written = written.toarray()
     if hasattr(written, "detach"):  # a tensor, on any device

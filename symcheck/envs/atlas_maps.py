@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.groups import catalog
+from symcheck.groups import catalog, continuous
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -30,6 +30,38 @@ def reacher_quarter_turn() -> Symmetry:
         action=[["+1", "+2"]],
         state=[_quarter_turn],
     )
+
+
+def reacher_turn() -> Symmetry:
+    """Reacher turned about its root by any angle: joint0 advances, target and fingertip turn, torques stay.
+
+    Returns:
+        The symmetry, under SO(2).
+
+    Example:
+        >>> reacher_turn().group.name
+        'SO(2)'
+    """
+    # (cos, sin) of joint0 turn as the target and the vector to the fingertip do; joint1 and velocities stay.
+    return Symmetry(
+        "reacher/turn",
+        continuous.so(2),
+        observation=[{"rotate": [[0, 2], [4, 5], [8, 9]]}],
+        action=["identity"],
+        state=[_turn],
+    )
+
+
+def _turn(state: Any, t: float) -> Any:
+    """(joint0, joint1, target x, target y and their velocities), turned by t; joint0 stays within its full turn."""
+    image = np.array(state, dtype=np.float64)
+    full = 2 * math.pi
+    turns = math.floor((image[0] + math.pi) / full)
+    image[0] = full * turns - math.pi + (image[0] + math.pi - full * turns + t) % full
+    cos, sin = math.cos(t), math.sin(t)
+    for x, y in ((2, 3), (6, 7)):
+        image[x], image[y] = cos * state[x] - sin * state[y], sin * state[x] + cos * state[y]
+    return image
 
 
 def _quarter_turn(state: Any) -> Any:

@@ -22,6 +22,11 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
         "entry_point": "symcheck.envs.predator_prey:PredatorPreyEnv",
         "max_episode_steps": 100,
     },
+    "symcheck/Quadrotor-v0": {
+        "entry_point": "symcheck.envs.quadrotor:QuadrotorEnv",
+        "vector_entry_point": "symcheck.envs.quadrotor:QuadrotorVectorEnv",
+        "max_episode_steps": 250,
+    },
     "symcheck/Pong-v0": {"entry_point": _IMAGES, "kwargs": {"game": "pong"}},
     "symcheck/SymmetrizedPong-v0": {"entry_point": _IMAGES, "kwargs": {"game": "pong", "symmetrized": True}},
     "symcheck/Breakout-v0": {"entry_point": _IMAGES, "kwargs": {"game": "breakout"}},

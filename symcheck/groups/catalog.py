@@ -12,6 +12,8 @@
 | `quaternion()` | i, j | 8 |
 | `product(*groups)` | the factors' generators, one factor after the other | product |
 
+Continuous groups, `so(n)` and its kin, are in `symcheck.groups.continuous`.
+
 A newcomer adds a group here: permutations that generate it, its order, and relators as a function, which the tests
 check by coset enumeration.
 """
@@ -28,7 +30,7 @@ import numpy.typing as npt
 
 from symcheck import arrays
 from symcheck.errors import GroupError, suggestion
-from symcheck.groups import matrix_closure
+from symcheck.groups import continuous, matrix_closure
 from symcheck.groups.element import Element, Word
 from symcheck.groups.group import Group
 from symcheck.groups.relators import (
@@ -266,7 +268,7 @@ def product(*groups: Group) -> Group:
 
     Returns:
         The group whose generators are the factors' generators, one factor after the other; names that clash get the
-        factor's number.
+        factor's number. With a continuous factor a `ContinuousGroup`, all its Lie generators first.
 
     Raises:
         GroupError: no factor.
@@ -280,6 +282,8 @@ def product(*groups: Group) -> Group:
     if not groups or strangers:
         given = f"{strangers[0]!r}" if strangers else "none"
         raise GroupError(f"expected groups, at least one, got {given}.", where="product(*groups)")
+    if any(isinstance(group, continuous.ContinuousGroup) for group in groups):
+        return continuous.joined(groups)
     degree = sum(group.degree for group in groups)
     generators: list[Element] = []
     names: list[str] = []
@@ -377,11 +381,18 @@ def from_matrices(
     return group
 
 
+_CONTINUOUS = {
+    "SO": continuous.so,
+    "O": continuous.o,
+    "SE": continuous.se,
+    "E": continuous.e,
+    "T": continuous.translations,
+}
 _NAMED = {"C": cyclic, "Z": cyclic, "D": dihedral, "S": symmetric, "A": alternating, "B": hyperoctahedral}
 
 
 def named(name: str) -> Group:
-    """The catalogue group that a short name stands for: "C4", "D4", "S3", "A5", "B3", "V4", "Q8", "C2 x C2".
+    """The catalogue group that a short name stands for: "C4", "D4", "S3", "A5", "B3", "V4", "Q8", "SO(2)", "C2 x C2".
 
     Args:
         name: a letter and a number, or several joined by "x".
@@ -404,8 +415,10 @@ def named(name: str) -> Group:
         return klein_four()
     if parts[0] == "Q8":
         return quaternion()
+    if (match := re.fullmatch(r"(SO|O|SE|E|T)\((\d+)\)", parts[0], re.IGNORECASE)) is not None:
+        return _CONTINUOUS[match[1].upper()](int(match[2]))
     match = re.fullmatch(r"([CZDSAB])_?(\d+)", parts[0])
     if match is None:
-        known = suggestion(name, ["C4", "D4", "S3", "A5", "B3", "V4", "Q8", "C2 x C2"])
+        known = suggestion(name, ["C4", "D4", "S3", "A5", "B3", "V4", "Q8", "SO(2)", "C2 x C2"])
         raise GroupError(f"no group is called {name!r}.", where="group", remedy=known)
     return _NAMED[match[1]](int(match[2]))

@@ -35,9 +35,10 @@ class Certificate:
             the largest entry of the representing matrices; 0 for exact ones.
         tolerance: what rounding allows `residual` to be; 0 for exact ones.
         rank: the rank of the equivariant basis.
-        predicted_rank: the rank that character theory predicts; equal to `rank`, or the basis would not exist.
-        predicted_by: "characters" (1/|G| sum chi_out chi_in) or "orbits" (Burnside's count of the same number, where
-            the group is too large to sum over).
+        predicted_rank: the rank that character theory predicts; equal to `rank`, or the basis would not exist. None
+            for groups that are not compact, which have no such prediction.
+        predicted_by: "characters" (1/|G| sum chi_out chi_in, or Weyl's integral), "orbits" (Burnside's count of the
+            same number, where the group is too large to sum over) or "null space" where nothing predicts it.
         span_error: the angle in radians by which a change of the matrices' entries in the last place may turn the span,
             to first order and up to the dimension: no method knows the basis better; 0 for exact ones.
         projection_norm: the norm of the Reynolds operator, by which the rounding of a weight may grow when it is
@@ -50,14 +51,16 @@ class Certificate:
     residual: float
     tolerance: float
     rank: int
-    predicted_rank: int
-    predicted_by: Literal["characters", "orbits"]
+    predicted_rank: int | None
+    predicted_by: Literal["characters", "orbits", "null space"]
     span_error: float = 0.0
     projection_norm: float = 1.0
     projection_residual: float = 0.0
 
     def __str__(self) -> str:
         agreement = f"rank {self.rank} = {self.predicted_rank} by {self.predicted_by}"
+        if self.predicted_rank is None:
+            agreement = f"rank {self.rank} of the null space"
         amplified = f", project amplifies rounding by {self.projection_norm:.1e}" if self.projection_norm >= 10 else ""
         return f"{self.kind}: residual {self.residual:.1e}, {agreement}{amplified}"
 

@@ -2,7 +2,8 @@
 
 Signed permutations: orbits, exact. Other matrices: the rank is known beforehand from characters, so that many Gaussian
 matrices are averaged over the group and made orthonormal; the equations, and that nothing is missing, are then checked.
-A basis is never returned with another rank than predicted.
+Continuous groups: highest weights, see `symcheck.intertwiners.lie_build`. A basis is never returned with another rank
+than predicted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from symcheck.array_types import Floats
 from symcheck.errors import OptionError, RepresentationError, suggestion
 from symcheck.intertwiners import orbits
 from symcheck.intertwiners.basis import KINDS, Certificate, IntertwinerBasis, Kind
+from symcheck.intertwiners.block_basis import BlockBasis
 from symcheck.intertwiners.dense_basis import (
     Complement,
     DenseBasis,
@@ -28,6 +30,7 @@ from symcheck.intertwiners.dense_basis import (
     identity,
     orthonormal_rows,
 )
+from symcheck.intertwiners.lie_build import lie_basis
 from symcheck.intertwiners.oblique import (
     SOLVED_LIMIT,
     ObliqueProjection,
@@ -38,7 +41,8 @@ from symcheck.intertwiners.oblique import (
 )
 from symcheck.intertwiners.orbit_basis import OrbitBasis, OrbitComplementBasis
 from symcheck.intertwiners.reynolds import Reynolds
-from symcheck.representations import characters, grids
+from symcheck.representations import characters, grids, validation
+from symcheck.representations.lie import LieRepresentation
 from symcheck.representations.representation import (
     Representation,
     SignedPermutationRepresentation,
@@ -130,6 +134,7 @@ def conv_intertwiner_basis(
     """
     height, width = read_kernel_size(kernel_size)
     require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
+    validation.require_finite(rho_in.group, "conv_intertwiner_basis")
     grids.check_spatial(rho_in.group, spatial, size=(height, width))
     return _basis(rho_in, rho_out, (rho_out.dim, rho_in.dim, height, width), tuple(spatial), kind, seed)
 
@@ -190,12 +195,16 @@ def _build(
     kind: Kind,
     seed: int,
 ) -> IntertwinerBasis:
-    equivariant: OrbitBasis | DenseBasis
+    equivariant: OrbitBasis | DenseBasis | BlockBasis
     # Both sides in integers: orbits, without rounding.
     if isinstance(patch, SignedPermutationRepresentation) and isinstance(rho_out, SignedPermutationRepresentation):
         equivariant = _orbit_basis(rho_in, rho_out, patch, shape)
         if kind == "nullspace":
             return OrbitComplementBasis(equivariant)
+    elif isinstance(patch, LieRepresentation) and isinstance(rho_out, LieRepresentation):
+        equivariant = lie_basis(patch, rho_out)
+        if kind == "nullspace":
+            return _dense_complement(equivariant)
     else:
         equivariant = _dense_basis(rho_in, rho_out, patch, shape)
         if kind == "nullspace":
@@ -354,17 +363,17 @@ def _orthonormal(rows: Floats) -> Floats:
     return orthonormal_rows(rows) if len(rows) else rows
 
 
-def _dense_complement(basis: DenseBasis) -> DenseBasis:
+def _dense_complement(basis: DenseBasis | BlockBasis) -> DenseBasis:
     complement = Complement(basis.rows)
     return _like(basis, "nullspace", basis.size - basis.rank, complement, complement.project)
 
 
-def _random_basis(basis: OrbitBasis | DenseBasis, seed: int) -> DenseBasis:
+def _random_basis(basis: OrbitBasis | DenseBasis | BlockBasis, seed: int) -> DenseBasis:
     return _like(basis, "random", basis.size, RandomRows(basis.size, seed), identity, f"seed {seed}")
 
 
 def _like(
-    basis: OrbitBasis | DenseBasis,
+    basis: OrbitBasis | DenseBasis | BlockBasis,
     kind: Kind,
     rank: int,
     build: Callable[[], Floats],

@@ -1,5 +1,6 @@
 """Equivariant torch layers: built from intertwiner bases, checked when composed, exportable as plain torch."""
 
+from symcheck.nn.bilinear import InvariantProducts, TensorProduct
 from symcheck.nn.conv import BasisConv2d
 from symcheck.nn.dense import to_dense
 from symcheck.nn.field_type import EquivariantModule, FieldType
@@ -23,9 +24,11 @@ __all__ = [
     "GatedNonlinearity",
     "GlobalAveragePool",
     "GlobalMaxPool",
+    "InvariantProducts",
     "MergeChannels",
     "NormNonlinearity",
     "PointwiseNonlinearity",
     "SplitChannels",
+    "TensorProduct",
     "to_dense",
 ]

@@ -13,6 +13,9 @@ from symcheck.representations.constructors import (
     trivial,
 )
 from symcheck.representations.grids import image_grid, with_grid
+from symcheck.representations.lie import LieRepresentation
+from symcheck.representations.lie_constructors import from_algebra, inflate, irrep, pseudoscalar, pseudovector, vector
+from symcheck.representations.named_parts import named_representation
 from symcheck.representations.operations import direct_sum, dual, induce, restrict, tensor
 from symcheck.representations.representation import (
     MatrixRepresentation,
@@ -21,19 +24,26 @@ from symcheck.representations.representation import (
 )
 
 __all__ = [
+    "LieRepresentation",
     "MatrixRepresentation",
     "Representation",
     "SignedPermutationRepresentation",
     "direct_sum",
     "dual",
+    "from_algebra",
     "from_matrices",
     "image_grid",
     "induce",
+    "inflate",
     "inner_product",
     "intertwiner_dimension",
+    "irrep",
     "multiplicity",
+    "named_representation",
     "natural",
     "permutation",
+    "pseudoscalar",
+    "pseudovector",
     "regular",
     "restrict",
     "rotation",
@@ -42,5 +52,6 @@ __all__ = [
     "standard",
     "tensor",
     "trivial",
+    "vector",
     "with_grid",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from symcheck.errors import RepresentationError
+from symcheck.representations.lie import LieRepresentation
+from symcheck.representations.lie_characters import lie_dimension
 from symcheck.representations.representation import Representation, require_same_group
 
 ENUMERATION_LIMIT = 20_000_000
@@ -63,6 +65,11 @@ def intertwiner_dimension(rho_in: Representation, rho_out: Representation) -> in
         >>> intertwiner_dimension(regular(cyclic(4)), regular(cyclic(4)))
         4
     """
+    if isinstance(rho_in, LieRepresentation) and isinstance(rho_out, LieRepresentation):
+        require_same_group(rho_in, rho_out, names=("rho_in", "rho_out"))
+        if not rho_in.group.compact:
+            raise RepresentationError(f"{rho_in.group.name} is not compact: it has no characters.", where="rho_in")
+        return lie_dimension(rho_in, rho_out)
     value = inner_product(rho_in, rho_out)
     # Characters are sums of dim rounded entries; a true sum lies within 1e-6 of an integer, a broken one rarely does.
     if abs(value - round(value)) > 1e-3:
@@ -93,4 +100,4 @@ def multiplicity(irrep: Representation, rho: Representation) -> int:
         >>> multiplicity(rotation(cyclic(3)), regular(cyclic(3)))
         1
     """
-    return round(inner_product(irrep, rho) / inner_product(irrep, irrep))
+    return round(intertwiner_dimension(irrep, rho) / intertwiner_dimension(irrep, irrep))

@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from symcheck import arrays
 from symcheck.errors import RepresentationError
+from symcheck.groups.continuous import ContinuousGroup
 from symcheck.groups.group import Group
 from symcheck.representations import validation
+from symcheck.representations.lie_constructors import lie_trivial
 from symcheck.representations.representation import (
     MatrixRepresentation,
     Representation,
@@ -20,7 +22,7 @@ from symcheck.representations.representation import (
 from symcheck.representations.signed_images import SignedImages
 
 
-def trivial(G: Group, dim: int = 1) -> SignedPermutationRepresentation:
+def trivial(G: Group, dim: int = 1) -> Representation:
     """Every element acts as the identity: what invariant quantities (values, biases) carry.
 
     Args:
@@ -42,6 +44,8 @@ def trivial(G: Group, dim: int = 1) -> SignedPermutationRepresentation:
     # True is an int in Python; a dimension of True is a mistake.
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
         raise RepresentationError(f"expected a positive dimension, got dim = {dim!r}.", where="trivial")
+    if isinstance(G, ContinuousGroup):
+        return lie_trivial(G, int(dim))
     # Nothing to check: identities satisfy every relation.
     images = [SignedImages.identity(int(dim))] * len(G.generators)
     return SignedPermutationRepresentation(G, images, name=f"trivial({G.name})", check=False)
@@ -68,6 +72,7 @@ def sign(G: Group, signs: Sequence[int] | None = None) -> SignedPermutationRepre
         [-1.0, 1.0]
     """
     validation.require_group(G, "sign")
+    validation.require_finite(G, "sign")
     if signs is None:
         signs = _default_signs(G)
     entries = arrays.to_numpy(signs, where="sign(signs)", error=RepresentationError).ravel()
@@ -106,6 +111,7 @@ def regular(G: Group) -> SignedPermutationRepresentation:
                [1, 0]])
     """
     validation.require_group(G, "regular")
+    validation.require_finite(G, "regular")
     # Column i is how left multiplication by generator i rearranges the elements.
     table = G.cayley_table
     ones = np.ones(len(table), dtype=np.int64)
@@ -258,6 +264,7 @@ def natural(G: Group) -> SignedPermutationRepresentation:
         (4, 4)
     """
     validation.require_group(G, "natural")
+    validation.require_finite(G, "natural")
     if G.family is not None and G.family[0] == "hyperoctahedral":
         n = G.family[1]
         # Point i (+) goes to a point below n with sign +, else to component point - n with sign -.
@@ -292,6 +299,7 @@ def standard(G: Group) -> Representation:
     Source: W. Fulton and J. Harris, "Representation Theory", section 1.3 (symmetric groups).
     """
     validation.require_group(G, "standard")
+    validation.require_finite(G, "standard")
     family = G.family[0] if G.family is not None else ""
     # The textbook matrices in the plane, not the deleted permutation representation.
     if family in ("cyclic", "dihedral"):
@@ -334,6 +342,7 @@ def rotation(G: Group, frequency: int = 1) -> Representation:
         -1.0
     """
     validation.require_group(G, "rotation")
+    validation.require_finite(G, "rotation")
     if G.family is None or G.family[0] not in ("cyclic", "dihedral"):
         raise RepresentationError(f"expected a cyclic or dihedral group, got {G.name}.", where="rotation")
     # Only the remainder of the frequency matters: turns by 2 pi are the identity.

@@ -11,7 +11,8 @@ from symcheck.array_types import Floats
 from symcheck.errors import RepresentationError
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
-from symcheck.representations import constructors, validation
+from symcheck.representations import constructors, restriction, validation
+from symcheck.representations.lie import LieRepresentation, lie_dual, lie_sum, lie_tensor
 from symcheck.representations.representation import (
     MatrixRepresentation,
     Representation,
@@ -40,7 +41,9 @@ def direct_sum(*representations: Representation) -> Representation:
         >>> direct_sum(trivial(cyclic(4)), regular(cyclic(4))).dim
         5
     """
-    return _combine(representations, _signed_sum, _matrix_sum, "direct_sum", " + ")
+    if (lie := _continuous(representations, "direct_sum")) is not None:
+        return lie_sum(lie)
+    return _combine(representations, _signed_sum, _matrix_sum, " + ")
 
 
 def tensor(*representations: Representation) -> Representation:
@@ -61,21 +64,32 @@ def tensor(*representations: Representation) -> Representation:
         >>> tensor(natural(symmetric(4)), natural(symmetric(4))).dim
         16
     """
-    return _combine(representations, _signed_tensor, _matrix_tensor, "tensor", " x ")
+    if (lie := _continuous(representations, "tensor")) is not None:
+        return lie_tensor(lie)
+    return _combine(representations, _signed_tensor, _matrix_tensor, " x ")
+
+
+def _continuous(parts: Sequence[Representation], function: str) -> list[LieRepresentation] | None:
+    """The operands where they represent a continuous group; None where they do not."""
+    _require_alike(parts, function)
+    lie = [part for part in parts if isinstance(part, LieRepresentation)]
+    return lie if len(lie) == len(parts) else None
+
+
+def _require_alike(parts: Sequence[Representation], function: str) -> None:
+    if not parts:
+        raise RepresentationError("expected at least one representation, got none.", where=function)
+    require_representation(parts[0], "the first representation")
+    for number, part in enumerate(parts[1:], 2):
+        require_same_group(parts[0], part, names=("the first representation", f"number {number}"))
 
 
 def _combine(
     parts: Sequence[Representation],
     signed: Callable[[SignedImages, SignedImages], SignedImages],
     dense: Callable[[Floats, Floats], Floats],
-    function: str,
     symbol: str,
 ) -> Representation:
-    if not parts:
-        raise RepresentationError("expected at least one representation, got none.", where=function)
-    require_representation(parts[0], "the first representation")
-    for number, part in enumerate(parts[1:], 2):
-        require_same_group(parts[0], part, names=("the first representation", f"number {number}"))
     group, name = parts[0].group, symbol.join(part.name for part in parts)
     # Exact where all parts are; one dense part makes the result dense.
     exact = [part for part in parts if isinstance(part, SignedPermutationRepresentation)]
@@ -125,6 +139,8 @@ def dual(rho: Representation) -> Representation:
         3
     """
     require_representation(rho, "dual")
+    if isinstance(rho, LieRepresentation):
+        return lie_dual(rho)
     # rho(g^-1)^T = rho(g) where the matrices are orthogonal.
     if rho.is_orthogonal:
         return rho
@@ -132,12 +148,14 @@ def dual(rho: Representation) -> Representation:
     return MatrixRepresentation(rho.group, matrices, name=f"dual of {rho.name}", check=False)
 
 
-def restrict(rho: Representation, *, to: Group) -> Representation:
+def restrict(rho: Representation, *, to: Group, images: Sequence[Element] | None = None) -> Representation:
     """The same matrices, for the elements of a subgroup only.
 
     Args:
         rho: a representation of G.
-        to: a subgroup of G, whose generators are elements of G.
+        to: a subgroup of G, whose generators are elements of G; of a continuous G any finite group.
+        images: continuous G: per generator of the subgroup the element of G that it is. By default C_n and D_n in
+            SO(2) and O(2): r turns by 2 pi / n, s reflects.
 
     Returns:
         The representation of the subgroup.
@@ -154,6 +172,8 @@ def restrict(rho: Representation, *, to: Group) -> Representation:
     """
     require_representation(rho, "restrict")
     validation.require_group(to, "restrict(to)")
+    if isinstance(rho, LieRepresentation):
+        return restriction.restrict_to_finite(rho, to, images)
     name = f"{rho.name} restricted to {to.name}"
     # Words in G's generators: images of the subgroup's generators are products of known matrices.
     words = [rho.group.word(g) for g in to.generators]

@@ -1,4 +1,4 @@
-"""Representations of a finite group by real matrices, given on its generators.
+"""Representations of a group by real matrices, given on its generators.
 
 A representation rho sends every element to an invertible matrix with rho(g h) = rho(g) rho(h). Two forms cover what
 reinforcement learning needs:
@@ -7,8 +7,8 @@ reinforcement learning needs:
   that everything built on it is exact and needs the generators only.
 - `MatrixRepresentation`: any other real matrices, in float64.
 
-Both are checked when they are built: each relator of the group must map to the identity (von Dyck), and the error names
-the relator that fails and by how much.
+(Those of continuous groups are in `symcheck.representations.lie`.) Both are checked when they are built: each relator
+of the group must map to the identity (von Dyck), and the error names the relator that fails and by how much.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ class SignedPermutationRepresentation(Representation):
     def __init__(self, group: Group, images: Sequence[SignedImages], *, name: str, check: bool = True) -> None:
         self.group, self.name = group, name
         self.images = tuple(images)
+        validation.require_finite(group, name)
         validation.check_count(group, len(self.images), name)
         self.dim = validation.common_dimension([image.dim for image in self.images], name)
         self._cache: dict[Element, SignedImages] = {}
@@ -211,6 +212,7 @@ class MatrixRepresentation(Representation):
 
     def __init__(self, group: Group, matrices: Sequence[npt.ArrayLike], *, name: str, check: bool = True) -> None:
         self.group, self.name = group, name
+        validation.require_finite(group, name)
         validation.check_count(group, len(matrices), name)
         where = "{}, generator {}"
         read = [

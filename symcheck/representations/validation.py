@@ -10,6 +10,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.errors import GroupError, RepresentationError
+from symcheck.groups.continuous import ContinuousGroup
 from symcheck.groups.element import Element, Word
 from symcheck.groups.group import Group
 from symcheck.representations.signed_images import SignedImages
@@ -29,6 +30,20 @@ def require_group(group: Any, where: str) -> None:
             f"expected a group, got {group!r} ({type(group).__name__}).",
             where=where,
             remedy="Make one with symcheck.groups, for instance cyclic(4).",
+        )
+
+
+def require_finite(group: Group, where: str) -> None:
+    """Refuses continuous groups where a construction needs a finite one.
+
+    Raises:
+        RepresentationError: names the group.
+    """
+    if isinstance(group, ContinuousGroup):
+        raise RepresentationError(
+            f"expected a finite group, got {group.name}.",
+            where=where,
+            remedy="Of continuous groups there are vector(G), irrep(G, k), pseudoscalar(G), from_algebra(G, matrices).",
         )
 
 

@@ -7,13 +7,15 @@ is stated once, here, and tested with a group of order 3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from symcheck.array_types import Indices
 from symcheck.entries.forms import Entry, FunctionEntry, TreeEntry
 from symcheck.errors import SpecError
+from symcheck.statements.statement import Statement
 from symcheck.symmetry import text
 from symcheck.symmetry.blocks import check_columns, labels_of
 from symcheck.symmetry.space_maps import SpaceMap, fit
@@ -25,6 +27,53 @@ if TYPE_CHECKING:
 
 Word: TypeAlias = Sequence[int]
 Part: TypeAlias = Literal["observation", "action", "state"]
+UNIFORM: tuple[int, ...] = (-1,)
+"""The word of Haar elements of a continuous group, another one for each value; further negative letters are single
+ones."""
+
+
+def pooled(word: Word) -> tuple[int, ...]:
+    """The word under which samples are compared together: `UNIFORM` for every Haar element.
+
+    Example:
+        >>> pooled((-7,)), pooled((0, 1))
+        ((-1,), (0, 1))
+    """
+    return UNIFORM if len(word) == 1 and word[0] < 0 else tuple(word)
+
+
+def group_by_word(words: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Indices]:
+    """The places of every word, words in the order of their first place.
+
+    Example:
+        >>> {word: places.tolist() for word, places in group_by_word([(0,), (1,), (0,)]).items()}
+        {(0,): [0, 2], (1,): [1]}
+    """
+    if len(words) and words.count(words[0]) == len(words):  # as under a group of one generator
+        return {words[0]: np.arange(len(words))}
+    places: dict[tuple[int, ...], list[int]] = {}
+    for i, word in enumerate(words):
+        places.setdefault(word, []).append(i)
+    return {word: np.array(rows, dtype=np.intp) for word, rows in places.items()}
+
+
+class ElementLabel(str):
+    """The name of an element of a continuous group, with its word and amounts as data.
+
+    Attributes:
+        word: names of generators.
+        parameters: one amount per Lie generator in the word.
+    """
+
+    word: str
+    parameters: tuple[float, ...]
+
+    @staticmethod
+    def of(text: str, word: str, parameters: tuple[float, ...]) -> ElementLabel:
+        """The label."""
+        label = ElementLabel(text)
+        label.word, label.parameters = word, parameters
+        return label
 
 
 class BoundSymmetry:
@@ -59,11 +108,45 @@ class BoundSymmetry:
         # Blocks first: their message names the block whose size is wrong.
         _check_blocks(symmetry, "observation", observation_space)
         _check_blocks(symmetry, "action", action_space)
-        self._observation = _fit_entries(symmetry.observation, observation_space, "observation")
-        self._action = _fit_entries(symmetry.action, action_space, "action")
-        self._state = None if symmetry.state is None else _fit_entries(symmetry.state, None, "state")
+        self._observation: Sequence[SpaceMap] = _fit_entries(symmetry.observation, observation_space, "observation")
+        self._action: Sequence[SpaceMap] = _fit_entries(symmetry.action, action_space, "action")
+        self._state: Sequence[SpaceMap] | None = (
+            None if symmetry.state is None else _fit_entries(symmetry.state, None, "state")
+        )
         # Only callables can look at the observation; data acts on every action alike.
         self._action_needs_observation = any(_has_function(entry) for entry in symmetry.action)
+
+    def at_tested_elements(self, seed: int, seen: Callable[[], Any]) -> BoundSymmetry:
+        """The symmetry at the elements that a run tests; of a finite group its generators, and nothing is drawn."""
+        return self
+
+    @property
+    def source(self) -> ClaimedMaps:
+        """The claim as it was written, of a continuous group with its Lie generators."""
+        return self.symmetry
+
+    @property
+    def tested_words(self) -> tuple[tuple[int, ...], ...]:
+        """The elements that a run tests pair by pair: the generators."""
+        return tuple((i,) for i in range(len(self.group.generators)))
+
+    @property
+    def compared_words(self) -> tuple[tuple[int, ...], ...]:
+        """The elements under which distributions are compared: the generators."""
+        return self.tested_words
+
+    def drawn(self, word: tuple[int, ...]) -> tuple[int, ...]:
+        """The word of one element: of continuous groups `UNIFORM` stands for another Haar element at each call."""
+        return word
+
+    def may_leave(self, word: Word) -> bool:
+        """Whether an element may carry points of a bounded Box outside it without being at fault; no finite one may."""
+        return False
+
+    @property
+    def note(self) -> Statement | None:
+        """What of a continuous group was tested; None of finite groups, whose generators are."""
+        return None
 
     @property
     def has_state(self) -> bool:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,11 +21,15 @@ from symcheck.entries.forms import (
     TreeEntry,
     parse_entry,
 )
+from symcheck.entries.lie_forms import ContinuousEntry
 from symcheck.errors import RepresentationError, SpecError
+from symcheck.groups.continuous import ContinuousGroup
 from symcheck.groups.group import Group
 from symcheck.representations import constructors
 from symcheck.representations.representation import Representation
 from symcheck.symmetry.blocks import Block, is_blocks, joined_entry, parse_blocks
+from symcheck.symmetry.elements import Tested, read_element
+from symcheck.symmetry.lie_claims import check_part, part_representation, read_part, shifts_by_translation
 
 
 class ClaimedMaps:
@@ -60,14 +65,62 @@ class ClaimedMaps:
         self.group = group
         self.initial = bool(initial)
         self.blocks: dict[str, dict[Any, tuple[Block, ...]]] = {}
+        self.algebra: dict[str, tuple[ContinuousEntry, ...]] = {}
+        self.pinned_element: Tested | None = None
         self.observation = self._entries(observation, "observation")
         self.action = self._entries(action, "action")
         self.state = None if state is None else self._entries(state, "state")
         for part, entries in (("observation", self.observation), ("action", self.action), ("state", self.state or ())):
-            check_relations(group, entries, part)
+            if part not in self.algebra:
+                check_relations(group, entries, part)
+        self._check_start()
+
+    def _check_start(self) -> None:
+        """Refuse a start distribution that is claimed to be invariant under shifts, which none is."""
+        group = self.group
+        if not self.initial or not isinstance(group, ContinuousGroup):
+            return
+        shifted = [part for part, entries in self.algebra.items() if shifts_by_translation(group, entries)]
+        if shifted and shifted != ["action"]:
+            raise SpecError(
+                "no start distribution is invariant under shifts, got initial = true.",
+                where=f"Symmetry.{shifted[0]}",
+                remedy="Say initial = false.",
+            )
+
+    def pinned(self, word: str, parameters: Sequence[float]) -> Self:
+        """The same claim, tested at one element of its continuous group.
+
+        Args:
+            word: names of generators, as a report has them.
+            parameters: one amount per Lie generator in the word.
+
+        Returns:
+            A copy; of a finite group the claim itself.
+
+        Raises:
+            SpecError: the word is none of the group.
+        """
+        if not isinstance(self.group, ContinuousGroup):
+            return self
+        made = copy.copy(self)
+        made.pinned_element = read_element(self.group, word, parameters)
+        return made
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the group is a continuous one, of which runs test some elements."""
+        return isinstance(self.group, ContinuousGroup)
 
     def _entries(self, written: Any, part: str) -> tuple[Entry, ...]:
-        """The entries of one part; its blocks, where it is written as such, are kept under their key (None for all)."""
+        """The entries of one part; its blocks, where it is written as such, are kept under their key (None for all).
+
+        Of continuous groups those of discrete generators; those of Lie generators are kept in `algebra`.
+        """
+        if isinstance(self.group, ContinuousGroup):
+            self.algebra[part], discrete = read_part(written, self.group, part)
+            check_part(self.group, self.algebra[part], discrete, part)
+            return discrete
         # Blocks for the whole part, or one table of blocks per key of a Dict space.
         if not is_blocks(written) and not (
             isinstance(written, dict) and written and all(is_blocks(child) for child in written.values())
@@ -98,7 +151,7 @@ class ClaimedMaps:
         Raises:
             SpecError: the observation entries are not linear data on a vector.
         """
-        return _representation(self.group, self.observation, "observation")
+        return self._part_representation(self.observation, "observation")
 
     @property
     def action_representation(self) -> Representation:
@@ -107,7 +160,12 @@ class ClaimedMaps:
         Raises:
             SpecError: the action entries are not linear data on a vector.
         """
-        return _representation(self.group, self.action, "action")
+        return self._part_representation(self.action, "action")
+
+    def _part_representation(self, entries: Sequence[Entry], part: str) -> Representation:
+        if isinstance(self.group, ContinuousGroup):
+            return part_representation(self.group, self.algebra[part], entries, part)
+        return _representation(self.group, entries, part)
 
 
 def _entries(written: Any, group: Group, part: str) -> tuple[Entry, ...]:

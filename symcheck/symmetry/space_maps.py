@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from symcheck.array_types import Array
 from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
+from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 
 
@@ -24,7 +25,7 @@ class SpaceMap(Protocol):
         """The images of stacked values, shape (n, *shape); a list where values are structured."""
 
 
-def fit(entry: Entry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
+def fit(entry: Entry | ElementEntry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
     """Fit an entry to a space.
 
     Args:
@@ -49,6 +50,8 @@ def fit(entry: Entry, space: spaces.Space[Any] | None, where: str) -> SpaceMap:
             return _fit_tree(children, space, where)
         case AffineEntry():
             return _fit_affine(entry, space, where)
+        case ElementEntry():
+            return _AnyVector(entry, where)
 
 
 class _Identity:
@@ -86,6 +89,27 @@ class _Vector:
                 f"expected a vector of {self._entry.dim} components, got shape {array.shape} ({array.dtype}).",
                 where=self._where,
             )
+
+
+class _AnyVector:
+    """An element of a continuous group on vectors whose length is known when one is seen."""
+
+    def __init__(self, entry: ElementEntry, where: str) -> None:
+        self._entry = entry
+        self._where = where
+
+    def image(self, value: Any, context: Any = None) -> Array:
+        return self._fitted(np.asarray(value).size).image(value)
+
+    def batch(self, values: Any, contexts: Any = None) -> Array:
+        array = np.asarray(values)
+        return self._fitted(array[0].size).batch(array) if len(array) else array
+
+    def _fitted(self, size: int) -> _Vector:
+        least = max(entry.size or entry.least for entry, _ in self._entry.factors)
+        if size < least or any(entry.size not in (None, size) for entry, _ in self._entry.factors):
+            raise SpecError(f"expected a vector of {least} components, got {size}.", where=self._where)
+        return _Vector(self._entry.sized(size), self._where)
 
 
 class _Spatial:

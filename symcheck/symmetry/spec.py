@@ -7,20 +7,21 @@
 
 Long vectors are written as named blocks, `[[observation.blocks]]` (see `symcheck.symmetry.blocks`). The fields are
 those of `Symmetry`; every entry form but callables can be written. Groups are named as in `symcheck.groups`,
-"dihedral(4)" or "product(cyclic(2), symmetric(3))", or in short, "D4" or "C2 x S3".
+"dihedral(4)", "so(2)" or "product(cyclic(2), symmetric(3))", or in short, "D4", "SO(2)" or "C2 x so(2)".
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from symcheck.errors import GroupError, SpecError, suggestion
-from symcheck.groups import catalog
+from symcheck.groups import catalog, continuous
 from symcheck.groups.group import Group
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -31,6 +32,15 @@ _GROUPS: dict[str, Callable[..., Group]] = {
     for name, function in inspect.getmembers(catalog, inspect.isfunction)
     if function.__module__ == catalog.__name__ and not name.startswith("_") and name not in _NOT_WRITTEN
 }
+_GROUPS |= {
+    "SO": continuous.so,
+    "O": continuous.o,
+    "SE": continuous.se,
+    "E": continuous.e,
+    "T": continuous.translations,
+}
+_GROUPS |= {name.lower(): function for name, function in _GROUPS.items() if len(name) <= 2}
+_GROUPS["translations"] = continuous.translations
 _REQUIRED = ("name", "group", "observation", "action")
 _OPTIONAL = ("state", "initial")
 
@@ -119,6 +129,9 @@ def parse_group(text: Any, where: str) -> Group:
     if not isinstance(text, str):
         raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
     try:
+        parts = _split_product(text)
+        if len(parts) > 1:
+            return catalog.product(*(parse_group(part, where) for part in parts))
         # A bare name such as "C4"; with parentheses it is a call of the catalogue.
         if "(" not in text:
             return catalog.named(text)
@@ -136,8 +149,28 @@ def parse_group(text: Any, where: str) -> Group:
     return group
 
 
+def _split_product(text: str) -> list[str]:
+    """The factors of "C2 x so(2)"; an x within parentheses belongs to a factor.
+
+    Example:
+        >>> _split_product("C2 x product(so(2), C3 x C2)")
+        ['C2', 'product(so(2), C3 x C2)']
+    """
+    parts, depth = [""], 0
+    for piece in re.split(r"([()]|(?:(?<=[\s\d)])[x×](?=\s|[A-Za-z])))", text):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece in ("x", "×") and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return [part.strip() for part in parts]
+
+
 def _evaluate(node: ast.expr, where: str) -> Any:
     match node:
+        # A short name as an argument, "product(C2, so(2))".
+        case ast.Name(id=name):
+            return catalog.named(name)
         # Only catalogue functions with positional arguments; everything else must be a literal.
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if name not in _GROUPS:

@@ -11,7 +11,7 @@ obey the relations of the group. Callables can only be checked on samples, by th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from symcheck.groups.element import Element
 from symcheck.groups.group import Group
@@ -124,6 +124,21 @@ class Symmetry(ClaimedMaps):
         made.notes = mirror.notes
         return made
 
+    def at_elements(self, seed: int) -> Symmetry:
+        """The claim at the finitely many elements that runs over networks test; of a finite group the claim itself.
+
+        Args:
+            seed: of the elements of a continuous group.
+
+        Returns:
+            A claim whose generators are those elements.
+        """
+        if not self.is_continuous:
+            return self
+        from symcheck.symmetry.tested import concrete_claim  # loads gymnasium
+
+        return cast("Symmetry", concrete_claim(self, seed))
+
     def bind(self, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> BoundSymmetry:
         """Fit the symmetry to an environment's spaces.
 
@@ -139,4 +154,8 @@ class Symmetry(ClaimedMaps):
         """
         from symcheck.symmetry.bound import BoundSymmetry  # loads gymnasium
 
+        if self.is_continuous:
+            from symcheck.symmetry.tested import BoundTested
+
+            return BoundTested(self, observation_space, action_space)
         return BoundSymmetry(self, observation_space, action_space)

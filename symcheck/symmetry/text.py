@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
+from symcheck.entries.lie_forms import ElementEntry
 
 if TYPE_CHECKING:
     from symcheck.symmetry.blocks import Block
@@ -67,7 +68,7 @@ def _block_text(block: Block, entry: Entry, symbol: str) -> str:
     return ", ".join(moved) if len(moved) <= _LONGEST_LISTED else _count_changes(entry)
 
 
-def describe(entry: Entry, symbol: str) -> str:
+def describe(entry: Entry | ElementEntry, symbol: str) -> str:
     """One entry as a formula.
 
     Args:
@@ -95,6 +96,8 @@ def describe(entry: Entry, symbol: str) -> str:
             return "; ".join(f"{key}: {describe(child, symbol)}" for key, child in children.items()) or "unchanged"
         case AffineEntry():
             return _affine(entry, symbol)
+        case ElementEntry(factors):
+            return "; ".join(f"{lie.describe(symbol)}, t = {t:.6g}" for lie, t in factors)
 
 
 def _affine(entry: AffineEntry, symbol: str) -> str:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcheck.wrappers.orbit import leading_one
+from symcheck.symmetry.tested import BoundTested
+from symcheck.wrappers.lie_elements import LieElements
+from symcheck.wrappers.orbit import Elements, leading_one
 from symcheck.wrappers.single import SymmetryWrapper
 
 
@@ -23,7 +25,8 @@ class Quotient(SymmetryWrapper):
 
     Args:
         env: the environment.
-        symmetry: of a group of at most 10,000 elements.
+        symmetry: of a finite group of at most 10,000 elements, or of rotations or translations, under which
+            observations are aligned (see `symcheck.wrappers.lie_elements`).
         rng: draws among elements that lead to the same representative; `reset(seed=...)` seeds it anew.
 
     Raises:
@@ -40,6 +43,10 @@ class Quotient(SymmetryWrapper):
     Source: lifting as in van der Pol et al. 2020, section 2.2, with mass divided evenly over what is the same.
     """
 
+    def _choose_elements(self) -> Elements | LieElements:
+        bound = self._bound
+        return LieElements(bound, 1, aligning=True) if isinstance(bound, BoundTested) else Elements(bound)
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment; the representative of its first observation, and which element led there."""
         self._dice.seed(seed)
@@ -47,6 +54,10 @@ class Quotient(SymmetryWrapper):
         return self._show(observation), self._add_element_name(info)
 
     def _show(self, observation: Any) -> Any:
+        if isinstance(self._elements, LieElements):
+            self._elements.align([observation], [0])
+            self._shown = self._bound.observation(self._elements.words[0], observation)
+            return self._shown
         # Every element is tried: the representative is the last image in lexicographic order.
         images = [self._bound.observation(word, observation) for word in self._elements.words]
         alive = leading_one(images, copies=self._elements.copies)

@@ -10,6 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
+
+from symcheck.symmetry.symmetry import Symmetry
+from symcheck.symmetry.tested import BoundTested
+from symcheck.wrappers.lie_elements import LieElements
+from symcheck.wrappers.orbit import Elements
 from symcheck.wrappers.single import SymmetryWrapper
 
 
@@ -18,8 +25,10 @@ class RandomSymmetry(SymmetryWrapper):
 
     Args:
         env: the environment.
-        symmetry: of a group of at most 10,000 elements.
+        symmetry: of a finite group of at most 10,000 elements, or of a continuous one, of which Haar elements are
+            drawn. Actions that a turn carries out of a bounded Box are clipped to it.
         rng: draws the elements; `reset(seed=...)` seeds it anew.
+        range: (low, high) of the amounts of translations, one pair for all or one each; they have no uniform element.
 
     Raises:
         SpecError: the symmetry does not fit the spaces, or its group is too large.
@@ -32,12 +41,30 @@ class RandomSymmetry(SymmetryWrapper):
         ['e', 'r']
     """
 
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        symmetry: Symmetry,
+        *,
+        rng: np.random.Generator | None = None,
+        range: Any = None,  # noqa: A002  (the public name)
+    ) -> None:
+        self._range = range
+        super().__init__(env, symmetry, rng=rng)
+
+    def _choose_elements(self) -> Elements | LieElements:
+        bound = self._bound
+        return LieElements(bound, 1, amounts=self._range) if isinstance(bound, BoundTested) else Elements(bound)
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Draw an element for the episode, reset the environment, and show it through the element."""
         self._dice.seed(seed)
         observation, info = self.env.reset(seed=seed, options=options)
         # After the environment's reset, whose randomness it must not share.
-        self._element = int(self._dice.below(len(self._elements), 1)[0])
+        if isinstance(self._elements, LieElements):
+            self._elements.draw(self._dice.rng, [0])
+        else:
+            self._element = int(self._dice.below(len(self._elements), 1)[0])
         return self._show(observation), self._add_element_name(info)
 
     def _show(self, observation: Any) -> Any:

@@ -30,6 +30,11 @@ class Dice:
         if numbers:
             self._rng = np.random.default_rng([_STREAM, *(int(number) for number in numbers)])
 
+    @property
+    def rng(self) -> np.random.Generator:
+        """The present stream."""
+        return self._rng
+
     def among(self, alive: npt.NDArray[np.bool_]) -> int:
         """One of the marked places, all equally likely."""
         places = np.flatnonzero(alive)

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.wrappers.lie_elements import LieElements
 from symcheck.wrappers.orbit import Elements
 from symcheck.wrappers.randomness import Dice
 from symcheck.wrappers.spaces import bind, image_space
@@ -19,7 +20,7 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     Args:
         env: the environment.
-        symmetry: of a group of at most 10,000 elements.
+        symmetry: of a finite group of at most 10,000 elements, or of a continuous one.
         rng: the wrapper's own randomness; `reset(seed=...)` seeds it anew.
 
     Raises:
@@ -31,16 +32,22 @@ class SymmetryWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         self.symmetry = symmetry
         self._bound = bind(symmetry, env)
-        self._elements = Elements(self._bound)
+        self._elements = self._choose_elements()
         self._dice = Dice(rng)
         self._shown: Any = None
         self._element = 0
         self.observation_space = image_space(self._bound, self._elements.words)
 
+    def _choose_elements(self) -> Elements | LieElements:
+        """The elements that observations may be seen through."""
+        return Elements(self._bound)
+
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Map the action back, step, and show what follows."""
         # The action is an action at the observation shown: K at that observation, by the inverse.
         mapped = self._bound.action(self._elements.inverses[self._element], action, self._shown)
+        if isinstance(self._elements, LieElements):
+            mapped = self._elements.clip(mapped)
         observation, reward, terminated, truncated, info = self.env.step(mapped)
         return self._show(observation), reward, terminated, truncated, self._add_element_name(info)
 

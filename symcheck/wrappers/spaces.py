@@ -11,6 +11,8 @@ from gymnasium import spaces
 
 from symcheck.errors import SpecError
 from symcheck.symmetry.bound import BoundSymmetry
+from symcheck.symmetry.tested import BoundTested
+from symcheck.wrappers.lie_elements import turned_box
 
 
 def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.Space[Any]:
@@ -23,6 +25,8 @@ def image_space(bound: BoundSymmetry, words: Sequence[tuple[int, ...]]) -> gym.S
     Returns:
         The environment's space where no image leaves it; a wider box where maps are affine and one does.
     """
+    if isinstance(bound, BoundTested):
+        return turned_box(bound)
     space = bound.observation_space
     # Callables cannot be bounded; the space is kept as declared.
     if not isinstance(space, spaces.Box) or not bound.is_data("observation"):

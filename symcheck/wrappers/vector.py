@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +13,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from symcheck.symmetry.symmetry import Symmetry
+from symcheck.symmetry.tested import BoundTested
+from symcheck.wrappers.lie_elements import LieElements
 from symcheck.wrappers.orbit import Elements, leading
 from symcheck.wrappers.randomness import Dice
 from symcheck.wrappers.spaces import bind, image_space
@@ -22,13 +25,28 @@ _STACKED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinar
 class _SymmetryVectorWrapper(VectorWrapper):
     """Shows each environment's observation through an element, and maps its action back through the inverse."""
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], symmetry: Symmetry, rng: np.random.Generator | None) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        symmetry: Symmetry,
+        rng: np.random.Generator | None,
+        *,
+        amounts: Any = None,
+        aligning: bool = False,
+    ) -> None:
         super().__init__(env)
         self.symmetry = symmetry
         self._bound = bind(symmetry, env)
-        self._elements = Elements(self._bound)
+        bound = self._bound
+        continuous = isinstance(bound, BoundTested)
+        self._elements = (
+            LieElements(bound, self.num_envs, amounts=amounts, aligning=aligning)
+            if isinstance(bound, BoundTested)
+            else Elements(bound)
+        )
         self._dice = Dice(rng)
-        self._chosen: npt.NDArray[np.int64] = np.zeros(self.num_envs, dtype=np.int64)
+        # Elements of continuous groups are kept one a slot.
+        self._chosen: npt.NDArray[np.int64] = np.arange(self.num_envs) if continuous else np.zeros(self.num_envs, int)
         self._shown: Any = None
         self._ended: npt.NDArray[np.bool_] = np.zeros(self.num_envs, dtype=np.bool_)
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
@@ -73,7 +91,7 @@ class _SymmetryVectorWrapper(VectorWrapper):
         self._shown = self._through(singles, self._elements.words)
         return self._join_values(self._shown, self.single_observation_space)
 
-    def _through(self, values: Any, words: tuple[tuple[int, ...], ...]) -> Any:
+    def _through(self, values: Any, words: Sequence[tuple[int, ...]]) -> Any:
         """Each observation through its own element."""
         result: Any = np.array(values) if isinstance(values, np.ndarray) else list(values)
         # One call per element in use, not one per environment.
@@ -91,6 +109,8 @@ class _SymmetryVectorWrapper(VectorWrapper):
             inverse = self._elements.inverses[element]
             # K depends on the observation that the agent saw, which is `_shown`.
             image = self._bound.action_batch(inverse, _select_rows(singles, rows), _select_rows(self._shown, rows))
+            if isinstance(self._elements, LieElements):
+                image = self._elements.clip(image)
             _write_rows(result, rows, image)
         return self._join_values(result, self.env.single_action_space)
 
@@ -144,11 +164,20 @@ class VectorRandomSymmetry(_SymmetryVectorWrapper):
     """
 
     def __init__(
-        self, env: VectorEnv[Any, Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None
+        self,
+        env: VectorEnv[Any, Any, Any],
+        symmetry: Symmetry,
+        *,
+        rng: np.random.Generator | None = None,
+        range: Any = None,  # noqa: A002  (the public name)
     ) -> None:
-        super().__init__(env, symmetry, rng)
+        super().__init__(env, symmetry, rng, amounts=range)
 
     def _choose(self, observations: Any, fresh: npt.NDArray[np.bool_]) -> None:
+        if isinstance(self._elements, LieElements):
+            if fresh.any():
+                self._elements.draw(self._dice.rng, np.flatnonzero(fresh).tolist())
+            return
         self._chosen[fresh] = self._dice.below(len(self._elements), int(fresh.sum()))
 
 
@@ -174,13 +203,18 @@ class VectorQuotient(_SymmetryVectorWrapper):
     def __init__(
         self, env: VectorEnv[Any, Any, Any], symmetry: Symmetry, *, rng: np.random.Generator | None = None
     ) -> None:
-        super().__init__(env, symmetry, rng)
+        super().__init__(env, symmetry, rng, aligning=True)
 
     def _choose(self, observations: Any, fresh: npt.NDArray[np.bool_]) -> None:
+        if isinstance(self._elements, LieElements):
+            self._elements.align(list(observations), list(range(self.num_envs)))
+            return
         images = [self._bound.observation_batch(word, observations) for word in self._elements.words]
         self._chosen = self._dice.among_each(leading(images, self.num_envs))
 
     def _final_element(self, row: int, observation: Any) -> int:
+        if isinstance(self._elements, LieElements):
+            return row  # the last observation is shown as the episode's others were
         # A batch of one for `leading`.
         single = [observation] if isinstance(observation, dict | tuple) else np.asarray(observation)[None]
         images = [self._bound.observation_batch(word, single) for word in self._elements.words]

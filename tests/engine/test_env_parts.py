@@ -12,7 +12,6 @@ from gymnasium import spaces
 from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.edges import threshold_cases
 from symcheck.engine.environments.cases.minimise import minimise
-from symcheck.engine.environments.cases.pairs import outside
 from symcheck.engine.environments.cases.pool import draw_actions, gather
 from symcheck.engine.environments.cases.tolerance import SAFETY, Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
@@ -25,6 +24,7 @@ from symcheck.envs.state_access import register_state_access
 from symcheck.envs.targets import resolve_environment
 from symcheck.groups import catalog
 from symcheck.spaces.probing import linear_map
+from symcheck.symmetry.exits import find_excess
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -225,8 +225,8 @@ def test_a_situation_outside_its_space_is_described() -> None:
     pairs = bench("mountaincar/valley").pairs
     situation = pairs.placement.at(np.array([0.3, 0.01]), "box")
     assert situation is not None
-    assert outside(situation, pairs.stepper.codec) is None
-    excess = outside(pairs.placement.image((0,), situation), pairs.stepper.codec)
+    assert find_excess(situation.obs, pairs.stepper.codec) is None
+    excess = find_excess(pairs.placement.image((0,), situation).obs, pairs.stepper.codec)
     assert excess is not None
     assert (excess.coordinate, excess.side) == ("observation[0]", "below")
     assert excess.value == pytest.approx(-1.3471976)

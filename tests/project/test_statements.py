@@ -273,6 +273,8 @@ OUTSIDE_TEXT = {
     "symcheck/envs/targets.py": "environment ids and attribute paths as a user types them",
     "symcheck/envs/atlas_page.py": "the columns of a Markdown table that it writes",
     "symcheck/entries/forms.py": "entries of SPEC files",
+    "symcheck/representations/named_parts.py": "representations that users write as text",
+    "symcheck/symmetry/spec.py": "names of groups in SPEC files",
     "symcheck/groups/catalog.py": "names of groups as a user types them",
     "reports/symcheck_reports/templating.py": "where a browser may break a word, and formulas as HTML",
     "reports/symcheck_reports/units.py": "environment ids and coordinate names",

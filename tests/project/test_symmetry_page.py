@@ -25,7 +25,19 @@ def test_every_example_is_a_symmetry(name):
 
 
 def test_there_is_an_example_of_each_form():
-    assert len(EXAMPLES) == 7
+    assert len(EXAMPLES) == 10
+
+
+def test_a_turn_and_a_mirror_act_as_their_page_says():
+    pair, force = BOX(-9, 9, (4,), np.float64), BOX(-1, 1, (2,), np.float64)
+    claim = bound("turn and mirror", pair, force)
+    # The tested turn, then the reflection of the first axis.
+    np.testing.assert_array_equal(claim.observation((1,), np.array([1.0, 2.0, 3.0, 4.0])), [-1, 2, -3, 4])
+    turned = claim.observation((0,), np.array([1.0, 0.0, 0.0, 1.0]))
+    angle = claim.elements[0].parameters[0]
+    np.testing.assert_allclose(turned, [np.cos(angle), np.sin(angle), -np.sin(angle), np.cos(angle)])
+    moved = bound("rigid motions", pair, BOX(-1, 1, (4,), np.float64))
+    assert len(moved.tested_words) == 4  # three amounts of two shifts, one angle
 
 
 def test_two_legs_swap():

@@ -23,7 +23,7 @@ from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import BY_PART, GROUP_AXIOMS, Part
 from symcheck.engine.events import ignore
 from symcheck.engine.options import EnvOptions
-from symcheck.engine.published import element_word
+from symcheck.engine.published import element_parameters, element_word
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Facts, decide
 from symcheck.envs.targets import AnyEnv
@@ -80,6 +80,7 @@ def _evaluate(
     if example.get("observation") is None:  # a statistical finding
         chosen = choose(make_env, symmetry, options, target, ignore, Clock())
         return entry.check(EnvContext(chosen.bench, chosen))
+    symmetry = symmetry.pinned(element_word(example), element_parameters(example))
     # Few samples: only tolerances have to be measured, for one pair.
     small = dataclasses.replace(options, samples=min(options.samples, _SAMPLES))
     chosen = choose(make_env, symmetry, small, target, ignore, Clock())
@@ -118,7 +119,7 @@ def _compare_again(chosen: Chosen, name: str, word: Word, situation: Situation, 
 def _find_word(chosen: Chosen, label: str) -> Word:
     bound = chosen.bench.pairs.bound
     for word in (*chosen.bench.words, *(tuple(relation) for relation in bound.group.relators)):
-        if bound.label(word) == label:
+        if getattr(bound.label(word), "word", bound.label(word)) == label:
             return word
     raise SymcheckError(
         f"the report names the element {label!r}, which the symmetry does not have.",

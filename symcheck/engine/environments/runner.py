@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 
 from symcheck.engine import registry
 from symcheck.engine.clock import Clock
+from symcheck.engine.elements_note import with_elements
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.methods.axioms import judge_axioms, only_data
 from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
@@ -198,7 +199,9 @@ def _run(
                 facts = Facts(checked=0, stopped=stopped, interrupted=not stopped)
                 results.append(registry.undecided_result(entry, facts))
             else:
-                results.append(registry.describe(entry.check(context), entry))
+                results.append(
+                    with_elements(registry.describe(entry.check(context), entry), context.bench.pairs.bound.note)
+                )
             listener(PropertyFinished(results[-1]))
         failed = any(result.verdict == "failed" for result in results)
         if failed and not (context.bench.interrupted or options.fail_fast):

@@ -23,6 +23,7 @@ from symcheck.entries.forms import (
     TreeEntry,
     parse_entry,
 )
+from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError, SymcheckError, described, suggestion
 from symcheck.representations.representation import Representation
 from symcheck.symmetry.symmetry import Symmetry
@@ -186,7 +187,11 @@ def as_affine(motion: Motion) -> AffineMap:
 def action_dim(symmetry: Symmetry) -> int | None:
     """Dimension of the action representation; None where the entries do not say."""
     # Entries that are callables say nothing; several dimensions leave it open.
-    dims = {entry.dim for entry in symmetry.action if isinstance(entry, AffineEntry)}
+    dims = {
+        entry.dim if isinstance(entry, AffineEntry) else entry.least
+        for entry in symmetry.action
+        if isinstance(entry, AffineEntry | ElementEntry)
+    }
     return dims.pop() if len(dims) == 1 else None
 
 
@@ -261,6 +266,10 @@ def _without_signs(motion: Motion) -> Motion:
 def _motion(entry: Entry, shape: tuple[int, ...], size: int, where: str, what: str) -> Motion:
     if isinstance(entry, IdentityEntry):
         return SignedPermutation.identity(size)
+    if isinstance(entry, ElementEntry) and entry.least <= size:
+        return _affine_motion(entry.sized(size), shape, size, where, what)
+    if isinstance(entry, ElementEntry):
+        return _affine_motion(entry.sized(entry.least), shape, size, where, what)  # which says the sizes
     if isinstance(entry, AffineEntry):
         return _affine_motion(entry, shape, size, where, what)
     if isinstance(entry, SpatialEntry):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -59,7 +60,7 @@ class NetContext:
         emit: Emit,
         certificate: Mapping[int, Sequence[SignedPermutation]] | None = None,
     ) -> None:
-        self.symmetry = symmetry
+        self.symmetry = symmetry.at_elements(options.seed)
         self.options = options
         self._given = net
         self._emit = emit
@@ -162,8 +163,8 @@ class NetContext:
         """A readable name of each generator: the symmetry's own where there is only one."""
         group = self.symmetry.group
         # A group with one generator is called by the symmetry's name.
-        alone = len(group.generators) == 1
-        return (self.symmetry.name,) if alone else tuple(str(name) for name in group.generator_names)
+        alone = len(group.generators) == 1 and math.isfinite(group.order)
+        return (self.symmetry.name,) if alone else tuple(group.generator_names)
 
     @property
     def claimed(self) -> ClaimedNetwork:

@@ -19,7 +19,7 @@ from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.networks.values import SignedPermutation
 from symcheck.engine.networks.verdicts import EXACT, ROUNDED
-from symcheck.engine.published import element_word
+from symcheck.engine.published import element_parameters, element_word
 from symcheck.engine.registry import describe, registered_properties
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.verdict import Facts, decide
@@ -54,6 +54,8 @@ def replay(
         SymcheckError: the counterexample is not one of this network under this symmetry.
     """
     net = resolve_network(net)
+    if property_name not in (GROUP_AXIOMS.name, LAYER.name):
+        symmetry = symmetry.pinned(element_word(counterexample), element_parameters(counterexample))
     with random_state_kept():
         context = NetContext(net, symmetry, options or NetOptions(), ignore)
         context.check_fit()
@@ -190,7 +192,7 @@ def generator_named(context: NetContext, element: str) -> int:
     Raises:
         SymcheckError: there is none.
     """
-    names = list(context.elements)
+    names = [getattr(name, "word", name) for name in context.elements]
     if element not in names:
         raise SymcheckError(f"expected one of the generators {names}, got {element!r}.", where="group_element")
     return names.index(element)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from symcheck.array_types import Floats
-from symcheck.engine.environments.cases.pairs import Case, Pairs, outside
+from symcheck.engine.environments.cases.pairs import Case, Pairs
 from symcheck.spaces.coordinates import finite
+from symcheck.symmetry.exits import find_excess
 
 _MOST_TRIALS = 400  # pairs stepped; each is two steps of the environment
 _SIMPLE = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0.1, -0.1)
@@ -66,14 +67,14 @@ def minimise(pairs: Pairs, case: Case, fails: Callable[[Case], bool]) -> Case:
 def _candidates(pairs: Pairs, case: Case) -> Iterator[Case]:
     # Actions first: they can be simplified wherever states cannot.
     for action in _simpler_actions(pairs, case.action):
-        yield pairs.case(case.word, case.situation, action)
+        yield from pairs.cases([case.word], [case.situation], [action])
     access = pairs.placement.access
     if not access.box:
         return
     for state in _simpler_vectors(np.array(case.situation.state, dtype=np.float64)):
         situation = None if access.ended(state) else pairs.placement.at(state, case.situation.origin)
-        if situation is not None and not outside(situation, pairs.stepper.codec):
-            yield pairs.case(case.word, situation, case.action)
+        if situation is not None and not find_excess(situation.obs, pairs.stepper.codec):
+            yield from pairs.cases([case.word], [situation], [case.action])
 
 
 def _simpler_actions(pairs: Pairs, action: Any) -> Iterator[Any]:

@@ -27,7 +27,8 @@ from symcheck.envs.stepping.stepper import Stepper, Steps
 from symcheck.errors import SpecError, TargetError
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, scalar_coordinate, vector_coordinates
 from symcheck.spaces.values import short_text
-from symcheck.symmetry.bound import BoundSymmetry
+from symcheck.symmetry.bound import BoundSymmetry, group_by_word, pooled
+from symcheck.symmetry.exits import find_excess, stay_inside
 
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
 FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
@@ -61,6 +62,11 @@ class Measurement:
     def by_word(self) -> dict[Word, Indices]:
         """The rows of every element."""
         return group_by_word([case.word for case in self.cases])
+
+    @cached_property
+    def by_test(self) -> dict[Word, Indices]:
+        """The rows that are compared together: of every element, of uniformly drawn ones together."""
+        return group_by_word([pooled(case.word) for case in self.cases])
 
 
 @dataclass(frozen=True)
@@ -107,10 +113,15 @@ class Pairs:
         """
         image_action = self.bound.action(word, action, situation.obs)
         self.check_actions([action], [image_action])
+        return self._case(word, situation, action, image_action)
+
+    def _case(self, word: Word, situation: Situation, action: Any, image_action: Any) -> Case:
         return Case(word, situation, action, self.placement.image(word, situation), _cast(image_action, action))
 
     def cases(self, words: Sequence[Word], situations: Sequence[Situation], actions: Sequence[Any]) -> list[Case]:
         """Many cases; images of arrays are made in one go per element, which is several times faster.
+
+        Where an element may carry a point out of a bounded Box (see `may_leave`), those that it does are left out.
 
         Raises:
             SpecError: the image of some action is no action.
@@ -123,15 +134,32 @@ class Pairs:
             images = self.placement.images(word, distinct)
             if images is None or not isinstance(chosen[0], np.ndarray | np.generic):
                 for i in rows:
-                    made[i] = self.case(word, situations[i], actions[i])
+                    image_action = self.bound.action(word, actions[i], situations[i].obs)
+                    self._refuse_exits(word, [actions[i]], [image_action])
+                    made[i] = self._case(word, situations[i], actions[i], image_action)
                 continue
             observations = np.array([situation.obs for situation in distinct])[places]
             moved = self.bound.action_batch(word, np.array(chosen), observations)
-            self.check_actions(chosen, moved)
+            self._refuse_exits(word, chosen, moved)
             cast = np.asarray(moved).astype(np.asarray(chosen[0]).dtype)
             for i, place, action, image_action in zip(rows, places.tolist(), chosen, cast, strict=True):
                 made[i] = Case(word, situations[i], action, images[place], image_action)
-        return [case for case in made if case is not None]
+        return self._without_exits([case for case in made if case is not None])
+
+    def _refuse_exits(self, word: Word, actions: Any, images: Any) -> None:
+        if not self.bound.may_leave(word):
+            self.check_actions(actions, images)
+
+    def _without_exits(self, cases: list[Case]) -> list[Case]:
+        if not any(self.bound.may_leave(word) for word in {case.word for case in cases}):
+            return cases
+        stay = np.ones(len(cases), dtype=bool)
+        for codec, sides in (
+            (self.stepper.codec, ([c.situation.obs for c in cases], [c.image.obs for c in cases])),
+            (self._action_codec, ([c.action for c in cases], [c.image_action for c in cases])),
+        ):
+            stay &= stay_inside(codec.coordinates, *map(codec.flatten_batch, sides))
+        return [case for case, stays in zip(cases, stay, strict=True) if stays]
 
     def check_actions(self, actions: Any, images: Any) -> None:
         """Refuse an action map that leaves the action space.
@@ -188,7 +216,7 @@ class Pairs:
 
     def _blame_map(self, case: Case, error: TargetError) -> None:
         """Blame the map where the image of a state lies outside the space."""
-        if where := outside(case.image, self.stepper.codec):
+        if where := find_excess(case.image.obs, self.stepper.codec):
             raise SpecError(
                 f"the observation map leaves the space of states: the image of {short_text(case.situation.obs)} is "
                 f"{short_text(case.image.obs)}, {where}, and the environment refuses it ({error.problem})",
@@ -297,64 +325,12 @@ class Pairs:
         return ordered
 
 
-def group_by_word(words: Sequence[Word]) -> dict[Word, Indices]:
-    """The places of every word, words in the order of their first place.
-
-    Example:
-        >>> {word: places.tolist() for word, places in group_by_word([(0,), (1,), (0,)]).items()}
-        {(0,): [0, 2], (1,): [1]}
-    """
-    if len(words) and words.count(words[0]) == len(words):  # as under a group of one generator
-        return {words[0]: np.arange(len(words))}
-    places: dict[Word, list[int]] = {}
-    for i, word in enumerate(words):
-        places.setdefault(word, []).append(i)
-    return {word: np.array(rows, dtype=np.intp) for word, rows in places.items()}
-
-
 def _distinct(situations: Sequence[Situation]) -> tuple[list[Situation], Indices]:
     """The objects among situations that are drawn with replacement, and which of them each one is."""
     known: dict[int, int] = {}
     places = [known.setdefault(id(situation), len(known)) for situation in situations]
     first = dict(zip(reversed(places), reversed(situations), strict=True))
     return [first[k] for k in range(len(known))], np.array(places, dtype=np.intp)
-
-
-class Excess(NamedTuple):
-    """A coordinate that lies outside the bounds of its space."""
-
-    coordinate: str
-    value: float
-    bound: float
-
-    @property
-    def side(self) -> str:
-        """On which side of the bound the value lies, "below" or "above"."""
-        return "below" if self.value < self.bound else "above"
-
-    def __str__(self) -> str:
-        return f"{self.coordinate} = {self.value:.6g} is {self.side} {self.bound:.6g}"
-
-
-def outside(situation: Situation, codec: SpaceCodec) -> Excess | None:
-    """Where the observation of a situation leaves the bounds of its space.
-
-    Args:
-        situation: usually an image.
-        codec: of the observation space.
-
-    Returns:
-        The first coordinate out of bounds; None where all are within.
-    """
-    coordinates = codec.coordinates
-    flat = codec.flatten(situation.obs)
-    slack = 1e-5 * np.maximum(1.0, np.abs(flat))  # bounds are declared in float32: 1e-5 is 80 of its units
-    beyond = (flat < coordinates.low - slack) | (flat > coordinates.high + slack)
-    if not beyond.any():
-        return None
-    j = int(np.argmax(beyond))
-    bound = coordinates.low[j] if flat[j] < coordinates.low[j] else coordinates.high[j]
-    return Excess(coordinates.names[j], float(flat[j]), float(bound))
 
 
 def join_measurements(parts: list[Measurement]) -> Measurement | None:

@@ -25,6 +25,7 @@ from symcheck.engine.environments.cases.pairs import Case, Comparison, Measureme
 from symcheck.engine.equations import Part
 from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
+from symcheck.spaces.neighbours import rounded_image
 
 # A step rounds a handful of times and each rounding moves the result by about one unit. Measured over 12,000 pairs of
 # symmetric environments, in units of (epsilon * scale + typical nudge): 1.5 in float32 about a point, 1.3 for the
@@ -169,7 +170,8 @@ class Tolerance:
             image = placement.nudge_situation(case.image, pattern=pattern + i, up=up, units=units)
             if situation is None or image is None:
                 return None
-            nudged_cases.append(Case(case.word, situation, case.action, image, case.image_action))
+            image_action = rounded_image(case.action, case.image_action, pattern=pattern + i, up=up, units=units)
+            nudged_cases.append(Case(case.word, situation, case.action, image, image_action))
         left = stepper.outcomes([c.situation.state for c in nudged_cases], [c.action for c in nudged_cases])
         right = stepper.outcomes([c.image.state for c in nudged_cases], [c.image_action for c in nudged_cases])
         return Measurement(nudged_cases, left, right)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -67,6 +67,10 @@ class Workbench:
     def moved(self) -> bool:
         """Whether the claim moves a gathered state, or an action that was taken there."""
         return moves_something(self.pairs, self.pool, self.words)
+
+    def comparing(self) -> Workbench:
+        """The workbench with the elements under which distributions are compared; see `BoundSymmetry`."""
+        return replace(self, words=self.pairs.bound.compared_words)
 
     def rng(self, stream: str) -> np.random.Generator:
         """A generator of its own for each purpose, so that one purpose cannot shift another's draws."""

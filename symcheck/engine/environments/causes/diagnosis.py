@@ -13,11 +13,12 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.engine.environments.cases.edges import Tie
-from symcheck.engine.environments.cases.pairs import Case, Measurement, Pairs, outside
+from symcheck.engine.environments.cases.pairs import Case, Measurement, Pairs
 from symcheck.engine.environments.causes import subgroups
 from symcheck.engine.environments.causes.corrections import corrections
 from symcheck.engine.environments.causes.violations import Violations
 from symcheck.statements.statement import Statement, state
+from symcheck.symmetry.exits import find_excess
 
 _FEWEST_SHARED, _MOST_SHARED = 8, 0.6  # violations that share a value, and the share of all pairs that may have it
 _MOST_SHOWN = 12  # numbers of a next state
@@ -82,7 +83,7 @@ def _reward_term(violations: Violations) -> Statement | None:
 def _places(violations: Violations) -> list[Statement]:
     """Where the violations are: images outside the space, one side stopped at a bound, or one side of a cut."""
     pairs, measured, confirmed = violations.pairs, violations.measured, violations.confirmed
-    leaving = [outside(measured.cases[row].image, pairs.stepper.codec) for row in confirmed]
+    leaving = [find_excess(measured.cases[row].image.obs, pairs.stepper.codec) for row in confirmed]
     excesses = [excess for excess in leaving if excess is not None]
     causes = []
     if len(excesses) * 2 > len(leaving):

@@ -89,8 +89,7 @@ def may_be_partial(group: Group) -> bool:
         >>> may_be_partial(catalog.cyclic(3)), may_be_partial(catalog.cyclic(4))
         (False, True)
     """
-    composite = any(group.order % k == 0 for k in range(2, int(group.order**0.5) + 1))
-    return composite and group.order <= _LARGEST
+    return group.order <= _LARGEST and any(group.order % k == 0 for k in range(2, int(group.order**0.5) + 1))
 
 
 def _holds(violations: Violations, word: tuple[int, ...], cases: Sequence[Case], rng: np.random.Generator) -> bool:

@@ -239,8 +239,7 @@ def _explain_break(bench: Workbench, part: str, word: Word, picked: list[Situati
     """What is wrong with a part, with the order that a generator really has."""
     bound = bench.pairs.bound
     if len(set(word)) > 1:
-        names = bound.group.generator_names
-        return state("SYM002", relation=" ".join(names[i] for i in word), part=part)
+        return state("SYM002", relation=bound.label(word), part=part)
     return state(
         "SYM001",
         part=part,

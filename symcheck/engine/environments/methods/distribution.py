@@ -132,7 +132,7 @@ class DistributionEvidence:
         rng = self.bench.rng(f"swaps of {part}")
         covariates = image_covariates(self.bench, measured)
         tests = {}
-        for word, rows in measured.by_word.items():
+        for word, rows in measured.by_test.items():
             level = self.bench.level * look.weight
             test = _swap_outcomes(comparison, covariates.rows(rows), rows, level, rng, sampled=look.last)
             tests[word] = dataclasses.replace(test, p_value=self._looks_taken.add((part, word), test.p_value, look))
@@ -145,7 +145,7 @@ class DistributionEvidence:
         level = self.bench.judged_at(part, word, test.p_value)
         sample, options, region = self.paired.sample, self.bench.options, self.bench.pool.region()
         pairs = len(sample.measured.cases)
-        notes = [state("outcomes_drawn", pairs=pairs, region=region), state("swap_test", level=level)]
+        notes = [state("outcomes_drawn", pairs=pairs, region=region), state("swap_test", level=level), *sample.exits]
         if sample.stopped:
             notes.append(state("sampling_stopped", pairs=pairs, planned=options.samples))
         facts = self._facts(part, rejected=test.p_value <= level)
@@ -163,7 +163,7 @@ class DistributionEvidence:
             facts=facts,
         )
         if facts.violations:
-            rows = sample.measured.by_word[word]
+            rows = sample.measured.by_test[word]
             return _explain(result, comparison, rows, test, self.bench.pairs.bound.label(word))
         if not decision.holds:
             return result
@@ -180,7 +180,7 @@ class DistributionEvidence:
         outcomes = outcomes_of(comparison.expected, comparison.actual)
         return Facts(
             checked=len(sample.measured.cases),
-            least=self.bench.options.samples // 2,
+            least=(self.bench.options.samples - sample.left_out) // 2,
             violations=int(rejected),
             quantity=BY_PART[part].noun,
             finite=outcomes.finite,
@@ -191,6 +191,7 @@ class DistributionEvidence:
             stopped=sample.stopped,
             time_up=self.bench.clock.is_limited,
             doubts=(self.bench.caution,) if self.bench.caution else (),
+            prevented=sample.prevented,
         )
 
 

@@ -45,6 +45,8 @@ class PairSample:
 
     Attributes:
         stopped: whether `enough` ended the drawing early.
+        planned: pairs that were drawn.
+        left_out: of these, those whose image lies outside a bounded space.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class PairSample:
         self._bench, self._pairs = bench, bench.pairs
         self._model, self._enough, self._given = model, enough, given
         self.stopped = False
+        self.planned = self.left_out = 0
 
     @functools.cached_property
     def drawn(self) -> Measurement:
@@ -190,8 +193,21 @@ class PairSample:
         picked = rng.integers(0, len(situations), size=count)
         letters = rng.integers(0, len(self._bench.words), size=count)
         actions = draw_actions(self._pairs.stepper.env.action_space, count, rng)
-        words = [self._bench.words[letter] for letter in letters]
-        return self._pairs.cases(words, [situations[i] for i in picked], actions)
+        words = [self._pairs.bound.drawn(self._bench.words[letter]) for letter in letters]
+        cases = self._pairs.cases(words, [situations[i] for i in picked], actions)
+        self.planned, self.left_out = self.planned + count, self.left_out + count - len(cases)
+        # Where none remains, one under the identity stands for them: it compares nothing, and `prevented` says so.
+        return cases or [self._pairs.case((), situations[picked[0]], actions[0])]
+
+    @property
+    def exits(self) -> tuple[Statement, ...]:
+        """That pairs were left out because their image lies outside a bounded space, where some were."""
+        return (state("box_exits", left_out=self.left_out, drawn=self.planned),) if self.left_out else ()
+
+    @property
+    def prevented(self) -> Statement | None:
+        """The same where fewer than half of the pairs remain, so that nothing but a violation is decided."""
+        return self.exits[0] if 2 * self.left_out > self.planned else None
 
     def _step(self, cases: list[Case]) -> Measurement:
         report = self._bench.progress("stepping both sides")

@@ -177,6 +177,7 @@ class PairedEvidence:
             stopped=sample.stopped and options.fail_fast,
             time_up=self.bench.clock.is_limited,
             doubts=tuple(doubt for doubt in (self.bench.caution, threshold) if doubt),
+            prevented=sample.prevented,
         )
 
     def _summarise(self, name: str, examined: _Examined, facts: Facts) -> PropertyResult:
@@ -232,7 +233,7 @@ class PairedEvidence:
 
     def _notes(self, part: Part, suspects: Suspects) -> list[Statement]:
         sample, screened = self.sample, self.sample.screened
-        notes = [state("pairs_drawn", pairs=sample.checked, region=sample.region)]
+        notes = [state("pairs_drawn", pairs=sample.checked, region=sample.region), *sample.exits]
         if part == "termination":
             thresholds = [] if sample.thresholds is None else [sample.thresholds]
             notes += [*thresholds, state("pairs_ending", pairs=sample.ends)]

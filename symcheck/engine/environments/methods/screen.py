@@ -104,7 +104,9 @@ def applicable(bench: Workbench) -> bool:
     bound, space = bench.pairs.bound, bench.pairs.bound.action_space
     plain = isinstance(space, spaces.Discrete) or (isinstance(space, spaces.Box) and space.is_bounded())
     data = bound.is_data("observation") and bound.is_data("action") and (not bound.has_state or bound.is_data("state"))
-    return plain and data and bench.pairs.placement.kind is not None
+    # A batch cannot leave out the pairs whose image lies outside a Box.
+    stays = not any(bound.may_leave(word) for word in bench.words)
+    return plain and data and stays and bench.pairs.placement.kind is not None
 
 
 def agrees(model: BatchModel, measured: Measurement) -> bool:

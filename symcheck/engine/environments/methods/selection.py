@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -40,6 +41,7 @@ from symcheck.envs.models.recognise import find_model
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.access import find_state_access
 from symcheck.envs.state_access.record import Origin
+from symcheck.envs.stepping.shown import shown_values
 from symcheck.envs.stepping.slots import SlotStepper
 from symcheck.envs.stepping.stepper import Stepper
 from symcheck.envs.targets import AnyEnv
@@ -135,12 +137,12 @@ def prepare(
         # The space draws every action of the run, so that its seed decides them.
         env.action_space.seed(options.seed)
         stepper = Stepper(env, access, label, seed=reset_seed(options.seed))
+    bound = bound.at_tested_elements(options.seed, partial(shown_values, stepper))
     stepper.codec.coordinates = label_columns(stepper.codec.coordinates, bound.column_labels("observation"))
     stepper.action_codec.coordinates = label_columns(stepper.action_codec.coordinates, bound.column_labels("action"))
     placement = Placement(stepper, bound, np.random.default_rng([options.seed, 3]))
     pairs = Pairs(stepper, placement, bound)
-    words = tuple((i,) for i in range(len(symmetry.group.generators)))
-    bench = Workbench(pairs, Pool(), options, emit, clock, words, Budget(options.alpha))
+    bench = Workbench(pairs, Pool(), options, emit, clock, bound.tested_words, Budget(options.alpha))
     if (model := _find_model(bench)) is not None:
         return replace(bench, model=model)
     # Every pair is kept.
@@ -188,7 +190,7 @@ def _gather_states(bench: Workbench, rng: np.random.Generator) -> Pool:
 
 def _select(bench: Workbench, rng: np.random.Generator) -> Chosen:
     method = bench.options.method
-    start = StartEvidence(bench)
+    start = StartEvidence(bench.comparing())
     if isinstance(bench.pairs.stepper, SlotStepper):
         leak = find_slot_leak(bench.pairs.stepper, bench.pool, rng)
         if leak is not None:
@@ -276,7 +278,7 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
 def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: StartEvidence) -> Chosen:
     everything: frozenset[Part] = frozenset(STEP_PARTS)
     repeating = check.repeating if check.behaviour == "stochastic" else everything - {"transition"}
-    bench = replace(bench, caution=check.caution)
+    bench = replace(bench, caution=check.caution).comparing()
     evidence = DistributionEvidence(bench, repeating)
     return Chosen(bench, evidence, _say_method("method_distribution", bench, check), start)
 

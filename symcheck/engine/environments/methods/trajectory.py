@@ -44,6 +44,7 @@ from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
 from symcheck.statements.statement import Statement, state
+from symcheck.symmetry.exits import invariant_actions
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
@@ -117,7 +118,7 @@ class TrajectoryEvidence:
     def __init__(
         self, bench: Workbench, start: StartEvidence, *, needed: Callable[[Part], bool] = lambda part: True
     ) -> None:
-        self.bench = bench
+        self.bench = bench = bench.comparing()
         self._needed = needed
         self._view = reduction(bench.pairs.stepper.codec)
         self._start_evidence = start
@@ -200,7 +201,9 @@ class TrajectoryEvidence:
 
     def _episode(self, word: Word | None) -> Transitions:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
-        played = stepper.play(_LONGEST)
+        with invariant_actions(stepper.env, bound.source):
+            played = stepper.play(_LONGEST)
+        word = None if word is None else tuple(bound.drawn(word))  # one Haar element an episode
         observations, actions = played.seen, played.actions
         # Actions first: a state-dependent map needs the observation before it is mapped.
         if word is not None:

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_digits, signed_map
 from symcheck.envs.state_access.carried import carried_over
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.envs.stepping.stepper import Stepper
+from symcheck.spaces.neighbours import neighbour
 from symcheck.spaces.values import copy_value, numeric
 from symcheck.statements.statement import Statement
 from symcheck.symmetry.bound import BoundSymmetry
@@ -300,9 +300,9 @@ class Placement:
             A neighbour in the precision in which images are made; None where states are not made of floats.
         """
         if self._double or self.kind == "map" or self._bound.has_state or self._sharp:
-            state = _in_form(_neighbour(situation.state, pattern, up, units), self.form)
+            state = _in_form(neighbour(situation.state, pattern, up, units), self.form)
             return None if state is None else situation._replace(state=carried_over(state, situation.state))
-        obs = _neighbour(situation.obs, pattern, up, units)
+        obs = neighbour(situation.obs, pattern, up, units)
         return None if obs is None else situation._replace(obs=obs, state=self._state_showing(obs))
 
     def _state_showing(self, obs: Any) -> Any:
@@ -396,51 +396,3 @@ def _in_form(state: Any, form: Any) -> Any:
     if isinstance(form, tuple | list) and len(form) == state.size:
         return type(form)(state.reshape(-1).tolist())
     return state
-
-
-def _neighbour(value: Any, pattern: int, up: bool, units: int) -> Any:
-    """A value with its floats moved by some units in the last place; None where it holds no floats.
-
-    Whole numbers stay: a clock, a flag or a cell in a float is counted, not measured, and zero has no rounding either.
-    What differs between a whole number and its exact image differs by the environment's own rule.
-    """
-    leaves: list[npt.NDArray[Any]] = []
-    shape = _take_floats_out(value, leaves)
-    if not leaves:
-        return None
-    rng = np.random.default_rng(pattern)
-    for k, leaf in enumerate(leaves):
-        rising = rng.integers(0, 2, size=leaf.shape).astype(bool) ^ (not up)
-        toward = np.where(rising, np.inf, -np.inf).astype(leaf.dtype)
-        for _ in range(units):
-            leaf = np.nextafter(leaf, toward)
-        leaves[k] = np.where(leaves[k] == np.round(leaves[k]), leaves[k], leaf)
-    return _put_floats_back(shape, iter(leaves))
-
-
-def _take_floats_out(value: Any, leaves: list[npt.NDArray[Any]]) -> Any:
-    """The structure of a value, its arrays of floats put into `leaves` and marked by a hole."""
-    if isinstance(value, Mapping):
-        return {key: _take_floats_out(item, leaves) for key, item in value.items()}
-    if isinstance(value, tuple) and not all(isinstance(item, float) for item in value):
-        items = [_take_floats_out(item, leaves) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    array = np.asarray(value) if isinstance(value, np.ndarray | Sequence | float) else np.zeros(0, dtype=np.int64)
-    if array.dtype.kind != "f":
-        return value
-    leaves.append(array)
-    return _HOLE
-
-
-def _put_floats_back(shape: Any, leaves: Iterator[npt.NDArray[Any]]) -> Any:
-    if shape is _HOLE:
-        return next(leaves)
-    if isinstance(shape, Mapping):
-        return {key: _put_floats_back(item, leaves) for key, item in shape.items()}
-    if isinstance(shape, tuple):
-        items = [_put_floats_back(item, leaves) for item in shape]
-        return type(shape)(*items) if hasattr(shape, "_fields") else tuple(items)
-    return shape
-
-
-_HOLE = object()

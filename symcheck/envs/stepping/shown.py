@@ -1,0 +1,29 @@
+"""What an environment shows on a few episodes of the uniform policy, by which amounts of translations are sized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symcheck.envs.stepping.stepper import Stepper
+from symcheck.symmetry.compositions import Seen
+
+_STEPS = 400
+
+
+def shown_values(stepper: Stepper) -> Seen:
+    """Observations, and internal states where they are read, of some episodes.
+
+    Args:
+        stepper: the environment; it is reset and stepped.
+
+    Returns:
+        Values of about 400 steps.
+    """
+    readable = stepper.access is not None and stepper.access.get is not None
+    observations: list[Any] = []
+    states: list[Any] = []
+    while len(observations) < _STEPS:
+        played = stepper.play(_STEPS - len(observations), read=readable)
+        observations += played.seen
+        states += [state for state in played.states if state is not None]
+    return Seen(observations, states)

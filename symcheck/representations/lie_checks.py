@@ -1,0 +1,130 @@
+"""The checks that a representation of a continuous group passes when it is built.
+
+Matrices A_i for the Lie generators and H for the discrete ones represent the group if and only if
+
+    [A_i, A_j] = sum of c_ij^k A_k      (the brackets of the group)
+    exp(2 pi A_i) = 1                   for every turn,
+    H A_i H^-1 = sum of Ad_i^k A_k      and the relations among the H.
+
+The second line tells SO(n) from its double cover, and a turn from a spiral: where the exponential is 1, the matrix is
+similar to a skew one with whole frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from symcheck.array_types import Floats
+from symcheck.errors import RepresentationError
+from symcheck.groups.continuous import ContinuousGroup
+from symcheck.representations import validation
+
+_REAL_PART = 1e-6
+"""Of an eigenvalue: a defective pair of eigenvalues moves by the root of rounding, 1e-8, and a spiral by its pitch."""
+
+
+def check_lie_relations(
+    group: ContinuousGroup, algebra: Sequence[Floats], matrices: Sequence[Floats], *, accuracy: float, name: str
+) -> None:
+    """Refuse matrices that represent no continuous group.
+
+    Args:
+        group: the group.
+        algebra: per Lie generator a matrix.
+        matrices: per discrete generator a matrix.
+        accuracy: how far entries may be off, relative to the largest.
+        name: how to call the representation.
+
+    Raises:
+        RepresentationError: names the bracket, the frequency or the relation that fails.
+    """
+    for i, matrix in enumerate(algebra):
+        if group.turns(i):
+            _check_turn(matrix, accuracy, f"{name}, {group.algebra[i]}")
+    largest = max([1.0, *(float(np.abs(matrix).max()) for matrix in algebra)])
+    dim = len((*algebra, *matrices)[0])
+    # Each entry of a bracket sums 2 dim products of entries that are off by `accuracy`.
+    tolerance = accuracy * 2 * dim * largest**2
+    for i, j, coefficients in group.brackets:
+        expected = _combine(coefficients, algebra)
+        gap = float(np.abs(algebra[i] @ algebra[j] - algebra[j] @ algebra[i] - expected).max())
+        if not gap <= tolerance:
+            raise RepresentationError(
+                f"not a representation of {group.name}: the bracket [{group.algebra[i]}, {group.algebra[j]}] = "
+                f"{_in_words(coefficients, group.algebra)} fails by {gap:.3g} (largest entry).",
+                where=name,
+                remedy="Check the matrices of these Lie generators against the group's own.",
+            )
+    if matrices:
+        validation.check_matrix_relations(
+            group, matrices, precision=float(np.finfo(np.float64).eps), accuracy=accuracy, name=name
+        )
+    for h, matrix in enumerate(matrices):
+        _check_adjoint(group, algebra, matrix, h, tolerance, name)
+
+
+def _check_turn(matrix: Floats, accuracy: float, where: str) -> None:
+    from scipy.linalg import expm
+
+    values = np.linalg.eigvals(matrix)
+    spiral = values[np.abs(values.real) > _REAL_PART * max(1.0, float(np.abs(values).max()))]
+    if len(spiral):
+        raise RepresentationError(
+            f"a turn must be similar to a skew matrix, got the eigenvalue {spiral[0]:.4g}.",
+            where=where,
+            remedy="Its matrix A must have purely imaginary eigenvalues, as [[0, -1], [1, 0]] has.",
+        )
+    frequencies = np.abs(values.imag)
+    broken = frequencies[np.abs(frequencies - np.rint(frequencies)) > max(1e-6, 1e3 * accuracy)]
+    if len(broken):
+        raise RepresentationError(
+            f"a turn by 2 pi must be the identity, got the frequency {broken[0]:.6g}, which is not whole.",
+            where=where,
+            remedy="Frequencies of rotations are whole numbers; half ones belong to the double cover (spin).",
+        )
+    size = max(1.0, float(np.abs(matrix).max()))
+    gap = float(np.abs(expm(2 * np.pi * matrix) - np.eye(len(matrix))).max())
+    # exp(2 pi A) moves by 2 pi times the error of A's entries, summed along rows, and by its own rounding.
+    if not gap <= (accuracy + 1e-12) * 2 * np.pi * len(matrix) * size**2:
+        raise RepresentationError(
+            f"a turn must be similar to a skew matrix: exp(2 pi A) differs from the identity by {gap:.3g}.",
+            where=where,
+            remedy="Its matrix has whole frequencies but is not diagonalisable.",
+        )
+
+
+def _check_adjoint(
+    group: ContinuousGroup, algebra: Sequence[Floats], matrix: Floats, h: int, tolerance: float, name: str
+) -> None:
+    size = max(1.0, float(np.abs(matrix).max()))
+    for i, coefficients in enumerate(group.adjoint(h)):
+        # h A = Ad(A) h, which needs no inverse.
+        gap = float(np.abs(matrix @ algebra[i] - _combine(coefficients, algebra) @ matrix).max())
+        if not gap <= tolerance * size:
+            label = group.generator_names[h]
+            raise RepresentationError(
+                f"not a representation of {group.name}: the relation {label} {group.algebra[i]} {label}^-1 = "
+                f"{_in_words(coefficients, group.algebra)} fails by {gap:.3g} (largest entry).",
+                where=name,
+                remedy=f"Check how {label} acts beside {group.algebra[i]}.",
+            )
+
+
+def _combine(coefficients: Floats, algebra: Sequence[Floats]) -> Floats:
+    total = np.zeros_like(algebra[0])
+    for k in np.flatnonzero(coefficients).tolist():
+        total = total + coefficients[k] * algebra[k]
+    return total
+
+
+def _in_words(coefficients: Floats, names: Sequence[str]) -> str:
+    """A combination of Lie generators, for instance "-turn_z"."""
+    terms = [
+        f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c):g} '}{names[k]}"
+        for k, c in enumerate(coefficients)
+        if c
+    ]
+    text = " ".join(terms).removeprefix("+ ")
+    return text.replace("- ", "-", 1) if text.startswith("- ") else text or "0"
