@@ -60,7 +60,7 @@ class ContinuousGroup(Group):
             self._embed(k, component) for k, factor in enumerate(self.factors) for component in factor.discrete
         )
         names = [[*factor.algebra] for factor in self.factors], [[*factor.discrete_names] for factor in self.factors]
-        self.algebra, self.generator_names = (_distinct(each) for each in names)
+        self.algebra, self.generator_names = (_distinct_names(each) for each in names)
 
     def _embed(self, k: int, component: Component) -> LieElement:
         parts = [factor.identity for factor in self.factors]
@@ -392,7 +392,7 @@ def joined(groups: Sequence[Group]) -> ContinuousGroup:
     return ContinuousGroup(factors)
 
 
-def _distinct(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def _distinct_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The names of all factors in order, with the factor's number where two factors share one."""
     every = [name for some in names for name in some]
     return tuple(

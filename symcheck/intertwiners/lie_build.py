@@ -48,7 +48,7 @@ def lie_basis(rho_in: LieRepresentation, rho_out: LieRepresentation) -> BlockBas
             solutions = solve_pair(a, b)
             norm = max(norm, solutions.norm_bound)
             if len(solutions.rows):
-                residual = max(residual, _residual(solutions, a, b))
+                residual = max(residual, _equation_residual(solutions, a, b))
                 kept = solutions.project(solutions.rows.reshape(-1, *solutions.shape))
                 wandering = max(wandering, float(np.abs(kept.reshape(solutions.rows.shape) - solutions.rows).max()))
                 blocks.append(Block(solutions, rows, columns))
@@ -85,7 +85,7 @@ def _kinds(rho: LieRepresentation) -> list[tuple[LieRepresentation, np.ndarray]]
     return [(part, np.array(starts)[:, None] + np.arange(part.dim)) for part, starts in found.values()]
 
 
-def _residual(solutions: PairSolutions, a: LieRepresentation, b: LieRepresentation) -> float:
+def _equation_residual(solutions: PairSolutions, a: LieRepresentation, b: LieRepresentation) -> float:
     """The largest entry of |K W - W L| over all generators, relative to the largest entry of K and L."""
     W = solutions.rows.reshape(-1, *solutions.shape)
     worst = 0.0
