@@ -85,7 +85,7 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
     tree = ast.parse(source)
     found = []
     for site in _sites(tree, _Place("", frozenset(), None)):
-        mutated, before, after = _spliced(source, site.node, site.text)
+        mutated, before, after = _splice(source, site.node, site.text)
         lines = site.place.lines or _uses(tree, site.place.statement)
         found.append(Mutant(path, site.place.where, site.node.lineno, lines, before, after, mutated))
     return found
@@ -258,7 +258,7 @@ def _is_text(node: ast.expr) -> bool:
     return text or (isinstance(node, ast.BinOp) and (_is_text(node.left) or _is_text(node.right)))
 
 
-def _spliced(source: str, node: ast.expr | ast.stmt, text: str) -> tuple[str, str, str]:
+def _splice(source: str, node: ast.expr | ast.stmt, text: str) -> tuple[str, str, str]:
     """The source with a node replaced, and the lines that changed, before and after."""
     lines = source.splitlines(keepends=True)
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1

@@ -57,7 +57,7 @@ def counterexample_view(target: str, result: PropertyResult, anchor: str, detail
         meaning=claim.meaning,
         place=_place(result, bool(renders) or bool(pictures), symbol),
         residual=words.residual_sentence(result, place=labelled(target, example.where)),
-        tables=tuple(_labelled(target, table) for table in tables if table.rows),
+        tables=tuple(_name_rows_of_table(target, table) for table in tables if table.rows),
         pictures=() if renders else pictures,
         renders=renders,
         undrawn="" if renders or pictures else _undrawn(result, example),
@@ -76,7 +76,7 @@ def counterexample_view(target: str, result: PropertyResult, anchor: str, detail
     )
 
 
-def _labelled(target: str, table: NumberTable) -> NumberTable:
+def _name_rows_of_table(target: str, table: NumberTable) -> NumberTable:
     """The same table, its rows with what the environment's coordinates are called."""
     rows = tuple((labelled(target, name), *cells) for name, *cells in table.rows)
     return dataclasses.replace(table, rows=rows)

@@ -121,12 +121,12 @@ def with_finite_part(family: Family, group: Recognised | None, where: Spaces) ->
         signs = {part: _relation(family.fields[part][0], entry) for part, entry in parts.items()}
         moving = {sign for sign in signs.values() if sign is not None}
         if moving == {-1} and candidate.order == 2:
-            yield _joined(family, "o(2)", parts)
+            yield _join_parts(family, "o(2)", parts)
         elif moving == {1} and not _is_turn(family.fields, parts):
-            yield _joined(family, f"product(so(2), cyclic({candidate.order}))", parts)
+            yield _join_parts(family, f"product(so(2), cyclic({candidate.order}))", parts)
 
 
-def _joined(family: Family, group: str, parts: dict[str, Any]) -> Family:
+def _join_parts(family: Family, group: str, parts: dict[str, Any]) -> Family:
     both = {part: [*family.fields[part], entry] for part, entry in parts.items()}
     return Family.of({**family.fields, "group": group, **both})
 

@@ -69,6 +69,12 @@ def tabulate_maps(mdp: FiniteMDP, symmetry: Symmetry, observations: npt.ArrayLik
             f"{len(np.unique(shown, axis=0))} are distinct.",
             where="observations",
         )
+    if symmetry.is_continuous:
+        raise SpecError(
+            f"expected a finite group, got {symmetry.group.name}: finitely many states have finite orbits only.",
+            where=symmetry.name,
+            remedy="Claim a finite subgroup that sends states to states, for instance C4.",
+        )
     bound = _bind_symmetry(mdp, symmetry, None if observations is None else shown)
     words = [(index,) for index in range(len(symmetry.group.generators))]
     states = np.stack([_match_states(shown, bound.observation_batch(word, shown), symmetry.name) for word in words])

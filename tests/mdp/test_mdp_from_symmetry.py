@@ -83,3 +83,12 @@ def test_signed_zeros_are_zeros() -> None:
     mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), [[-1, -1]], [[0, 3, 4, 1, 2]])
     cells = np.stack(np.divmod(np.arange(49), 7), axis=1) - 3.0
     assert torus_chase().homomorphism_from(mirror, observations=cells).abstract_mdp.n_states == 25
+
+
+def test_a_continuous_group_is_refused_on_finitely_many_states() -> None:
+    turn = {"rotate": [[0, 1]]}
+    symmetry = sc.Symmetry("o2", sc.groups.o(2), [turn, [[-1, 0], [0, 1]]], ["identity", "identity"])
+    corners = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
+    mdp = TabularMDP(np.full((4, 1, 4), 0.25), np.zeros((4, 1)), discount=0.9)
+    with pytest.raises(SpecError, match=r"expected a finite group, got O\(2\)"):
+        mdp.homomorphism_from(symmetry, observations=corners)

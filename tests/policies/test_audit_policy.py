@@ -8,6 +8,9 @@ from typer.testing import CliRunner
 
 import symcheck as sc
 from symcheck.cli.main import app
+from symcheck.engine.policies.images import image_of_deviations
+from symcheck.entries.forms import AffineEntry
+from symcheck.errors import SpecError
 
 # Two legs: (left, right) angles and a lateral velocity; the mirror exchanges the legs and negates the velocity.
 MIRROR = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[["+2", "+1", "-3"]], action=[[1, 0]])
@@ -190,3 +193,50 @@ def test_states_that_are_none_are_refused():
 def test_a_claim_that_moves_nothing_is_undecided():
     still = sc.Symmetry("still", sc.groups.cyclic(2), observation=[[1, 1, 1]], action=[[0, 1]])
     assert sc.audit_policy(policy(extra=0.3), still, STATES).verdict == "undecided"
+
+
+class _Stretched(nn.Module):
+    """Commutes with the reflection of either axis, and with no turn."""
+
+    def forward(self, x):
+        return x * torch.tensor([1.0, 2.0], dtype=x.dtype)
+
+
+TURN = {"rotate": [[0, 1]]}
+FLIP = [[-1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("group", "entries"), [(sc.groups.so(2), [TURN]), (sc.groups.o(2), [TURN, FLIP])], ids=["so2", "o2"]
+)
+@pytest.mark.parametrize(("net", "verdict"), [(_Stretched(), "failed"), (nn.Identity(), "passed")])
+def test_turns_are_tested_at_generic_angles(group, entries, net, verdict):
+    turned = sc.Symmetry("turn", group, observation=entries, action=entries)
+    states = np.random.default_rng(0).normal(size=(50, 2))
+    report = sc.audit_policy(net, turned, states)
+    assert report.verdict == verdict
+    assert report.results[0].properties[0].checked == 50 * len(entries)
+
+
+def test_deviations_move_as_those_of_moved_actions():
+    quarter = AffineEntry(matrix=np.array([[0.6, -0.8], [0.8, 0.6]]))
+    equal, unequal = np.array([[3.0, 3.0]]), np.array([[3.0, 4.0]])
+    assert image_of_deviations([quarter], (0,), equal, "action") == pytest.approx(equal)
+    assert image_of_deviations([quarter], (0,), unequal, "action") == pytest.approx(
+        np.sqrt([[0.36 * 9 + 0.64 * 16, 0.64 * 9 + 0.36 * 16]])
+    )
+    swapped = AffineEntry(index=np.array([1, 0]), sign=np.array([-1, -1]))
+    assert image_of_deviations([swapped], (0,), unequal, "action") == pytest.approx(unequal[:, ::-1])
+
+
+def test_statistics_are_averaged_over_finite_groups_only():
+    turned = sc.Symmetry("turn", sc.groups.so(2), observation=[TURN], action=[TURN])
+    with pytest.raises(SpecError, match=r"expected a finite group, got SO\(2\)"):
+        sc.symmetrise_normaliser({"mean": [1.0, 2.0], "var": [1.0, 1.0], "count": 3}, turned)
+
+
+def test_time_that_is_up_is_undecided():
+    mirror = sc.Symmetry("mirror", sc.groups.cyclic(2), observation=[[-1, 1]], action=[[-1, 1]])
+    report = sc.audit_policy(nn.Identity(), mirror, np.ones((4, 2)), max_time=1e-9)
+    assert report.verdict == "undecided"
+    assert report.results[0].properties[0].reason.code == "time_up"

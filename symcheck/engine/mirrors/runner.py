@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted
+import numpy as np
+
+from symcheck.engine.checks import check_in_order, deadline_of
+from symcheck.engine.events import Emit, RunFinished, RunStarted
 from symcheck.engine.mirrors.context import MirrorContext, versions
 from symcheck.engine.mirrors.drawing import draw_poses
 from symcheck.engine.mirrors.findings import code_columns
 from symcheck.engine.mirrors.model import model_context
 from symcheck.engine.mirrors.options import MirrorOptions
 from symcheck.engine.mirrors.published import publish_columns, publish_differences
-from symcheck.engine.registry import describe, registered_properties
-from symcheck.engine.results import PropertyResult, RunResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.engine.registry import registered_properties
+from symcheck.engine.results import RunResult
 from symcheck.errors import SpecError, TargetError
 from symcheck.mirror_functions.grouped_calls import GroupedFunction, as_function, choose_form
 from symcheck.mujoco.layouts.document import WrittenLayout
@@ -64,23 +67,8 @@ def run_mirror(
         raise TargetError("no property of mirrors is registered: nothing would be tested.", where="verify-mirror")
     name = " and ".join(pairing.isometry.name for pairing in robot.pairings)
     emit(RunStarted("mirror", target, name, tuple(item.name for item in properties)))
-    results, interrupted = [], False
-    for item in properties:
-        late = options.max_time is not None and time.monotonic() - started > options.max_time
-        if interrupted or late:
-            facts = Facts(checked=0, interrupted=interrupted, time_up=late)
-            verdict, reason = decide(facts)
-            results.append(describe(PropertyResult(item.name, verdict, "samples", 0, reason=reason, facts=facts), item))
-            continue
-        emit(PropertyStarted(item.name))
-        try:
-            results.append(describe(item.check(context), item))
-        except KeyboardInterrupt:
-            interrupted = True
-            facts = Facts(checked=0, interrupted=True)
-            verdict, reason = decide(facts)
-            results.append(describe(PropertyResult(item.name, verdict, "samples", 0, reason=reason, facts=facts), item))
-        emit(PropertyFinished(results[-1]))
+    deadline = deadline_of(started, options.max_time)
+    results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
     coded = [] if function is None or interrupted else code_columns(context)[0]
     result = RunResult(
         kind="mirror",
@@ -112,18 +100,14 @@ def _with_function(context: MirrorContext, function: Any, laid: Any, env: Any) -
         )
     widths = {name: group.width for name, group in laid.observation.items()}
     candidate = GroupedFunction(as_function(function), widths, laid.action.width, laid.group.order, env=env)
-    context.laid = laid
-    context.function = candidate
-    batch = context.batch
+    batch = replace(context, laid=laid).batch
     observations = {name: table for name, table in batch.items() if name != ACTION}
-    context.function = choose_form(candidate, observations, batch[ACTION])
+    context = replace(context, laid=laid, function=choose_form(candidate, observations, batch[ACTION]))
     _refuse_unrepeatable(context)
     return context
 
 
 def _refuse_unrepeatable(context: MirrorContext) -> None:
-    import numpy as np
-
     first, again = context.answer, context.answer_to(context.batch)
     pairs = [
         (first.actions, again.actions),

@@ -16,7 +16,7 @@ from torch import nn
 
 from symcheck.array_types import Floats
 from symcheck.engine.policies.calling import Answer, Policy
-from symcheck.engine.policies.images import image_of, unsigned, words_of
+from symcheck.engine.policies.images import image_of, image_of_deviations, words_of
 from symcheck.engine.policies.normalisers import average, statistics_of
 from symcheck.engine.policies.options import PolicyOptions
 from symcheck.entries.forms import Entry
@@ -89,11 +89,10 @@ class PolicyContext:
         """The largest residual of a stochastic policy's deviations over states and elements, (m,); None for others."""
         if self.answer.deviation is None:
             return None
-        entries = unsigned(self.symmetry.action)
         sizes = []
         for word in self.words:
             moved = self.moved_answer(word).deviation
-            expected = np.asarray(image_of(entries, word, self.answer.deviation, "action"))
+            expected = image_of_deviations(self.symmetry.action, word, self.answer.deviation, "action")
             sizes.append(
                 np.abs(moved - expected).max(axis=0) if moved is not None else np.full(expected.shape[1], np.nan)
             )

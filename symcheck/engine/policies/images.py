@@ -9,6 +9,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.entries.forms import AffineEntry, Entry, FunctionEntry, IdentityEntry, SpatialEntry, TreeEntry
+from symcheck.entries.lie_forms import ElementEntry
 from symcheck.errors import SpecError
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -17,7 +18,10 @@ _MOST_ELEMENTS = 16  # beyond it generators are tested, which suffice
 
 
 def words_of(symmetry: Symmetry) -> list[tuple[int, ...]]:
-    """The elements to test, as words in the generators: all but the identity of a small group, else the generators."""
+    """The elements to test, as words in the generators: all but the identity of a small group, else the generators.
+
+    The claim of a continuous group stands at its tested elements (`Symmetry.at_elements`), which are its generators.
+    """
     group = symmetry.group
     if group.order <= _MOST_ELEMENTS:
         return [word for g in group.elements() if (word := tuple(group.word(g)))]
@@ -65,16 +69,34 @@ def _apply(entry: Entry, batch: Any, where: str) -> Any:
     if isinstance(entry, SpatialEntry):
         return entry.apply(batch)
     flat = batch.reshape(len(batch), -1)
-    if flat.shape[1] != entry.dim:
-        raise SpecError(f"acts on {entry.dim} numbers, and the data has {flat.shape[1]} a state.", where=where)
-    return entry.apply(flat).reshape(batch.shape)
+    vectors = _sized(entry, flat.shape[1])
+    if flat.shape[1] != vectors.dim:
+        raise SpecError(f"acts on {vectors.dim} numbers, and the data has {flat.shape[1]} a state.", where=where)
+    return vectors.apply(flat).reshape(batch.shape)
 
 
-def unsigned(entries: Sequence[Entry]) -> list[Entry]:
-    """The same maps without their signs, as deviations move; matrices that are no exchanges stay as they are."""
-    return [
-        AffineEntry(index=entry.index, sign=np.abs(entry.sign))
-        if isinstance(entry, AffineEntry) and entry.index is not None and entry.sign is not None
-        else entry
-        for entry in entries
-    ]
+def image_of_deviations(entries: Sequence[Entry], word: Sequence[int], deviations: Floats, where: str) -> Floats:
+    """The standard deviations of moved actions whose components are independent: variances move by squared numbers.
+
+    Args:
+        entries: one per generator, of actions.
+        word: letters.
+        deviations: shape (N, m).
+        where: names the part in messages.
+
+    Returns:
+        Shape (N, m). Under signed permutations deviations change places and keep their sign; under a rotation equal
+        ones stay as they are.
+    """
+    for letter in reversed(word):
+        entry = _sized(entries[letter], deviations.shape[1])
+        if isinstance(entry, AffineEntry):
+            deviations = np.sqrt(np.square(deviations) @ np.square(entry.dense()).T)
+        else:
+            deviations = _apply(entry, deviations, where)
+    return deviations
+
+
+def _sized(entry: Any, dim: int) -> Any:
+    """The map of vectors of this length; the tested element of a continuous group takes any length that it fits."""
+    return entry.sized(max(dim, entry.least)) if isinstance(entry, ElementEntry) else entry

@@ -8,6 +8,7 @@ the variance of the moved means.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,6 +107,12 @@ def average(mean: Floats, variance: Floats, entries: list[Entry], symmetry: Symm
         SpecError: another length, or a matrix that mixes columns of unequal variance.
     """
     group = symmetry.group
+    if not math.isfinite(group.order):
+        raise SpecError(
+            f"expected a finite group, got {group.name}.",
+            where="symmetry",
+            remedy="Statistics by column are averaged over a finite group; claim a finite subgroup of it.",
+        )
     shape = mean.shape
     flat, spread = mean.reshape(1, -1), variance.reshape(-1)
     means, variances = [], []

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted
+from symcheck.engine.checks import check_in_order, deadline_of
+from symcheck.engine.events import Emit, RunFinished, RunStarted
 from symcheck.engine.mirrors.context import versions
 from symcheck.engine.policies.calling import open_policy
 from symcheck.engine.policies.context import PolicyContext
 from symcheck.engine.policies.options import PolicyOptions
-from symcheck.engine.registry import describe, registered_properties
-from symcheck.engine.results import PropertyResult, RunResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.engine.registry import registered_properties
+from symcheck.engine.results import RunResult
 from symcheck.errors import TargetError
 from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
@@ -53,22 +53,14 @@ def run_policy(
     width = symmetry.action_representation.dim
     few = {key: value[:2] for key, value in states.items()} if isinstance(states, dict) else states[:2]
     names = tuple(f"action[{i}]" for i in range(width))
-    context = PolicyContext(open_policy(net, few, width), symmetry, states, options, names)
+    claim = symmetry.at_elements(options.seed)
+    context = PolicyContext(open_policy(net, few, width), claim, states, options, names)
     properties = registered_properties("policy")
     if not properties:
         raise TargetError("no property of policies is registered: nothing would be tested.", where="audit-policy")
     emit(RunStarted("policy", target, symmetry.name, tuple(item.name for item in properties)))
-    results, interrupted = [], False
-    for item in properties:
-        emit(PropertyStarted(item.name))
-        try:
-            results.append(describe(item.check(context), item))
-        except KeyboardInterrupt:
-            interrupted = True
-            facts = Facts(checked=0, interrupted=True)
-            verdict, reason = decide(facts)
-            results.append(describe(PropertyResult(item.name, verdict, "states", 0, reason=reason, facts=facts), item))
-        emit(PropertyFinished(results[-1]))
+    deadline = deadline_of(started, options.max_time)
+    results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
     result = RunResult(
         kind="policy",
         target=target,

@@ -1,0 +1,47 @@
+"""Checking properties in order, for runs whose evidence is gathered when a property first asks for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted
+from symcheck.engine.registry import Property, describe, undecided_result
+from symcheck.engine.results import PropertyResult
+from symcheck.engine.verdict import Facts
+
+
+def check_in_order(
+    properties: Sequence[Property], context: Any, emit: Emit, *, deadline: float | None
+) -> tuple[list[PropertyResult], bool]:
+    """Check one property after the other; what is left after an interrupt or the deadline is undecided.
+
+    Args:
+        properties: in the order of the report.
+        context: what they look at.
+        emit: receives the events.
+        deadline: on the clock of `time.monotonic`, in seconds; None for none.
+
+    Returns:
+        One result per property, and whether the run was interrupted.
+    """
+    results: list[PropertyResult] = []
+    interrupted = False
+    for item in properties:
+        late = deadline is not None and time.monotonic() > deadline
+        emit(PropertyStarted(item.name))
+        try:
+            facts = Facts(checked=0, interrupted=interrupted, time_up=late)
+            asked = not (interrupted or late)
+            results.append(describe(item.check(context), item) if asked else undecided_result(item, facts))
+        except KeyboardInterrupt:
+            interrupted = True
+            results.append(undecided_result(item, Facts(checked=0, interrupted=True)))
+        emit(PropertyFinished(results[-1]))
+    return results, interrupted
+
+
+def deadline_of(started: float, max_time: float | None) -> float | None:
+    """When a run's time is up, on the clock of `time.monotonic`."""
+    return None if max_time is None else started + max_time
