@@ -69,7 +69,7 @@ def counterexample_view(target: str, result: PropertyResult, anchor: str, detail
         image_action=to_json_value(example.image_action),
         expected=to_json_value(example.expected),
         actual=to_json_value(example.actual),
-        causes=tuple(words.coded(cause) for cause in result.causes),
+        causes=tuple(words.cause_with_code(cause) for cause in result.causes),
         reproduce=example.reproduce,
         detail=detail,
         evidence=words.evidence(result),

@@ -113,7 +113,7 @@ def _property_view(result: PropertyResult, anchor: str, detail: str) -> Property
         detail=detail,
         location=result.location or "",
         anchor=anchor,
-        causes=tuple(words.coded(cause) for cause in result.causes),
+        causes=tuple(words.cause_with_code(cause) for cause in result.causes),
         residuals=_residuals(result),
     )
 

@@ -338,14 +338,14 @@ def causes_lettered(causes: Sequence[Statement]) -> list[str]:
         >>> causes_lettered([state("SYM014", sign="-1", coordinate="theta"), free("something new")])
         ['(a) [SYM014] holds with sign -1 on theta', '(b) something new']
     """
-    return [f"({_letter(index)}) {coded(cause)}" for index, cause in enumerate(causes)]
+    return [f"({_letter(index)}) {cause_with_code(cause)}" for index, cause in enumerate(causes)]
 
 
-def coded(cause: Statement) -> str:
+def cause_with_code(cause: Statement) -> str:
     """A cause on one line, after its finding code where it has one.
 
     Example:
-        >>> coded(state("SYM014", sign="-1", coordinate="theta"))
+        >>> cause_with_code(state("SYM014", sign="-1", coordinate="theta"))
         '[SYM014] holds with sign -1 on theta'
     """
     line = one_line(cause.text, 2000)
