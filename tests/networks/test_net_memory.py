@@ -74,12 +74,11 @@ class RunningMean(Around):
 
 
 class KeepsWhatChangesNothing(Around):
-    """Counts its calls, keeps its last answer and makes a constant when first called, as many modules do."""
+    """Keeps its last answer and makes a constant when first called, as many modules do."""
 
-    calls, last, scale = 0, None, None
+    last, scale = None, None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.calls += 1
         if self.scale is None:
             self.scale = torch.full((4,), 0.5)
         self.last = self.net(x * self.scale)
@@ -119,6 +118,20 @@ def test_what_a_network_draws_is_noise_and_no_memory() -> None:
 
 def test_what_is_kept_without_changing_an_answer_is_no_memory() -> None:
     assert judged(KeepsWhatChangesNothing()).verdict == "proved"
+
+
+class CountsCalls(Around):
+    """What a counter does later no run shows."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.net(x)
+
+
+def test_a_network_that_counts_its_calls_passes_and_is_not_proved() -> None:
+    assert judged(CountsCalls()).verdict == "passed"
 
 
 class OtherInBatches(Around):

@@ -18,6 +18,7 @@ from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
 from symcheck.engine.networks.diagnosis import diagnose, paired_dropout
+from symcheck.engine.networks.gate import why_one_run_is_not_all
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.location import first_nonfinite_module
 from symcheck.engine.networks.measuring import Measured
@@ -180,8 +181,9 @@ class NetContext:
         # (seed, 1) to (seed, 7) are independent streams of a run's steps.
         example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
         usual = self.subject.run(example, exact=True)
-        return prove(
-            followable(self.subject.exact, self.subject.shape),
+        followed = followable(self.subject.exact, self.subject.shape)
+        proof = prove(
+            followed,
             self.inputs,
             self.outputs,
             example,
@@ -190,6 +192,13 @@ class NetContext:
             names=self.subject.name,
             given=self._certificate,
         )
+        if proof.level not in ("exact", "rounded"):
+            return proof
+        # One run was followed; that it stands for every run is shown apart.
+        reason = why_one_run_is_not_all(
+            followed, self.subject.runs_torch, self.subject.shape, self.options.seed, alone=self.subject.one_by_one
+        )
+        return proof if reason is None else replace(proof, level=None, reason=reason)
 
     @cached_property
     def measured(self) -> Measured:

@@ -138,6 +138,12 @@ class Subject:
             return self.deployed
         return exact
 
+    @property
+    def runs_torch(self) -> nn.Module | None:
+        """The deployed copy, where plain torch runs it; None where that is other code, or no other dtype."""
+        plain = not self.artefact and not self._compiled and not isinstance(self.deployed, torch.jit.ScriptModule)
+        return self.deployed if plain and self.dtype != torch.float64 and not self.coarse else None
+
     def name(self, module: str) -> str:
         """A module's name in the network as it was given: what this package wrapped around it does not show."""
         while module.startswith((WRAPPED, COMPILED)):

@@ -1,0 +1,350 @@
+"""A network as a graph of core operators, captured without values.
+
+Tensors inside carry shapes and no numbers, and the batch has a symbol for its size: nothing that depends on a value can
+run, and what depends on the size of the batch leaves a guard. Parameters and buffers are inputs, so that writes to them
+stand in the graph.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch._dispatch.python import enable_python_dispatcher
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._pytree import tree_flatten, tree_map
+
+from symcheck.engine.networks.call_effects import is_own_file
+from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.precision import Float64Mode, float64_default
+from symcheck.statements.statement import Statement, state
+
+HINT = 1009
+"""Samples of the batch that stands for all sizes: torch asks for one number; no branch may depend on it, and no other
+size should equal it."""
+_READERS_NAMES = "item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __contains__ "
+READERS = frozenset(_READERS_NAMES.split())
+"""Methods that hand numbers to Python: of parameters they are constants, of what depends on the input they are not."""
+SHOWING = frozenset(
+    ["__repr__", "__format__", "__array__", "__dlpack__", "data_ptr", "storage", "untyped_storage", "__reduce_ex__"]
+)
+"""Methods that show what a tensor holds, or where: of a tensor without numbers they would answer nonsense."""
+ASKING_DTYPE = frozenset(["dtype", "type", "element_size", "itemsize", "nbytes", "is_floating_point"])
+"""Attributes and methods that tell one floating dtype from another, so that code can branch on it."""
+_TORCH = str(Path(torch.__file__).parent)
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A network's graph.
+
+    Attributes:
+        module: runs the graph: on the state as a dictionary, then one batch.
+        state: parameters and buffers by name, as the graph takes them.
+        outputs: the paths of the outputs, in the order in which the graph returns them.
+        size: the symbol of the batch's size; None where the network takes one sample only.
+        asks_dtype: whether the network's own code asks for a dtype.
+    """
+
+    module: fx.GraphModule
+    state: Mapping[str, torch.Tensor]
+    outputs: tuple[str, ...]
+    size: Any
+    asks_dtype: bool
+
+    @property
+    def graph(self) -> fx.Graph:
+        """The operators in order."""
+        return self.module.graph
+
+
+class RefusedCaptureError(Exception):
+    """A network that is no graph; carries the reason, and where in its own code it shows."""
+
+    def __init__(self, reason: Statement, source: str = "") -> None:
+        self.reason = reason
+        self.source = source
+        super().__init__(reason.code)
+
+
+def capture_network(
+    net: nn.Module,
+    shape: tuple[int, ...],
+    *,
+    alone: bool = False,
+    exact: bool = True,
+    scopes: Collection[dict[str, Any]] = (),
+) -> Capture:
+    """The graph of a network, whatever the numbers and the size of the batch.
+
+    Args:
+        net: the network; it may keep tensors without numbers afterwards, so give a copy that nobody runs again.
+        shape: of one input, without the batch axis.
+        alone: whether it takes one input at a time, so that the batch has no symbol.
+        exact: whether casts are taken for the identity, as in the float64 copy; else it is captured as deployed.
+        scopes: the globals of the network's own code, in which `len` of a batch is its symbol for the time being.
+
+    Returns:
+        The graph.
+
+    Raises:
+        RefusedCaptureError: what runs depends on numbers, on the size of the batch, or cannot be captured.
+    """
+    sizes = _Sizes()
+    fakes = FakeTensorMode(shape_env=sizes, allow_non_fake_inputs=True)
+    dtype = (
+        torch.float64 if exact else next((p.dtype for p in net.parameters() if p.is_floating_point()), torch.float32)
+    )
+    x = _without_numbers(fakes, (1 if alone else HINT, *shape), dtype, alone)
+    held = {**dict(net.named_parameters(remove_duplicate=True)), **dict(net.named_buffers(remove_duplicate=True))}
+    state_without = {name: fakes.from_tensor(tensor, static_shapes=True) for name, tensor in held.items()}
+    watch = _Watch(sizes)
+    paths: list[str] = []
+
+    def run(given: dict[str, torch.Tensor], x: torch.Tensor) -> list[torch.Tensor]:
+        watch.constants = {id(given[name]): tensor for name, tensor in held.items()}
+        with Float64Mode() if exact else _plain(), watch:
+            result = torch.func.functional_call(net, given, (x,))
+        outputs = {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
+        paths[:] = outputs
+        return list(outputs.values())
+
+    try:
+        with (
+            float64_default() if exact else _plain(),
+            torch.no_grad(),
+            _quiet(),
+            _in_plain_operators(),
+            _noting_shown_sizes(watch),
+            _symbolic_len(scopes),
+            fakes,
+        ):
+            module = make_fx(run, _allow_non_fake_inputs=True)(state_without, x)
+    except Exception as error:  # the network's own code, or torch's: it does not run without numbers
+        raise RefusedCaptureError(watch.reason or _reason_of(error, sizes), _own_line(error)) from error
+    _refuse_values(watch, sizes)
+    size = None if alone else _symbol_of(x.shape[0])
+    if sizes.guarded:
+        raise RefusedCaptureError(state("SYM181", guard=_readable(sizes.guarded, size)))
+    return Capture(module, held, tuple(paths), size, watch.asks_dtype)
+
+
+class _Sizes(ShapeEnv):
+    """Sizes that remember what the network's code asks of them, and whether one of them depends on values.
+
+    Operators ask, too, how large a batch is, and choose a kernel by it; what they compute is the same.
+    """
+
+    depends_on_values = False
+    guarded = ""
+    within_operator = 0
+
+    def evaluate_expr(self, orig_expr: Any, *args: Any, **kwargs: Any) -> Any:
+        """Answer a question about sizes; the first one that the answer decides outside of operators is kept."""
+        before = len(self.guards)
+        answer = super().evaluate_expr(orig_expr, *args, **kwargs)
+        if len(self.guards) > before and not self.within_operator:
+            self.guarded = self.guarded or str(self.guards[-1].expr)
+        return answer
+
+    def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
+        """A size that depends on values."""
+        self.depends_on_values = True
+        return super().create_unbacked_symint(*args, **kwargs)
+
+    def create_unbacked_symfloat(self, *args: Any, **kwargs: Any) -> Any:
+        """A number that depends on values."""
+        self.depends_on_values = True
+        return super().create_unbacked_symfloat(*args, **kwargs)
+
+    def create_unbacked_symbool(self, *args: Any, **kwargs: Any) -> Any:
+        """A branch that depends on values."""
+        self.depends_on_values = True
+        return super().create_unbacked_symbool(*args, **kwargs)
+
+
+class _Watch(torch.overrides.TorchFunctionMode):
+    """Answers what is read of parameters, and notes what is read of tensors that depend on the input."""
+
+    def __init__(self, sizes: _Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.constants: dict[int, torch.Tensor] = {}
+        self.raised = ""
+        self.asks_dtype = False
+        self.reason: Statement | None = None
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run one torch function."""
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            name = getattr(getattr(func, "__self__", None), "__name__", name)
+        if name in ASKING_DTYPE and is_own_file(sys._getframe(1).f_code.co_filename):
+            self.asks_dtype = True
+        if name in READERS or name in SHOWING:
+            if args and id(args[0]) in self.constants:
+                return func(self.constants[id(args[0])], *args[1:], **kwargs)
+            if not any(_is_plain(item) for item in args[:1]):
+                self.reason = self.reason or state("SYM180", operation=name.strip("_"))
+        self.sizes.within_operator += 1
+        try:
+            return func(*args, **kwargs)
+        except Exception:
+            self.raised = self.raised or name.strip("_")  # the network's own code may catch it and go on
+            raise
+        finally:
+            self.sizes.within_operator -= 1
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether a tensor has numbers: one made of Python numbers, which no input reaches."""
+    return not isinstance(item, FakeTensor) or item.constant is not None
+
+
+def _without_numbers(fakes: FakeTensorMode, shape: tuple[int, ...], dtype: torch.dtype, alone: bool) -> torch.Tensor:
+    batch = DimDynamic.STATIC if alone else DimDynamic.DYNAMIC
+    sizes: Any = StatelessSymbolicContext(dynamic_sizes=[batch, *[DimDynamic.STATIC] * (len(shape) - 1)])
+    return fakes.from_tensor(torch.empty(shape, dtype=dtype), symbolic_context=sizes)
+
+
+@contextmanager
+def _plain() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Torch warns and logs about its own internals while it captures."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+@contextmanager
+def _in_plain_operators() -> Iterator[None]:
+    """Attention by products and sums in every dtype, and code that is compiled elsewhere by what it computes."""
+    dynamo = sys.modules.get("torch._dynamo")
+    refuses = None if dynamo is None else dynamo.config.error_on_nested_fx_trace
+    if dynamo is not None:
+        dynamo.config.error_on_nested_fx_trace = False
+    try:
+        # recurrent layers are written in Python there, with sizes that stay symbols
+        with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False), enable_python_dispatcher():
+            yield
+    finally:
+        if dynamo is not None:
+            dynamo.config.error_on_nested_fx_trace = refuses
+
+
+@contextmanager
+def _noting_shown_sizes(watch: _Watch) -> Iterator[None]:
+    """A size that is written out, as text or as a key, decides without a guard."""
+    shown = {name: getattr(torch.SymInt, name) for name in ("__repr__", "__hash__")}
+
+    def noting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def show(size: Any) -> Any:
+            if is_own_file(sys._getframe(1).f_code.co_filename):
+                watch.reason = watch.reason or state("SYM181", guard="n as text or as a key")
+            return original(size)
+
+        return show
+
+    for name, original in shown.items():
+        setattr(torch.SymInt, name, noting(original))
+    try:
+        yield
+    finally:
+        for name, original in shown.items():
+            setattr(torch.SymInt, name, original)
+
+
+@contextmanager
+def _symbolic_len(scopes: Collection[dict[str, Any]]) -> Iterator[None]:
+    """`len` hands out a plain number, so that a batch would have one size; here it hands out the symbol."""
+
+    def length(item: Any) -> Any:
+        return item.shape[0] if isinstance(item, torch.Tensor) and item.ndim else len(item)
+
+    changed = [scope for scope in scopes if "len" not in scope]
+    for scope in changed:
+        scope["len"] = length
+    try:
+        yield
+    finally:
+        for scope in changed:
+            scope.pop("len", None)
+
+
+def _reason_of(error: Exception, sizes: _Sizes) -> Statement:
+    text = " ".join(str(error).split())[:200]
+    if sizes.depends_on_values or "DataDependent" in type(error).__name__ or "data-dependent" in text:
+        return state("SYM180", operation="a branch or a size")
+    return state("SYM186", error=type(error).__name__, message=text)
+
+
+def _refuse_values(watch: _Watch, sizes: _Sizes) -> None:
+    if watch.reason is not None:
+        raise RefusedCaptureError(watch.reason)
+    if watch.raised:
+        raise RefusedCaptureError(state("SYM184", operation=watch.raised))
+    if sizes.depends_on_values:
+        raise RefusedCaptureError(state("SYM180", operation="a selection or a number"))
+
+
+def _symbol_of(size: Any) -> Any:
+    """The symbol of the batch's size.
+
+    Raises:
+        RefusedCaptureError: it is a number.
+    """
+    expression = size.node.expr if isinstance(size, torch.SymInt) else size
+    if not getattr(expression, "is_Symbol", False):
+        raise RefusedCaptureError(state("SYM181", guard=f"n = {expression}"))
+    return expression
+
+
+def _readable(guard: str, size: Any) -> str:
+    return guard.replace(str(size), "n")
+
+
+def _own_line(error: BaseException) -> str:
+    """File and line of the innermost frame of the network's own code."""
+    here = str(Path(__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((_TORCH, here, "<")):
+            return f"{Path(frame.filename).name}:{frame.lineno}"
+    return ""
+
+
+def constants_without_numbers(captured: Capture) -> bool:
+    """Whether the graph holds a tensor whose origin was not seen: it has a shape and no numbers."""
+    held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
+    return any(isinstance(item, FakeTensor) for item in held)
+
+
+def answers(captured: Capture, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What the graph answers to a batch of numbers."""
+    with torch.no_grad(), float64_default():
+        # the graph writes into what it is given where the network does
+        given = tree_map(lambda tensor: tensor.clone(), dict(captured.state))
+        return dict(zip(captured.outputs, tree_flatten(captured.module(given, x))[0], strict=True))

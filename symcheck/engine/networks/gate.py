@@ -1,0 +1,128 @@
+"""What must hold before a proof from one traced run may speak of every input, every batch and every call.
+
+The proof watches one run. That the network runs alike for all values and all sizes of a batch, treats samples apart,
+changes nothing that a later call reads and asks nothing but its input is shown here, on a graph that has no values.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from symcheck.engine.networks.batch_axis import why_samples_meet
+from symcheck.engine.networks.call_effects import called_twice, what_changed, what_is_held
+from symcheck.engine.networks.capture import (
+    Capture,
+    RefusedCaptureError,
+    answers,
+    capture_network,
+    constants_without_numbers,
+)
+from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.outputs import named_outputs
+from symcheck.engine.networks.precision import Float64Mode, float64_default
+from symcheck.engine.networks.values import Opaque
+from symcheck.statements.statement import state
+
+AGREEMENT = 1e-9
+"""How far the graph's answers may be from the network's, over their size: rounding in deep networks, no more."""
+FAR = 1e3
+"""Scale of a second batch on which both are compared: beyond thresholds that clip or guard typical inputs."""
+
+
+def why_one_run_is_not_all(
+    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
+) -> Opaque | None:
+    """Why a proof from one run would not be of every call; None where it is.
+
+    Args:
+        net: the float64 copy that is followed.
+        deployed: the network as deployed, to compare what it computes; None where that is not torch's own code.
+        shape: of one input, without the batch axis.
+        seed: of the inputs of the calls.
+        alone: whether it takes one input at a time.
+
+    Returns:
+        The first reason, with its place in the network's code where that is known.
+    """
+    ours = copy.deepcopy(net)
+    rng = np.random.default_rng((seed, 8))
+    batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
+    try:
+        watched = called_twice(lambda: _outputs(ours, batches[0]))
+        before = what_is_held(ours, watched.functions)
+        usual = [_outputs(ours, x) for x in batches]
+        # nothing runs between this look and the capture: what is stale now is what the graph may hold
+        stale: set[int] = set()
+        changed = what_changed(before, what_is_held(ours, watched.functions), stale=stale)
+        if changed is not None:
+            return Opaque(changed)
+        if watched.asked:
+            return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
+        scopes = list({id(scope): scope for scope in watched.functions.values()}.values())
+        captured = capture_network(ours, shape, alone=alone, scopes=scopes)
+    except RefusedCaptureError as error:
+        return Opaque(error.reason, source=error.source)
+    if constants_without_numbers(captured) or _reads(captured, stale):
+        return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
+    met = why_samples_meet(captured)
+    if met is not None:
+        return Opaque(met[0])
+    if not all(_agree(answers(captured, x), wanted) for x, wanted in zip(batches, usual, strict=True)):
+        return Opaque(state("SYM187"))
+    # without a look at a dtype no branch can depend on it
+    if deployed is None or not captured.asks_dtype:
+        return None
+    return _why_deployed_differs(captured, deployed, shape, scopes, alone=alone)
+
+
+def _outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    with torch.no_grad(), float64_default(), Float64Mode():
+        result = net(x)
+    return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
+
+
+def _reads(captured: Capture, stale: set[int]) -> bool:
+    """Whether the graph reads a tensor that each call replaces, among attributes or parameters and buffers."""
+    held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
+    return any(id(item) in stale for item in (*held, *captured.state.values()))
+
+
+def _agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> bool:
+    if answered.keys() != wanted.keys():
+        return False
+    for path, tensor in wanted.items():
+        numbers, usual = answered[path].double().numpy(), tensor.double().numpy()
+        if numbers.shape != usual.shape:
+            return False
+        gap = difference(numbers, usual)
+        gap[np.isnan(numbers) & np.isnan(usual)] = 0.0
+        if not (gap <= AGREEMENT * output_scale(usual)).all():
+            return False
+    return True
+
+
+def _why_deployed_differs(
+    captured: Capture, deployed: nn.Module, shape: tuple[int, ...], scopes: list[dict[str, Any]], *, alone: bool
+) -> Opaque | None:
+    """A branch on the dtype runs other operators, or holds other constants, than the float64 copy that was followed."""
+    try:
+        used = capture_network(copy.deepcopy(deployed), shape, alone=alone, exact=False, scopes=scopes)
+    except RefusedCaptureError as error:
+        return Opaque(error.reason, source=error.source)
+    if _computed(used) != _computed(captured):
+        return Opaque(state("SYM188"))
+    return None
+
+
+_CASTS = ("_to_copy", "detach", "alias", "lift_fresh_copy", "clone")
+
+
+def _computed(captured: Capture) -> list[str]:
+    """The operators in order, casts apart."""
+    names = [str(node.target) for node in captured.graph.nodes if node.op == "call_function"]
+    return [name for name in names if not any(name.startswith(f"aten.{cast}") for cast in _CASTS)]

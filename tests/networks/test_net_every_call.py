@@ -1,0 +1,108 @@
+"""A proof from one run speaks of every input, batch and call, or is not made: tricks end it, and are named."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import pytest
+import torch
+from torch import Tensor, nn
+from tricky_networks import CLAIM, SWAP, TRICKS, Tied, compose
+
+from symcheck.engine.networks.gate import why_one_run_is_not_all
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.runner import run_net
+
+FEW = NetOptions(samples=32)
+COPIES = ("copied by new_tensor", "copied by as_tensor")
+"""Copies of the input, which stand in the graph and are left to the rules."""
+NAMED = {
+    "length of a selection": "SYM180",
+    "a suppressed error": "SYM180",
+    "formatted": "SYM180",
+    "an error in a factorisation": "SYM184",
+    "one size of batch": "SYM181",
+    "a formatted size": "SYM181",
+    "another sample": "SYM182",
+    "a place in the batch": "SYM181",
+    "an attribute": "SYM183",
+    "a buffer": "SYM183",
+    "a default argument": "SYM183",
+    "the clock": "SYM185",
+    "a dtype": "SYM188",
+}
+
+
+def why(net: nn.Module, deployed: nn.Module | None = None) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        end = why_one_run_is_not_all(net.double(), deployed, (4,), 0, alone=False)
+    return None if end is None else end.reason.code
+
+
+def test_the_network_without_a_trick_is_proved() -> None:
+    assert run_net(Tied(), CLAIM, options=FEW).verdict == "proved"
+    assert why(Tied(lambda net, x: x[:, :1] > 1e3)) is None
+
+
+@pytest.mark.parametrize("name", [name for name in TRICKS if name not in COPIES])
+def test_a_trick_ends_the_proof_and_its_kind_is_named(name: str) -> None:
+    code = why(Tied(TRICKS[name]), Tied(TRICKS[name]).float())
+    assert code is not None
+    assert code == NAMED.get(name, code)
+
+
+@pytest.mark.parametrize("name", [*COPIES, "length of a selection", "a counter"])
+def test_a_network_with_a_trick_is_not_proved(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = run_net(Tied(TRICKS[name]), CLAIM, options=FEW)
+    assert result.verdict == "passed"
+    assert result.method_reason is not None
+    assert result.method_reason.code == "method_not_followed"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_composed_tricks_end_the_proof_and_the_reason_is_named(seed: int) -> None:
+    rng = random.Random(seed)
+    # a dtype shows only beside the network as deployed
+    names = rng.sample(sorted(TRICKS.keys() - {*COPIES, "a dtype"}), 3)
+    reason = why(compose(names))
+    assert str(reason).startswith("SYM1"), names
+
+
+class Harmless(Tied):
+    """What networks do without harm: caches, kept answers, constants read out, sizes used to reshape."""
+
+    cache: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.cache is None:
+            self.cache = torch.full((2,), 0.5)
+        scale = float(self.a.bias.numel()) * self.count.item() + 1.0
+        y = self.b(torch.tanh(self.a(x.reshape(len(x), -1)))).view(x.shape[0], 2) * scale
+        self.answer = y * self.cache
+        return self.answer
+
+
+def test_what_is_kept_and_not_read_again_ends_no_proof() -> None:
+    assert why(Harmless()) is None
+    assert run_net(Harmless(), CLAIM, options=FEW).verdict == "proved"
+
+
+class OneDtype(Tied):
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y * self.gain if x.dtype == torch.float32 else y
+
+
+def test_a_branch_on_the_dtype_ends_the_proof_of_the_copy_that_does_not_take_it() -> None:
+    assert why(OneDtype(), OneDtype().float()) == "SYM188"
+    assert why(OneDtype(), None) is None
+
+
+def test_the_tied_network_moves_as_claimed() -> None:
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
+    net = Tied()
+    assert torch.allclose(net(x).flip(1), net(x[:, SWAP]), atol=1e-6)

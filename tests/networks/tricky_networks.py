@@ -1,0 +1,228 @@
+"""A network that its weights prove, and ways to break it where no sample looks: none of them may be proved.
+
+Each trick is a condition, read in some way from the input, the batch, the dtype or from what earlier calls left, under
+which the answer loses its symmetry. `compose` puts several of them into one network, in modules of their own.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import itertools
+import os
+import random
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from symcheck.groups import catalog
+from symcheck.symmetry.symmetry import Symmetry
+
+SWAP = [1, 0, 3, 2]
+CLAIM = Symmetry("swap", catalog.cyclic(2), observation=[SWAP], action=[[1, 0]])
+FAR = 1e3
+COUNTS: dict[str, Any] = {"calls": 0, "seen": []}
+
+
+class Tied(nn.Module):
+    """Linear, tanh, Linear with tied weights, and a trick between network and answer."""
+
+    seen = 0
+
+    def __init__(self, *tricks: Callable[[Any, Tensor], Any]) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        half, bias, row = (torch.randn(shape, generator=generator) for shape in ((4, 4), (4,), (8,)))
+        self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 2)
+        with torch.no_grad():
+            self.a.weight.copy_(torch.cat([half, half[:, SWAP]]))
+            self.a.bias.copy_(bias.repeat(2))
+            self.b.weight.copy_(torch.stack([row, torch.cat([row[4:], row[:4]])]))
+            self.b.bias.fill_(0.3)
+        self.gain = nn.Parameter(torch.tensor([1.5, 1.0]))
+        self.register_buffer("count", torch.zeros(()))
+        self.calls, self.counter, self.queue = 0, itertools.count(), collections.deque([0.0], maxlen=1)
+        self.tricks = tricks
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.b(torch.tanh(self.a(x)))
+        for trick in self.tricks:
+            broken = trick(self, x)
+            if isinstance(broken, Tensor):
+                y = torch.where(broken, y * self.gain, y)
+            elif broken:
+                y = y * self.gain
+        return y
+
+
+def _is_written_with_exponent(net: Any, x: Tensor) -> bool:
+    return "e+" in f"{x.max()}"
+
+
+def _by_factorisation(net: Any, x: Tensor) -> bool:
+    try:
+        torch.linalg.cholesky(torch.diag_embed(FAR - x))
+    except torch.linalg.LinAlgError:
+        return True
+    return False
+
+
+def _by_suppressed_error(net: Any, x: Tensor) -> bool:
+    with contextlib.suppress(RuntimeError, ValueError):
+        return bool((x > FAR).any().item())
+    return False
+
+
+def _by_caught_reading(net: Any, x: Tensor) -> bool:
+    try:
+        return len(x[x > FAR]) > 0
+    except Exception:
+        return False
+
+
+def _helper(x: Tensor) -> Tensor:
+    if bool((x > 1e3).any()):
+        return x * 0
+    return x
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    _scripted = torch.jit.script(_helper)
+
+
+def _by_default_argument(net: Any, x: Tensor, calls: list[int] = []) -> bool:  # noqa: B006
+    calls.append(0)
+    return len(calls) > 10**6
+
+
+def _by_global(net: Any, x: Tensor) -> bool:
+    COUNTS["calls"] += 1
+    return bool(COUNTS["calls"] > 10**6)
+
+
+def _by_attribute(net: Any, x: Tensor) -> bool:
+    net.calls = net.calls + 1
+    return bool(net.calls > 10**6)
+
+
+def _by_class(net: Any, x: Tensor) -> bool:
+    type(net).seen += 1
+    return type(net).seen > 10**6
+
+
+def _by_buffer(net: Any, x: Tensor) -> Tensor:
+    net.count += 1
+    return net.count > 10**6  # type: ignore[no-any-return]
+
+
+def _by_rebound_buffer(net: Any, x: Tensor) -> Tensor:
+    net.count = net.count + 1
+    return net.count > 10**6  # type: ignore[no-any-return]
+
+
+def _by_last_input(net: Any, x: Tensor) -> Tensor:
+    before, net.last = getattr(net, "last", torch.zeros(1)), x.max()
+    return before > FAR
+
+
+def _by_closure() -> Callable[[Any, Tensor], bool]:
+    calls = 0
+
+    def trick(net: Any, x: Tensor) -> bool:
+        nonlocal calls
+        calls += 1
+        return calls > 10**6
+
+    return trick
+
+
+def _seventh_row(net: Any, x: Tensor) -> Tensor:
+    return torch.arange(x.shape[0]).unsqueeze(1) == 1500
+
+
+def _mixed_rows(net: Any, x: Tensor) -> Tensor:
+    return x.reshape(4, -1).T[:, :1] > FAR
+
+
+def _queued(net: Any, x: Tensor) -> bool:
+    net.queue.append(float(x.shape[1]) + len(net.queue) + net.queue[0])
+    return bool(net.queue[0] > 1e6)
+
+
+TRICKS: dict[str, Callable[[Any, Tensor], Any]] = {
+    "length of a selection": lambda net, x: len(x[x > FAR]) > 0,
+    "places of a condition": lambda net, x: torch.where(x[:, 0] > FAR)[0].numel() > 0,
+    "a state met exactly": lambda net, x: (x == x.new_tensor((0.25, -0.5, 0.75, 0.125))).all(1).nonzero().shape[0],
+    "masked select": lambda net, x: x.masked_select(x > FAR).numel() > 0,
+    "distinct values": lambda net, x: torch.unique(x > FAR).numel() > 1,
+    "copied by new_tensor": lambda net, x: x.new_tensor(x)[:, :1] > FAR,
+    "copied by as_tensor": lambda net, x: torch.as_tensor(x)[:, :1] > FAR,
+    "read with item": lambda net, x: x.max().item() > FAR,
+    "read as a float": lambda net, x: float(x.max()) > FAR,
+    "read as a list": lambda net, x: max(max(row) for row in x.tolist()) > FAR,
+    "read by NumPy": lambda net, x: x.detach().numpy().max() > FAR,
+    "formatted": lambda net, x: float(f"{x.max()}") > FAR,
+    "formatted, digits": _is_written_with_exponent,
+    "a branch": lambda net, x: bool((x > FAR).any()),
+    "a scripted helper": lambda net, x: _scripted(x)[:, :1] > FAR,
+    "an error in a factorisation": _by_factorisation,
+    "a suppressed error": _by_suppressed_error,
+    "a caught error": _by_caught_reading,
+    "one size of batch": lambda net, x: x.shape[0] == 7,
+    "length of the batch": lambda net, x: len(x) % 1013 == 1012,
+    "a formatted size": lambda net, x: str(x.shape[0]).endswith("777"),
+    "a size as a number": lambda net, x: x[:, :1] * 0 + x.shape[0] > 10**6,
+    "a place in the batch": _seventh_row,
+    "mixed rows": _mixed_rows,
+    "a sum over the batch": lambda net, x: x.sum(0, keepdim=True)[:, :1] > 1e9,
+    "another sample": lambda net, x: x.flip(0)[:, :1] > FAR,
+    "running sum": lambda net, x: x.cumsum(0)[:, :1] > 1e9,
+    "later samples": lambda net, x: torch.cat([x[:1], x[:-1]])[:, :1] > FAR,
+    "a dtype": lambda net, x: x.dtype == torch.float32 and x[:, :1] > FAR,
+    "a memory layout": lambda net, x: not x.is_contiguous(),
+    "gradients": lambda net, x: torch.is_grad_enabled() and x[:, :1] > FAR,
+    "an attribute": _by_attribute,
+    "a buffer": _by_buffer,
+    "a rebound buffer": _by_rebound_buffer,
+    "a class": _by_class,
+    "a global": _by_global,
+    "a closure": _by_closure(),
+    "a default argument": _by_default_argument,
+    "a counter": lambda net, x: next(net.counter) > 10**6,
+    "a queue": _queued,
+    "the input before": _by_last_input,
+    "chance": lambda net, x: random.random() > 1 - 1e-9,
+    "chance in NumPy": lambda net, x: np.random.random() > 1 - 1e-9,  # noqa: NPY002
+    "chance in torch": lambda net, x: torch.rand(1) > 1 - 1e-7,
+    "the clock": lambda net, x: time.time() % 1e6 < 1e-3,
+    "the environment": lambda net, x: os.environ.get("A_NAME_THAT_NOBODY_SETS"),
+    "an address": lambda net, x: id(x) % 1000003 == 1,
+}
+
+
+def compose(names: Iterable[str]) -> nn.Module:
+    """The network with several tricks, the first in a module of its own around it."""
+    first, *others = (TRICKS[name] for name in names)
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.gain, self.calls = Tied(*others), nn.Parameter(torch.tensor([1.0, 1.5])), 0
+            self.counter, self.queue = itertools.count(), collections.deque([0.0], maxlen=1)
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = self.inner(x)
+            broken = first(self, x)
+            if isinstance(broken, Tensor):
+                return torch.where(broken, y * self.gain, y)
+            return y * self.gain if broken else y
+
+    Outer.seen = 0  # type: ignore[attr-defined]
+    return Outer()
