@@ -1,4 +1,4 @@
-"""Mend what axe finds in the theme's pages: headings without a level, asides without a name, boxes no key can scroll."""
+"""Mend what axe finds in the theme: headings without a level, asides without a name, boxes that no key can scroll."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MENDED = (
     (re.compile(r'<p class="caption" role="heading">'), '<p class="caption" role="heading" aria-level="2">'),
     # Two asides on a page are told apart by their names alone.
     (re.compile(r'<aside class="sidebar-drawer">'), '<aside class="sidebar-drawer" aria-label="Pages">'),
-    (re.compile(r'<aside class="toc-drawer(?! no-toc)([^"]*)">'), r'<aside class="toc-drawer\1" aria-label="This page">'),
+    (re.compile(r'<aside class="toc-drawer">'), '<aside class="toc-drawer" aria-label="This page">'),
     # What scrolls sideways must be reached by keyboard.
     (re.compile(r"<pre>"), '<pre tabindex="0">'),
     (re.compile(r'<div class="table-wrapper([^"]*)">'), r'<div class="table-wrapper\1" tabindex="0">'),
