@@ -86,7 +86,8 @@ def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Differen
         # Orientation M H M^T, with H reversed where the two ends are exchanged.
         matrix, held = pairing.isometry.matrix, _weld_orientation(model, pairing, i)
         turned = matrix @ (held.T if turned_round else held) @ matrix.T
-        yield from difference(element, counterpart, "relative orientation", turned, _weld_orientation(model, pairing, j))
+        there = _weld_orientation(model, pairing, j)
+        yield from difference(element, counterpart, "relative orientation", turned, there)
         yield from difference(element, counterpart, "torque scale", model.eq_data[i][10], model.eq_data[j][10])
 
 
