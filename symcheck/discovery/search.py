@@ -6,12 +6,10 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-from gymnasium import spaces
 
 from symcheck.discovery import black_box, by_states
 from symcheck.discovery.actions import refuse_large
+from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number
 from symcheck.discovery.claims import Spaces, claim_of, fields
 from symcheck.discovery.court import Court
@@ -29,7 +27,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs.tables import table_of
 from symcheck.envs.targets import EnvTarget
-from symcheck.errors import SymcheckError, TargetError
+from symcheck.errors import SymcheckError
 
 
 def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", emit: Emit | None = None) -> Discovery:
@@ -69,7 +67,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     if table_of(env) is not None:
         return _by_table(target, options, emit)
     refuse_large(env.action_space)
-    refuse_structured(env.observation_space)
+    blocks_of(env.observation_space)  # refuses what is not made of numbers
     lab = Laboratory(lambda: env, target.label, options, emit)
     by_rollouts = lab.kind == "black box"
     where = Spaces(lab.observation_space, lab.action_space, has_state=not (by_rollouts or lab.shows_state))
@@ -136,27 +134,6 @@ def _rotations(
         except KeyboardInterrupt:
             break
     return tuple(made), families
-
-
-def refuse_structured(space: spaces.Space[Any]) -> None:
-    """Refuse observations that are no array of numbers.
-
-    Raises:
-        TargetError: with the way out.
-
-    Example:
-        >>> refuse_structured(spaces.Dict(x=spaces.Discrete(2)))  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        symcheck.errors.TargetError: observation space: expected Box observations to search, got Dict(...
-    """
-    if isinstance(space, spaces.Box | spaces.MultiBinary):
-        return
-    raise TargetError(
-        f"expected Box observations to search, got {space}.",
-        where="observation space",
-        remedy="Flatten them with gymnasium.wrappers.FlattenObservation; finite environments need a table P.",
-    )
 
 
 def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
