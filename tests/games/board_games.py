@@ -89,7 +89,7 @@ class Columns:
 
 
 class Movers:
-    """Stones step up, right, down or left onto free cells and capture nothing; who cannot move loses. Five plies draw."""
+    """Stones step up, right, down or left onto free cells; who cannot move loses, five plies draw."""
 
     def __init__(self, n=3):
         self.n = n
@@ -129,9 +129,7 @@ class Movers:
 
     def getSymmetries(self, board, pi):
         moves = np.reshape(pi, (self.n, self.n, 4))
-        return [
-            (np.rot90(board, k, (1, 2)), self.directions(np.rot90(moves, k), k).ravel().tolist()) for k in range(4)
-        ]
+        return [(np.rot90(board, k, (1, 2)), self.directions(np.rot90(moves, k), k).ravel().tolist()) for k in range(4)]
 
 
 class LastMove(Lines):
@@ -161,7 +159,10 @@ class LastMove(Lines):
     def getSymmetries(self, board, pi):
         cells = np.reshape(pi[:-1], (self.n, self.n))
         return [
-            (np.stack([np.rot90(board[0], k), self.turned(board[1], k)]), [*np.rot90(cells, k).ravel().tolist(), pi[-1]])
+            (
+                np.stack([np.rot90(board[0], k), self.turned(board[1], k)]),
+                [*np.rot90(cells, k).ravel().tolist(), pi[-1]],
+            )
             for k in range(4)
         ]
 

@@ -5,12 +5,12 @@ import json
 import jsonschema
 import numpy as np
 import pytest
+from board_games import Columns
 from typer.testing import CliRunner
 
 import symcheck as sc
 from symcheck.cli.main import app
 from symcheck_reports.json import schema
-from board_games import Columns
 
 GAMES = """
 import sys

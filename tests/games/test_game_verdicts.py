@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from board_games import Columns, Cube, LastMove, Lines, Movers
 
 import symcheck as sc
 from symcheck.engine.games.positions import Player, gather_positions
 from symcheck.engine.games.rules import Rules
 from symcheck.games.alphazero import AlphaZeroGame
-from board_games import Columns, Cube, LastMove, Lines, Movers
 
 MOVES = {"legal_moves", "next_state", "policy_map"}
 

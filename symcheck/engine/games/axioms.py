@@ -66,7 +66,7 @@ def _check_position(position: Reached, seen: Axioms) -> None:
     images = node.images
     # Policies that are no rearrangement cannot be composed: boards alone then.
     with_policy = all(image.moves is not None for image in images)
-    known = {_pair(image, None, with_policy) for image in images}
+    known = {_board_and_places(image, None, with_policy) for image in images}
     seen.checked += 1
     rest = np.arange(node.rules.game.actions).tobytes() if with_policy else None
     if (node.board_key, rest) not in known:
@@ -82,7 +82,7 @@ def _check_position(position: Reached, seen: Axioms) -> None:
             continue
         for j, after in enumerate(second):
             seen.checked += 1
-            if _pair(after, image, with_policy) not in known:
+            if _board_and_places(after, image, with_policy) not in known:
                 seen.violated += 1
                 seen.not_closed.append((position, i, j))
 
@@ -92,7 +92,7 @@ def _images_of_image(node: Node, k: int) -> tuple[Image, ...]:
     return twin.images if twin is not None else images_of(node.rules.game, node.images[k].board, node.rules.probe)
 
 
-def _pair(image: Image, first: Image | None, with_policy: bool) -> tuple[bytes, Any]:
+def _board_and_places(image: Image, first: Image | None, with_policy: bool) -> tuple[bytes, Any]:
     """Board and rearrangement, after that of a first image."""
     if not with_policy or image.moves is None:
         return image.key, None

@@ -75,13 +75,13 @@ def _find_causes(context: GameContext) -> tuple[Statement, ...]:
 
 
 def _statement(code: str, images: list[int], context: GameContext) -> Statement:
-    fields = {"images": images, "shown": _names(images), "count": len(images)}
+    fields = {"images": images, "shown": _list_images(images), "count": len(images)}
     if code == "SYM307":
         return state(code, **fields, plane=_still_plane(context))
     return state(code, **fields)
 
 
-def _names(images: Sequence[int]) -> str:
+def _list_images(images: Sequence[int]) -> str:
     listed = ", ".join(map(str, images[:_SHOWN]))
     more = f" and {len(images) - _SHOWN} more" if len(images) > _SHOWN else ""
     return f"{'image' if len(images) == 1 else 'images'} {listed}{more}"
@@ -137,7 +137,7 @@ def _kind_of(seen: Seen, context: GameContext) -> str:
     return "SYM309" if seen.wrong() else "SYM313"
 
 
-def _shape(context: GameContext) -> tuple[int, ...]:
+def _board_shape(context: GameContext) -> tuple[int, ...]:
     array = numbers(context.positions.reached[0].node.board)
     return () if array is None else array.shape
 
@@ -173,12 +173,16 @@ def _not_moved(seen: Seen, context: GameContext) -> bool:
 def _not_reversed(seen: Seen, context: GameContext) -> bool:
     """The policy of a game whose moves are columns or rows stays, and should run backwards."""
     last = context.game.actions - 1
-    return not numbers_of_cells(_shape(context), context.game.actions) and _not_moved(seen, context) and all(b == last - a for a, b in seen.implied.items())
+    return (
+        not numbers_of_cells(_board_shape(context), context.game.actions)
+        and _not_moved(seen, context)
+        and all(b == last - a for a, b in seen.implied.items())
+    )
 
 
 def _pass_misplaced(seen: Seen, context: GameContext) -> bool:
     actions = context.game.actions
-    with_pass = any(actions % cells == 1 for cells in numbers_of_cells(_shape(context), actions))
+    with_pass = any(actions % cells == 1 for cells in numbers_of_cells(_board_shape(context), actions))
     if not with_pass or seen.given is None:
         return False
     return int(seen.given[-1]) != actions - 1 and seen.implied.get(actions - 1, actions - 1) == actions - 1
@@ -189,7 +193,7 @@ def _channels_stay(seen: Seen, context: GameContext) -> bool:
         return False
     actions = context.game.actions
     places = [(a, b, int(seen.given[a])) for a, b in seen.implied.items()]
-    for cells in numbers_of_cells(_shape(context), actions):
+    for cells in numbers_of_cells(_board_shape(context), actions):
         channels = actions // cells
         # Cell by cell with its channels, or channel by channel with its cells.
         for cell, channel in ((_by(channels, 0), _by(channels, 1)), (_by(cells, 1), _by(cells, 0))):
@@ -227,7 +231,7 @@ def _plane_stays(seen: Seen, context: GameContext) -> bool:
 
 def _still_plane(context: GameContext, image: int | None = None) -> int | None:
     """The plane in which all wrong next boards differ, and that an image leaves as it is."""
-    shape = _shape(context)
+    shape = _board_shape(context)
     examples = [v for v in context.tallies["next_state"].examples if image in (None, v.image)]
     if len(shape) != 3 or not examples:
         return None
@@ -297,7 +301,7 @@ def causes_of_outcome(context: GameContext) -> tuple[Statement, ...]:
     if context.tallies["legal_moves"].violated or context.tallies["next_state"].violated:
         return causes_of_moves(context)
     images = sorted({item.image for item in context.tallies["outcome"].examples})
-    return (state("SYM317", images=images, shown=_names(images), count=len(images)),)
+    return (state("SYM317", images=images, shown=_list_images(images), count=len(images)),)
 
 
 def causes_of_axioms(context: GameContext) -> tuple[Statement, ...]:

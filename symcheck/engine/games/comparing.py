@@ -97,7 +97,7 @@ class Comparison:
         """The state that image k is; None where it cannot be reached."""
         if position.twins:
             return position.twins[k] if k < len(position.twins) else None
-        same_shape = _shape(position.node.board) == _shape(position.node.images[k].board)
+        same_shape = _board_shape(position.node.board) == _board_shape(position.node.images[k].board)
         return position.node.twins[k] if same_shape else None
 
     def compare(self, position: Reached, actions: Sequence[int], tallies: dict[str, Tally]) -> None:
@@ -217,7 +217,7 @@ def _moved_legal(node: Node, k: int) -> Bools | None:
     return moved > 0.5 if moved.shape == node.legal.shape else None
 
 
-def _shape(board: Any) -> tuple[int, ...] | None:
+def _board_shape(board: Any) -> tuple[int, ...] | None:
     array = numbers(board)
     return None if array is None else array.shape
 
