@@ -204,7 +204,7 @@ MIRROR = sc.Symmetry("point reflection", sc.groups.cyclic(2), [[-1, -1]], [[1, 0
     [
         (Row, r"of shape \(1, 2\); its space has shape \(2,\)"),
         (SometimesRow, r"of shape \(1, 2\); its space has shape \(2,\)"),
-        (TextReward, "got the text 1.0"),
+        (TextReward, r"got 1\.0 \(str\)"),
         (HugeReward, "expected a number as reward"),
     ],
 )

@@ -104,7 +104,9 @@ def number_of(reward: Any, label: str) -> float:
     number = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
     # Python reads "1.0" as a number; an environment that returns it has not computed one.
     if isinstance(number, str | bytes):
-        raise TargetError(f"expected a number as reward, got the text {short_text(number)}.", where=label)
+        raise TargetError(
+            f"expected a number as reward, got {short_text(number)} ({type(number).__name__}).", where=label
+        )
     try:
         return float(number)
     except (TypeError, ValueError, OverflowError) as error:
