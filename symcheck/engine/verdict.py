@@ -37,6 +37,7 @@ class ReasonCode(StrEnum):
     SETTING_HAS_NO_EFFECT = "setting_has_no_effect"
     SLOTS_LEAK = "slots_leak"
     OUTCOMES_RANDOM = "outcomes_random"
+    STATISTICS_ASYMMETRIC = "statistics_asymmetric"
     START_FOLLOWS_PAST = "start_follows_past"
     START_ASYMMETRIC = "start_asymmetric"
     START_UNKNOWN = "start_unknown"
