@@ -87,7 +87,7 @@ def shortened(text: str) -> str:
 
 
 def described(error: BaseException) -> str:
-    r"""What somebody else's code raised, for a sentence of one of ours: on one line, without its full stop.
+    r"""Format a third-party exception as one clause for use in our messages: one line, without the full stop.
 
     Example:
         >>> described(ValueError("no engine.\n  Start it."))

@@ -18,6 +18,7 @@ from symcheck.engine import registry
 from symcheck.engine.clock import Clock
 from symcheck.engine.elements_note import with_elements
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.causes.statistics_of_wrappers import name_statistics
 from symcheck.engine.environments.methods.axioms import judge_axioms, only_data
 from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
 from symcheck.engine.environments.methods.value_gap import with_value_gap
@@ -199,9 +200,8 @@ def _run(
                 facts = Facts(checked=0, stopped=stopped, interrupted=not stopped)
                 results.append(registry.undecided_result(entry, facts))
             else:
-                results.append(
-                    with_elements(registry.describe(entry.check(context), entry), context.bench.pairs.bound.note)
-                )
+                result = name_statistics(registry.describe(entry.check(context), entry), context.bench.pairs)
+                results.append(with_elements(result, context.bench.pairs.bound.note))
             listener(PropertyFinished(results[-1]))
         failed = any(result.verdict == "failed" for result in results)
         if failed and not (context.bench.interrupted or options.fail_fast):

@@ -2,7 +2,8 @@
 
 The wrapper stack that the user gave is what is stepped; the unwrapped environment inside is what is put into states.
 What poking accumulates is cleared each time (the counter of TimeLimit, flags of the base environment), running
-statistics of normalising wrappers are frozen, and values handed out are copies: an environment may reuse its buffers.
+statistics of normalising wrappers are warmed and frozen, and values handed out are copies: an environment may reuse
+its buffers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,6 +23,7 @@ from symcheck.array_types import Floats
 from symcheck.envs.state_access.generators import without_chance
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.envs.stepping import refusals
+from symcheck.envs.stepping.running_statistics import settle_statistics
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import SpaceCodec
 from symcheck.spaces.values import (
@@ -116,6 +119,7 @@ class Stepper:
     Attributes:
         reset_first: reset before each state is set, for environments that remember more than their state.
         at: which of many states is under way, so that a refusal can be traced to its case.
+        warmed: whether fresh statistics of normalising wrappers were gathered first.
 
     Raises:
         TargetError: the environment raises, or returns what Gymnasium does not allow.
@@ -137,7 +141,7 @@ class Stepper:
         self._ahead: tuple[Any, list[Any]] = (None, [])
         self._put: tuple[Any, ...] = ()  # the state that was set just before, if one was
         self._clocks = _time_limits_of(env)
-        freeze_statistics(env)
+        self.warmed = settle_statistics(env, partial(env.reset, seed=seed))
         self.first_obs = self.reset(seed=seed)
         if access is not None and not self.batched and access.origin != Origin.BUILT_IN:
             self.access = without_chance(self.base, access)
@@ -426,12 +430,3 @@ def _time_limits_of(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
             clocks.append(layer)
         layer = layer.env
     return tuple(clocks)
-
-
-def freeze_statistics(env: Any) -> None:
-    """Stop normalising wrappers from updating their running statistics while they are checked."""
-    layer: Any = env
-    while isinstance(layer, gym.Wrapper | gym.vector.VectorWrapper):
-        if isinstance(getattr(type(layer), "update_running_mean", None), property):
-            setattr(layer, "update_running_mean", False)  # noqa: B010 - not every Wrapper has it
-        layer = layer.env
