@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from symcheck.api.commands import RunCommand, from_command
 from symcheck.api.options import VerifyEnvOptions
 from symcheck.api.report import Report
 from symcheck.api.specs import resolve_symmetry, symmetry_of_layout
+from symcheck.documents import UnreadableError, read_json
 from symcheck.engine.option_fields import from_texts
 from symcheck.engine.published import READABLE, upgrade
 from symcheck.engine.results import PropertyResult, RunResult
@@ -50,10 +50,10 @@ def replay(path: str | Path) -> Report:
 
 def _read_reports(path: Path) -> list[dict[str, Any]]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
     except OSError as error:
         raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
-    except ValueError as error:
+    except UnreadableError as error:
         raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(path)) from error
     if not isinstance(data, dict) or data.get("schema") not in READABLE:
         given = data.get("schema") if isinstance(data, dict) else type(data).__name__

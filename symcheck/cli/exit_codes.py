@@ -24,6 +24,7 @@ class ExitCode(enum.IntEnum):
     FAILED = 1
     UNUSABLE = 2
     UNDECIDED = 3
+    BROKEN = 4
     INTERRUPTED = 130
 
 

@@ -275,6 +275,8 @@ class Stepper:
             raise refusals.of_observation(source, short_text(obs), self.codec.space, self.label) from error
         if flat.size != self.codec.coordinates.dim:
             raise refusals.of_size(source, flat.size, self.codec.coordinates.dim, self.codec.space, self.label)
+        if self.codec.is_array and np.shape(obs) != self.codec.space.shape:
+            raise refusals.of_shape(source, np.shape(obs), self.codec.space, self.label)
         return flat
 
     def read_state(self) -> Floats | None:
