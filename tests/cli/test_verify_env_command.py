@@ -159,8 +159,10 @@ def test_an_interrupt_exits_130_and_reports_what_was_finished(folder):
     (folder / "slow.py").write_text(
         "import gymnasium, pathlib, time\n"
         "class Slow(gymnasium.Wrapper):\n"
+        "    steps = 0\n"
         "    def step(self, action):\n"
-        "        pathlib.Path('stepping').touch()\n"
+        "        self.steps += 1\n"
+        "        if self.steps == 200: pathlib.Path('stepping').touch()\n"
         "        time.sleep(0.002)\n"
         "        return self.env.step(action)\n"
         "def make(): return Slow(gymnasium.make('CartPole-v1'))\n"
