@@ -18,7 +18,6 @@ the file that they stand in.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from symcheck.api.options import (
 from symcheck.cli.derive import parameter_name
 from symcheck.cli.outputs import Outputs
 from symcheck.discovery.options import DiscoverOptions
+from symcheck.documents import UnreadableError, read_toml
 from symcheck.engine.option_fields import OptionField, option_fields, typed_fields
 from symcheck.errors import OptionError, suggestion
 
@@ -99,8 +99,8 @@ def _load_table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table: Any = read_toml(path)
+    except (OSError, UnreadableError) as error:
         if keys and not _speaks_of_us(path):  # a pyproject.toml of somebody else's concern
             return None
         raise OptionError(f"expected a TOML file, got: {error}.", where=str(path)) from error
