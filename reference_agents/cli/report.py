@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
+from reference_agents.encoding.environment import short_label
 from reference_agents.record import Curve, Record, find_runs, load, write_output
 from reference_agents.settings import IN_EPOCHS
 from symcheck.errors import OptionError
@@ -43,9 +45,19 @@ def write_report(folder: Path) -> int:
     records = [(path, load(path)) for path in find_runs(folder)]
     tasks = sorted({record.task for _, record in records})
     for task in tasks:
-        target = folder / ("report.html" if len(tasks) == 1 else f"report-{task}.html")
+        target = folder / ("report.html" if len(tasks) == 1 else f"report-{file_stem(task)}.html")
         _write(target, build_model([(path, record) for path, record in records if record.task == task]), where="DIR")
     return 0
+
+
+def file_stem(task: str) -> str:
+    """A task's name as part of a file's.
+
+    Example:
+        >>> file_stem("/here/my.py:make")
+        'my.py-make'
+    """
+    return re.sub(r"[^\w.-]+", "-", short_label(task))
 
 
 def write_comparison(folders: Sequence[Path], target: Path) -> int:
