@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from reference_agents.encoding.actions import ActionEncoder
-from reference_agents.encoding.observations import Leaf, ObservationEncoder, counts_of, one_hot, scale_of
+from reference_agents.encoding.observations import Leaf, ObservationEncoder, counts_of, one_hot
 from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS, Entry, IdentityEntry, TreeEntry
 from symcheck.errors import SpecError
@@ -167,7 +167,7 @@ def _read_leaf(entry: Entry, leaf: Leaf, where: str) -> _Affine:
     if isinstance(space, spaces.MultiBinary):
         # With e = 2 x - 1: x' = M x + o becomes e' = M e + M 1 + 2 o - 1.
         return _Affine(affine.matrix, affine.matrix.sum(1) + 2.0 * affine.offset - 1.0)
-    return _Affine(affine.matrix, affine.offset * scale_of(space))
+    return _Affine(affine.matrix, affine.offset * leaf.scale)
 
 
 def _read_affine(space_map: SpaceMap, shape: tuple[int, ...], where: str) -> _Affine:

@@ -124,7 +124,7 @@ def encoded_environment(name: str, symmetry: str, *, scaled: bool = True) -> Enc
     Args:
         name: of the environment.
         symmetry: a SPEC; "" for none.
-        scaled: whether bounded actions are drawn in units of half their range.
+        scaled: whether bounded actions are drawn in units of half their range, and bytes divided by 255.
 
     Raises:
         SymcheckError: an environment or a symmetry that cannot be used, saying why.
@@ -134,7 +134,7 @@ def encoded_environment(name: str, symmetry: str, *, scaled: bool = True) -> Enc
     try:
         space, action = environment.observation_space, ActionEncoder(environment.action_space, scaled=scaled)
         if not symmetry:
-            return _bundle(name, target, environment, ObservationEncoder(space), action, None, None)
+            return _bundle(name, target, environment, ObservationEncoder(space, scaled=scaled), action, None, None)
         claim = find_symmetry(symmetry)
         claim.bind(space, environment.action_space)  # refuses entries that do not fit, with both sizes
         encoder = ObservationEncoder(space)

@@ -11,7 +11,7 @@ An observation that is an image alone stays one where both of its sides have at 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,13 @@ class Leaf:
         path: keys and positions that lead to it.
         space: Box, MultiBinary, Discrete or MultiDiscrete.
         size: numbers that encode it.
+        scale: what its numbers are multiplied by.
     """
 
     path: Path
     space: spaces.Space[Any]
     size: int
+    scale: float = 1.0
 
     def encode(self, value: Any) -> Floats:
         """The numbers of a value, shape (size,)."""
@@ -47,7 +49,7 @@ class Leaf:
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             return one_hot(np.asarray(value), space)
         flat = np.asarray(value, dtype=np.float64).reshape(-1)
-        return 2.0 * flat - 1.0 if isinstance(space, spaces.MultiBinary) else flat * scale_of(space)
+        return 2.0 * flat - 1.0 if isinstance(space, spaces.MultiBinary) else flat * self.scale
 
 
 def scale_of(space: spaces.Space[Any]) -> float:
@@ -92,7 +94,7 @@ def find_leaves(space: spaces.Space[Any], path: Path = ()) -> Iterator[Leaf]:
     elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         yield Leaf(path, space, sum(counts_of(space)[0]))
     elif isinstance(space, spaces.Box | spaces.MultiBinary):
-        yield Leaf(path, space, int(np.prod(space.shape)))
+        yield Leaf(path, space, int(np.prod(space.shape)), scale_of(space))
     else:
         place = "".join(f"[{key!r}]" for key in path)
         raise TargetError(
@@ -109,6 +111,7 @@ class ObservationEncoder:
     Args:
         space: of the observations.
         as_image: whether an image stays one; None for yes where it is one.
+        scaled: whether bytes are divided by 255.
 
     Attributes:
         leaves: the parts.
@@ -125,8 +128,8 @@ class ObservationEncoder:
         [0.0, 1.0, 0.0, 0.5, -0.5]
     """
 
-    def __init__(self, space: spaces.Space[Any], *, as_image: bool | None = None) -> None:
-        self.leaves = tuple(find_leaves(space))
+    def __init__(self, space: spaces.Space[Any], *, as_image: bool | None = None, scaled: bool = True) -> None:
+        self.leaves = tuple(leaf if scaled else replace(leaf, scale=1.0) for leaf in find_leaves(space))
         size = sum(leaf.size for leaf in self.leaves)
         if not size:
             raise TargetError(f"expected observations with at least one number, got {space}.", where="--env")
@@ -134,11 +137,8 @@ class ObservationEncoder:
         self.channels_last = image is not None and channels_last(space)
         self.shape: tuple[int, ...] = (size,) if image is None else image
         self.centre: Floats | None = None
-        self._plain = len(self.leaves) == 1 and not self.leaves[0].path and self._is_plain(self.leaves[0].space)
-
-    @staticmethod
-    def _is_plain(space: spaces.Space[Any]) -> bool:
-        return isinstance(space, spaces.Box) and scale_of(space) == 1.0
+        first = self.leaves[0]
+        self._plain = isinstance(space, spaces.Box) and first.scale == 1.0
 
     def encode(self, observation: Any) -> npt.NDArray[np.float32]:
         """The array of one observation."""

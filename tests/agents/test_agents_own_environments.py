@@ -120,13 +120,13 @@ def test_objects_of_a_python_program_are_trained_and_better_than_at_first() -> N
     result = reference_agents.train(
         worlds.Point,
         symmetry=worlds.flips,
-        seeds=2,
-        steps=6_000,
+        seeds=1,
+        steps=4_000,
         learning_rate=0.003,
-        settings={"evaluation_every": 6_000, "evaluation_episodes": 20, "horizon": 32},
+        settings={"evaluation_every": 4_000, "evaluation_episodes": 20, "horizon": 32},
     )
-    assert result.verdicts() == ["proved", "proved"]
-    # Standing still costs 20 a episode on average; random moves as much; moving to the origin about 6.
+    assert result.verdicts() == ["proved"]
+    # Standing still costs 20 an episode on average, and random moves as much; moving to the origin about 6.
     assert result.score > result.returns[0].mean() + 5
 
 
