@@ -1,8 +1,8 @@
-"""How an agent is trained: every number of an algorithm, and the presets that fill them in.
+"""Training hyperparameters and presets.
 
 `paper` holds what the paper "MDP Homomorphic Networks" states, and one habit of its code without which its figures
-would not be comparable: a time limit counts as the end of the world. `paper-code` has the other habits of the published
-code as well, each of which is a field here. `tuned` is the same algorithm without any of them.
+would not be comparable: time-limit truncation is treated as termination (no bootstrapping). `paper-code` has the other
+habits of the published code as well, each of which is a field here. `tuned` is the same algorithm without any of them.
 """
 
 from __future__ import annotations

@@ -278,5 +278,5 @@ def _notes(records: Sequence[Record], networks: Sequence[NetworkCurves]) -> list
         names = ", ".join(record.network for record in records if record.interrupted)
         notes.append(f"Interrupted before the end: {names}.")
     if any(record.settings.get("time_limit_is_terminal") for record in records):
-        notes.append("A time limit counts as terminal, as in the paper's code.")
+        notes.append("Time-limit truncation is treated as termination (no bootstrapping), as in the paper's code.")
     return notes

@@ -121,7 +121,7 @@ class Views(torch.nn.Module):
 
 
 class ViewingActorCritic(ActorCritic):
-    """A plain network asked from every side.
+    """A plain network whose outputs are averaged over all transformed inputs.
 
     Args:
         plan: the plain network's layers.
