@@ -15,7 +15,6 @@ import hashlib
 import io
 import json
 import platform
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +24,7 @@ from typing import Any
 
 import torch
 
-from reference_agents.encoding.environment import short_label, source_file
+from reference_agents.encoding.environment import file_stem, source_file
 from reference_agents.record import JOB_FILE
 from reference_agents.settings import Settings
 from reference_agents.tasks import resolve_network, resolve_task
@@ -79,8 +78,7 @@ def checkpoint_path(folder: Path, part: int, parts: int) -> Path:
 
 def folder_name(job: Job) -> str:
     """Task and network; of one in a file, the file's name and the factory's."""
-    # Runs of anything but letters, digits, dots and dashes become one minus sign.
-    return re.sub(r"[^\w.-]+", "-", f"{short_label(job.task.name)}-{short_label(job.network.name)}")
+    return f"{file_stem(job.task.name)}-{file_stem(job.network.name)}"
 
 
 def begin(folder: Path, started: Started) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from reference_agents.encoding.environment import short_label
+from reference_agents.encoding.environment import file_stem
 from reference_agents.record import Curve, Record, find_runs, load, write_output
 from reference_agents.settings import IN_EPOCHS
 from symcheck.errors import OptionError
@@ -48,16 +47,6 @@ def write_report(folder: Path) -> int:
         target = folder / ("report.html" if len(tasks) == 1 else f"report-{file_stem(task)}.html")
         _write(target, build_model([(path, record) for path, record in records if record.task == task]), where="DIR")
     return 0
-
-
-def file_stem(task: str) -> str:
-    """A task's name as part of a file's.
-
-    Example:
-        >>> file_stem("/here/my.py:make")
-        'my.py-make'
-    """
-    return re.sub(r"[^\w.-]+", "-", short_label(task))
 
 
 def write_comparison(folders: Sequence[Path], target: Path) -> int:

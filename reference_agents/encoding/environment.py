@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,17 @@ def short_label(name: str) -> str:
     if is_object(name):
         return name.partition("> ")[2]
     return name.rpartition("/")[2] if is_reference(name) or name.endswith(".toml") else name
+
+
+def file_stem(name: str) -> str:
+    """The label of a name as part of a file's name.
+
+    Example:
+        >>> file_stem("/here/my.py:make")
+        'my.py-make'
+    """
+    # Runs of anything but letters, digits, dots and dashes become one minus sign.
+    return re.sub(r"[^\w.-]+", "-", short_label(name))
 
 
 def source_file(name: str) -> Path | None:
