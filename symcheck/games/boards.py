@@ -29,7 +29,7 @@ def square(board: Any, pi: Sequence[float]) -> list[Image]:
     """
     turns: list[_Move] = [_turn_by(k) for k in range(4)]
     flipped: list[_Move] = [_flipped(turn) for turn in turns]
-    return _images(board, pi, [*turns, *flipped])
+    return _move_all(board, pi, [*turns, *flipped])
 
 
 def half_turn(board: Any, pi: Sequence[float]) -> list[Image]:
@@ -39,7 +39,7 @@ def half_turn(board: Any, pi: Sequence[float]) -> list[Image]:
         >>> half_turn([[1, 0]], [0.9, 0.1])[1][1]
         [0.1, 0.9]
     """
-    return _images(board, pi, [_turn_by(0), _turn_by(2)])
+    return _move_all(board, pi, [_turn_by(0), _turn_by(2)])
 
 
 def mirror(board: Any, pi: Sequence[float]) -> list[Image]:
@@ -49,7 +49,7 @@ def mirror(board: Any, pi: Sequence[float]) -> list[Image]:
         >>> mirror([[1, 0, 0], [1, 0, 0]], [0.1, 0.2, 0.7])[1][1]
         [0.7, 0.2, 0.1]
     """
-    return _images(board, pi, [_turn_by(0), np.fliplr])
+    return _move_all(board, pi, [_turn_by(0), np.fliplr])
 
 
 def diagonals(board: Any, pi: Sequence[float]) -> list[Image]:
@@ -60,7 +60,7 @@ def diagonals(board: Any, pi: Sequence[float]) -> list[Image]:
         [[2, 0], [0, 1]]
     """
     flips: list[_Move] = [np.transpose, lambda grid: np.rot90(np.transpose(grid), 2)]
-    return _images(board, pi, [_turn_by(0), _turn_by(2), *flips])
+    return _move_all(board, pi, [_turn_by(0), _turn_by(2), *flips])
 
 
 def _turn_by(quarters: int) -> _Move:
@@ -71,7 +71,7 @@ def _flipped(turn: _Move) -> _Move:
     return lambda grid: np.fliplr(turn(grid))
 
 
-def _images(board: Any, pi: Sequence[float], moves: Sequence[_Move]) -> list[Image]:
+def _move_all(board: Any, pi: Sequence[float], moves: Sequence[_Move]) -> list[Image]:
     planes, axis = _planes_of(np.asarray(board))
     return [
         (_assemble([move(plane) for plane in planes], axis), _move_policy(pi, planes[0].shape, move)) for move in moves
