@@ -108,17 +108,17 @@ def blocks_of(space: spaces.Space[Any]) -> list[Block]:
         [(('a',), 0, 2), (('b',), 2, 1)]
     """
     made: list[Block] = []
-    for path, leaf in _leaves(space, ()):
+    for path, leaf in _list_parts(space, ()):
         first = made[-1].first + made[-1].size if made else 0
         made.append(Block(path, leaf, first, int(np.prod(leaf.shape or (1,)))))
     return made
 
 
-def _leaves(space: spaces.Space[Any], path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], spaces.Space[Any]]]:
+def _list_parts(space: spaces.Space[Any], path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], spaces.Space[Any]]]:
     if isinstance(space, spaces.Dict | spaces.Tuple):
         children = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
         for key, child in children:
-            yield from _leaves(child, (*path, key))
+            yield from _list_parts(child, (*path, key))
     elif isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         yield path, space
     else:
@@ -149,21 +149,21 @@ def write_map(observed: SignedMap, space: spaces.Space[Any]) -> Any:
     """
     made: dict[Any, Any] = {}
     for block in blocks_of(space):
-        entry = _write_block(_restrict(observed, block), block)
+        entry = _write_block(_restrict_to_part(observed, block), block)
         if not block.path:
             return entry
         inner = made
         for key in block.path[:-1]:
-            inner = inner.setdefault(_key(key), {})
-        inner[_key(block.path[-1])] = entry
+            inner = inner.setdefault(_write_key(key), {})
+        inner[_write_key(block.path[-1])] = entry
     return made
 
 
-def _key(key: Any) -> str:
+def _write_key(key: Any) -> str:
     return str(key)
 
 
-def _restrict(observed: SignedMap, block: Block) -> SignedMap:
+def _restrict_to_part(observed: SignedMap, block: Block) -> SignedMap:
     index = [i - block.first for i in observed.index[block.at]]
     if sorted(index) != list(range(block.size)):
         raise SpecError("the map mixes parts of the observation, which no entry says.", where=str(block.path))

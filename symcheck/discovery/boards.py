@@ -31,7 +31,7 @@ def board_maps(lab: Laboratory) -> Iterator[tuple[str, SignedMap]]:
     """
     if not lab.is_whole or not _FEWEST_CELLS <= lab.dim <= _MOST_CELLS:
         return
-    for shape in _shapes(lab):
+    for shape in _list_shapes(lab):
         space = spaces.Box(0, 1, shape)
         size = " x ".join(map(str, shape))
         for name in picture_elements(space)[1:]:
@@ -41,7 +41,7 @@ def board_maps(lab: Laboratory) -> Iterator[tuple[str, SignedMap]]:
                 yield f"shifts of a torus of {size}", shift(shape, axis)
 
 
-def _shapes(lab: Laboratory) -> list[tuple[int, int]]:
+def _list_shapes(lab: Laboratory) -> list[tuple[int, int]]:
     """The board that is shown, else all that have so many cells, squarest first."""
     shown = lab.observation_space.shape or ()
     if lab.shows_state and layout_of(lab.observation_space) is not None and len(shown) == 2:
