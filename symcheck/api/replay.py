@@ -113,6 +113,8 @@ def _replay_report(report: dict[str, Any], command: RunCommand, where: str) -> R
     items = _with_counterexample(report)
     if report["kind"] == "env":
         properties = _replay_env(command, items, report, where)
+    elif report["kind"] == "game":
+        properties = _replay_game(command, items, report["seed"])
     else:
         check_symmetry(report, resolve_symmetry(command.options["symmetry"]).symmetry, where)
         properties = _replay_net(command, items, report["layers"] if _has_certificate(report) else None)
@@ -154,6 +156,15 @@ def _replay_env(
             where="replay",
             remedy="Replay the report as it was written, against the environment that it was made with.",
         ) from error
+
+
+def _replay_game(command: RunCommand, items: Sequence[dict[str, Any]], seed: int) -> list[PropertyResult]:
+    from symcheck.engine.games.replay import replay_game
+    from symcheck.games.opening import open_game
+
+    given = command.options
+    game = open_game(command.target, adapter=given.get("adapter"), symmetries=given.get("symmetries"))
+    return [replay_game(game, item["name"], item["counterexample"], seed) for item in items]
 
 
 def _replay_net(

@@ -15,8 +15,8 @@ from symcheck.errors import SymcheckError
 from symcheck.loading import is_reference
 from symcheck.symmetry.symmetry import Symmetry
 
-_VERBS = {"env": "verify-env", "net": "verify-net"}
-_WITH_CODE = ("symmetry", "env", "checkpoint")  # options whose files may run code
+_VERBS = {"env": "verify-env", "net": "verify-net", "game": "verify-game"}
+_WITH_CODE = ("symmetry", "symmetries", "env", "checkpoint")  # options whose files may run code
 
 
 def check_header(report: Mapping[str, Any], command: RunCommand, where: str) -> None:

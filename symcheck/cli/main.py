@@ -27,6 +27,7 @@ from symcheck.cli import (
     settings,
     settings_list,
     verify_env,
+    verify_game,
     verify_mirror,
     verify_net,
 )
@@ -77,6 +78,7 @@ def _common(
 app.command("verify-env")(verify_env.command)
 app.command("verify-net")(verify_net.command)
 app.command("verify-mirror")(verify_mirror.command)
+app.command("verify-game")(verify_game.command)
 app.command("audit-policy")(audit_policy.command)
 app.command("run")(run.command)
 app.command("replay")(replay.command)

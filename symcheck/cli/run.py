@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _EXAMPLE = (
     'List checks: [[tool.symcheck.checks]] with env = "CartPole-v1" or net = "my_file.py:policy", and symmetry; '
-    'or mirror = "my_file.py:augment" with model and layout; or policy = "my_file.py:load" with symmetry and data.'
+    'or mirror = "my_file.py:augment" with model and layout; or policy = "my_file.py:load" with symmetry and data; '
+    'or game = "my_game.py:Game".'
 )
-_NEEDED = {"env": (), "net": ("symmetry",), "mirror": ("model",), "policy": ("symmetry", "data")}
+_NEEDED = {"env": (), "net": ("symmetry",), "mirror": ("model",), "policy": ("symmetry", "data"), "game": ()}
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,10 @@ def _run(check: _Check, emit: Emit) -> Report:
             states = check.arguments["data"]
             given = {name: value for name, value in check.arguments.items() if name not in ("data", "symmetry")}
             return audit_policy(check.target, check.arguments["symmetry"], states, emit=emit, **given)
+        if check.kind == "game":
+            from symcheck.api.verify_game import verify_game
+
+            return verify_game(check.target, emit=emit, **check.arguments)
         from symcheck.api.verify_net import verify_net
 
         return verify_net(str(check.target), emit=emit, **check.arguments)
@@ -136,8 +141,8 @@ def _run(check: _Check, emit: Emit) -> Report:
 def _subject(check: dict[str, Any], where: str) -> tuple[str, str | None, dict[str, Any]]:
     """What a check is about: its kind, its target, and the remaining settings.
 
-    `net = TARGET`, `env = TARGET`, `mirror = TARGET`, `policy = TARGET`, or `kind = "env"|...` (or `command =
-    "verify-env"`) with `target = TARGET`. A robot's model alone is `model = FILE` without a target.
+    `net = TARGET`, `env = TARGET`, `mirror = TARGET`, `policy = TARGET`, `game = TARGET`, or `kind = "env"|...` (or
+    `command = "verify-env"`) with `target = TARGET`. A robot's model alone is `model = FILE` without a target.
     """
     target: Any
     if "target" in check or "kind" in check or "command" in check:
@@ -147,11 +152,13 @@ def _subject(check: dict[str, Any], where: str) -> tuple[str, str | None, dict[s
         # Before env, which a mirror function may be given.
         kind, target = "mirror", check.pop("mirror", None)
     else:
-        kind = next((name for name in ("net", "policy") if name in check), "env")
+        kind = next((name for name in ("net", "policy", "game") if name in check), "env")
         target = check.pop(kind, None)
     alone = kind == "mirror" and target is None
     if kind not in _NEEDED or not (isinstance(target, str) or alone):
         raise OptionError(
-            f"expected env, net, mirror or policy = TARGET, got {check or 'nothing'}.", where=where, remedy=_EXAMPLE
+            f"expected env, net, mirror, policy or game = TARGET, got {check or 'nothing'}.",
+            where=where,
+            remedy=_EXAMPLE,
         )
     return kind, target, check

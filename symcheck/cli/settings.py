@@ -23,7 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from symcheck.api.options import AuditPolicyOptions, VerifyEnvOptions, VerifyMirrorOptions, VerifyNetOptions
+from symcheck.api.options import (
+    AuditPolicyOptions,
+    VerifyEnvOptions,
+    VerifyGameOptions,
+    VerifyMirrorOptions,
+    VerifyNetOptions,
+)
 from symcheck.cli.derive import parameter_name
 from symcheck.cli.outputs import Outputs
 from symcheck.discovery.options import DiscoverOptions
@@ -38,21 +44,28 @@ SHARED = (*SHARED_CHECK, *(field.setting for field in _REPORTS if field.is_share
 """All settings that may stand beside `checks`."""
 SHARED_FIELDS = tuple(field for field in (*_ENV, *_REPORTS) if field.is_shared)
 """The same as fields."""
-_MIRROR, _POLICY = (typed_fields(kind) for kind in (VerifyMirrorOptions, AuditPolicyOptions))
+_MIRROR, _POLICY, _GAME = (typed_fields(kind) for kind in (VerifyMirrorOptions, AuditPolicyOptions, VerifyGameOptions))
 CHECK_FIELDS = {
     "env": _ENV,
     "net": tuple(field for field in _NET if field.name != "pytest_file"),
     "mirror": _MIRROR,
     "policy": _POLICY,
+    "game": _GAME,
 }
 """Options of one check, by its kind."""
-OF_A_CHECK = {"env": ("symmetry",), "net": ("symmetry",), "mirror": ("model",), "policy": ("symmetry", "data")}
+OF_A_CHECK = {
+    "env": ("symmetry",),
+    "net": ("symmetry",),
+    "mirror": ("model",),
+    "policy": ("symmetry", "data"),
+    "game": ("symmetries",),
+}
 """Settings of one check that are no options of Python, by its kind."""
 CHECK = {kind: (*OF_A_CHECK[kind], *(field.setting for field in fields)) for kind, fields in CHECK_FIELDS.items()}
 """Settings of one check, by its kind."""
 SHARED_BY_KIND = {
     kind: tuple(field.setting for field in fields if field.is_shared)
-    for kind, fields in (("env", _ENV), ("net", _NET), ("mirror", _MIRROR), ("policy", _POLICY))
+    for kind, fields in (("env", _ENV), ("net", _NET), ("mirror", _MIRROR), ("policy", _POLICY), ("game", _GAME))
 }
 """Settings of all checks at once that a kind of check has."""
 _PATHS = tuple(field.setting for field in (*_ENV, *_REPORTS) if field.is_shared and field.kind is Path)
@@ -167,6 +180,7 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
         "verify-net": dict(values),
         "verify-mirror": _only(values, _MIRROR),
         "audit-policy": _only(values, _POLICY),
+        "verify-game": _only(values, _GAME),
         "run": {name: value for name, value in values.items() if name in running},
         "discover": {name: value for name, value in values.items() if name in searching},
     }

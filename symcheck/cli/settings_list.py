@@ -18,6 +18,7 @@ _HEADINGS = {
     "env": 'One check of an environment (env = "TARGET")',
     "net": 'One check of a network (net = "TARGET")',
     "mirror": 'One check of a mirror function (mirror = "TARGET")',
+    "game": 'One check of a game (game = "TARGET")',
     "policy": 'One audit of a policy (policy = "TARGET")',
 }
 

@@ -53,6 +53,7 @@ class ReasonCode(StrEnum):
     DECISIONS_FLIP = "decisions_flip"
     NO_OUTPUT_SHOWS = "no_output_shows"
     MIRROR_AMBIGUOUS = "mirror_ambiguous"
+    NO_END_REACHED = "no_end_reached"
 
 
 @dataclass(frozen=True)
