@@ -51,10 +51,10 @@ def render(runs: Sequence[Mapping[str, Any]]) -> str:
         >>> print(render([run]).splitlines()[2])
         `CartPole-v1` under `mirror` (C2): **passed**.
     """
-    return "## Symmetry\n\n" + "\n".join(map(_block, runs))
+    return "## Symmetry\n\n" + "\n".join(map(_card_block, runs))
 
 
-def _block(run: Mapping[str, Any]) -> str:
+def _card_block(run: Mapping[str, Any]) -> str:
     approximate = ", approximately" if run.get("approximate") else ""
     group = escaped(str(run["group"].get("name", "")))
     head = f"{_span(run['target'])} under {_span(run['symmetry'])} ({group}): **{run['verdict']}**{approximate}.\n"

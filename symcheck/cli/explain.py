@@ -41,7 +41,7 @@ def command(
     if len(words) > 1 and (similar := findings.search(code)):
         typer.echo(f"Codes about {code!r}:")
         for finding in similar:
-            typer.echo(_line(finding, max(len(other.code) for other in similar)))
+            typer.echo(_code_line(finding, max(len(other.code) for other in similar)))
         return
     finding = findings.explain(code)
     if finding.title == finding.sentence:
@@ -66,10 +66,10 @@ def _list_codes() -> None:
             typer.echo(f"\n{kind.capitalize()}:")
         width = max(map(len, listed))
         for finding in listed.values():
-            typer.echo(_line(finding, width))
+            typer.echo(_code_line(finding, width))
 
 
-def _line(finding: Finding, width: int) -> str:
+def _code_line(finding: Finding, width: int) -> str:
     line = f"{finding.code.ljust(width)}  {finding.title}"
     return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4].rstrip()} ..."
 
