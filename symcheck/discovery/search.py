@@ -6,6 +6,9 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+from gymnasium import spaces
 
 from symcheck.discovery import black_box, by_states
 from symcheck.discovery.actions import refuse_large
@@ -27,7 +30,7 @@ from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs.tables import table_of
 from symcheck.envs.targets import EnvTarget
-from symcheck.errors import SymcheckError
+from symcheck.errors import SymcheckError, TargetError
 
 
 def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", emit: Emit | None = None) -> Discovery:
@@ -67,6 +70,7 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     if table_of(env) is not None:
         return _by_table(target, options, emit)
     refuse_large(env.action_space)
+    refuse_numbered(env.observation_space)
     blocks_of(env.observation_space)  # refuses what is not made of numbers
     lab = Laboratory(lambda: env, target.label, options, emit)
     by_rollouts = lab.kind == "black box"
@@ -134,6 +138,29 @@ def _rotations(
         except KeyboardInterrupt:
             break
     return tuple(made), families
+
+
+def refuse_numbered(space: spaces.Space[Any]) -> None:
+    """Refuse observations that are numbered states without a table.
+
+    Raises:
+        TargetError: with the way out.
+
+    Example:
+        >>> refuse_numbered(spaces.Discrete(2))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.TargetError: observation space: expected observations with coordinates to search, got Discrete...
+    """
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        raise TargetError(
+            f"expected observations with coordinates to search, got {space}; numbered states have no coordinates to "
+            "negate or exchange, and this environment has no table of its transitions.",
+            where="observation space",
+            remedy="Give it the table, an attribute P as Gymnasium's toy-text environments have (P[s][a]: a list of "
+            "(probability, next state, reward, terminated)), and every permutation is searched; or write the "
+            "permutation down and check it with verify-env.",
+        )
 
 
 def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:
