@@ -8,14 +8,12 @@ import math
 import numpy as np
 import pytest
 
+from symcheck.engine.features import hermite_features, normal_quantile, normal_scores
 from symcheck.engine.sequential import looks
 from symcheck.engine.statistics import (
     NORMAL_90,
-    hermite_features,
     holm,
     largest_fraction,
-    normal_quantile,
-    normal_scores,
     sign_flip_test,
     swap_test,
 )

@@ -20,10 +20,9 @@ import numpy as np
 
 from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
-from symcheck.engine.environments.cases.columns import observed_part
+from symcheck.engine.environments.cases.columns import action_columns, observed_part
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
 from symcheck.engine.environments.methods.first_violation import FirstViolation
@@ -32,6 +31,7 @@ from symcheck.engine.environments.methods.value_gap import ValueGap
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
+from symcheck.engine.regression import fitted, polynomial, standardise
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
@@ -247,8 +247,9 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
     actions, action_names = action_columns(bench, image_actions)
-    sides = standardise(np.concatenate([states, actions], axis=1))
-    names = [f"image {name}" for name in state_names] + action_names
+    # Actions first: where there are too many features for all, what differs by action is seen.
+    sides = standardise(np.concatenate([actions, states], axis=1))
+    names = action_names + [f"image {name}" for name in state_names]
     cells, owner, count = np.unique(
         np.concatenate([states, flat_actions], axis=1), axis=0, return_inverse=True, return_counts=True
     )

@@ -22,24 +22,30 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
+from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, in_float32
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise, told_apart
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
-from symcheck.engine.environments.methods.episode_features import (
+from symcheck.engine.environments.methods.start import StartEvidence
+from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.episodes import (
+    Sides,
     Transitions,
     learned_feature,
     named_features,
     repeating_columns,
+    step_columns,
+    step_numbers,
+    step_sides,
     what_followed,
 )
-from symcheck.engine.environments.methods.start import StartEvidence
-from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.features import normal_scores
 from symcheck.engine.registry import register_method
+from symcheck.engine.regression import fitted, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
-from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
+from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
@@ -47,9 +53,10 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import invariant_actions
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
+# Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
+_EVERY, _LONG, _ENOUGH = 4, 250, 8_000
 _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
-_WIDEST = 48  # coordinates whose next values are compared (images: of those that vary)
-_MOST_COVARIATES = 200
+_MOST_COVARIATES = 400
 _MOST_LEARNED = 800  # columns of the learned feature's regression
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
@@ -188,21 +195,26 @@ class TrajectoryEvidence:
         self._tests, self._stopped = early, True
         return True
 
+    @property
+    def _plays_on(self) -> bool:
+        return self.bench.options.samples * _STEPS_PER_SAMPLE // len(self.bench.words) >= _ENOUGH
+
     def _play(self, word: Word, groups: _Groups, steps: float) -> None:
         """Play on until so many steps were taken."""
         plain, mapped = groups.plain, groups.mapped
         taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
         while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time():
-            plain_episode, image_episode = self._episode(None), self._episode(word)
+            longest = _LONG if self._plays_on and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
+            plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
             # Plain and mapped episodes take turns, so that whatever drifts with time drifts on both sides.
             plain.append(plain_episode)
             mapped.append(image_episode)
             taken += len(plain_episode.rewards) + len(image_episode.rewards)
 
-    def _episode(self, word: Word | None) -> Transitions:
+    def _episode(self, word: Word | None, longest: int) -> Transitions:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
         with invariant_actions(stepper.env, bound.source):
-            played = stepper.play(_LONGEST)
+            played = stepper.play(longest)
         word = None if word is None else tuple(bound.drawn(word))  # one Haar element an episode
         observations, actions = played.seen, played.actions
         # Actions first: a state-dependent map needs the observation before it is mapped.
@@ -212,7 +224,14 @@ class TrajectoryEvidence:
         whole = stepper.codec.flatten_batch(observations)
         flat = self._view.apply(whole)
         rewards = np.array([step.reward for step in played.steps])
-        ended = np.array([float(step.terminated) for step in played.steps])
+        # A cut by a TimeLimit wrapper is no outcome of (s, a); one by the environment itself is.
+        limit = stepper.time_limit or 0
+        ended = np.array(
+            [
+                1.0 if step.terminated else 0.5 * (step.truncated and number != limit)
+                for number, step in enumerate(played.steps, start=1)
+            ]
+        )
         return Transitions(flat[:-1], actions, rewards, flat[1:], ended, bool(np.isfinite(whole[1:]).any()))
 
     def judge(self, name: str, part: Part) -> PropertyResult:
@@ -229,7 +248,7 @@ class TrajectoryEvidence:
                     "episodes_played",
                     episodes=len(episodes),
                     transitions=sum(len(episode.rewards) for episode in episodes),
-                    longest=_LONGEST,
+                    longest=max(len(episode.rewards) for episode in episodes),
                 ),
             ),
         )
@@ -346,7 +365,7 @@ class TrajectoryEvidence:
         best, described, live = named, features.described, named.live
         # Half of the pairs teach: the other half has to be enough by itself.
         if pairs >= 2 * _FEWEST_PAIRS:
-            design = self._design(features.episodes, features.covariates)
+            design = self._design(features)
             learned = learned_feature(features.scores, design, features.starts, pairs)
             other = sign_flip_test(learned, level=level, rng=rng, sampled=sampled)
             live = live or other.live
@@ -359,9 +378,16 @@ class TrajectoryEvidence:
     def _features(self, part: Part, group: _Groups) -> _Features:
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
-        covariates, names = self._covariates(episodes)
+        covariates, names, drawn = self._covariates(episodes)
         scores, target_names = self._scores(part, episodes, covariates)
-        named, described = named_features(scores, target_names, covariates, names, starts)
+        columns = [
+            (f"where {name} is high, against elsewhere", (column > 0).astype(np.float64))
+            for name, column in zip(names, covariates.T, strict=True)
+        ]
+        numbered = step_sides(step_numbers(starts, len(scores)))
+        sides = Sides([*numbered, *columns[:drawn]], columns[drawn:])
+        deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
+        named, described = named_features(scores, target_names, sides, covariates, starts, deep=deep)
         return _Features(episodes, starts, covariates, scores, named, described)
 
     def _scores(self, part: Part, episodes: list[Transitions], covariates: Floats) -> tuple[Floats, list[str]]:
@@ -371,7 +397,7 @@ class TrajectoryEvidence:
         ranked by nothing but the fit, which differs wherever the two groups visit different states.
         """
         targets, names, epsilon = self._targets(part, episodes)
-        design = polynomial(covariates)
+        design = smooth_terms(covariates)
         # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image
         # of a value that repeats is another float of the same value.
         tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
@@ -385,27 +411,31 @@ class TrajectoryEvidence:
         scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
         return scores, names
 
-    def _design(self, episodes: list[Transitions], covariates: Floats) -> Floats:
-        """Covariates and their products with the actions: what follows depends on both together."""
-        actions, _ = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
+    def _design(self, features: _Features) -> Floats:
+        """Covariates, their products with the actions, as what follows depends on both, and the step's number."""
+        covariates = features.covariates
+        actions, _ = action_columns(self.bench, [a for episode in features.episodes for a in episode.actions])
         actions = standardise(actions)
         # Columns left out evenly keep the fit affordable; what is left out cannot be found.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
         products = [kept * actions[:, [j]] for j in range(actions.shape[1])]
-        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products], axis=1)
+        steps = step_columns(step_numbers(features.starts, len(kept)))
+        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products, steps], axis=1)
 
-    def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str]]:
+    def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str], int]:
+        """(s, a) of every transition, shape (transitions, columns), their names, and how many are actions."""
         states = np.concatenate([episode.obs for episode in episodes])
         actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
         coordinates, (states,) = self._view.coordinates.unrolled([states])
         states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
-        names = [*state_names, *action_names]
-        columns = standardise(np.concatenate([states, actions], axis=1))
+        names = [*action_names, *state_names]
+        columns = standardise(np.concatenate([actions, states], axis=1))
         # A column that never varies explains nothing, and would make the fit singular.
         varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
-        return columns[:, kept], [names[j] for j in kept]
+        drawn = sum(j < len(action_names) for j in kept)
+        return columns[:, kept], [names[j] for j in kept], drawn
 
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
         """What follows (s, a), its names, and the rounding unit of each column."""
@@ -417,8 +447,7 @@ class TrajectoryEvidence:
         coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
         following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in columns]
-        varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
-        kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
+        kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         epsilon = np.concatenate(
             [coordinates.epsilon, np.zeros(len(columns) - coordinates.dim)]
         )  # indicators are whole
