@@ -11,7 +11,7 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, spreads
-from symcheck.engine.regression import fitted, polynomial
+from symcheck.engine.regression import fitted
 
 _MOST_FEATURES = 2000  # (coordinate, side) pairs of each moment
 _WIDEST_TAILS = 64  # coordinates up to which skews and tails are features
@@ -93,7 +93,7 @@ class Sides:
 
 
 def named_features(
-    scores: Floats, names: list[str], sides: Sides, covariates: Floats, starts: npt.NDArray[np.intp], *, deep: bool
+    scores: Floats, names: list[str], sides: Sides, design: Floats, starts: npt.NDArray[np.intp], *, deep: bool
 ) -> tuple[Floats, list[str]]:
     """Totals over each episode of moments and products, also by side.
 
@@ -101,8 +101,8 @@ def named_features(
         scores: normal scores of what follows (s, a), shape (n, targets).
         names: of the targets.
         sides: where there are too many for all, the first ones.
-        covariates: (s, a), shape (n, columns), which all moments but the mean are fitted on: what a value that never
-            varies has of them would tell which states were visited.
+        design: terms of (s, a), shape (n, columns), which all moments but the mean are fitted on: what a value that
+            never varies has of them would tell which states were visited.
         starts: row at which each episode begins.
         deep: whether moments other than the mean are looked for by visited sides too.
 
@@ -110,7 +110,6 @@ def named_features(
         Shape (episodes, features), and their names: moments everywhere, then means by side, spreads by side, ...
     """
     everywhere, labels = _moments(scores, names)
-    design = polynomial(covariates)
     blocks, described = [], []
     later_blocks, later = [], []
     for values, (moment, known) in zip(everywhere, labels, strict=True):

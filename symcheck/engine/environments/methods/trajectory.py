@@ -42,7 +42,7 @@ from symcheck.engine.episodes import (
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.features import normal_scores
 from symcheck.engine.registry import register_method
-from symcheck.engine.regression import fitted, smooth_terms, standardise, told_apart
+from symcheck.engine.regression import fitted, polynomial, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
@@ -248,7 +248,7 @@ class TrajectoryEvidence:
                     "episodes_played",
                     episodes=len(episodes),
                     transitions=sum(len(episode.rewards) for episode in episodes),
-                    longest=max(len(episode.rewards) for episode in episodes),
+                    longest=_LONG if any(len(each.rewards) > _LONGEST for each in episodes) else _LONGEST,
                 ),
             ),
         )
@@ -262,7 +262,9 @@ class TrajectoryEvidence:
 
     def _facts(self, part: Part, episodes: list[Transitions]) -> Facts:
         """What was compared, without the outcome of the test."""
-        outcomes = outcomes_of(what_followed(part, episodes))
+        followed = what_followed(part, episodes)
+        # An episode that the environment cuts short has no end of the MDP.
+        outcomes = outcomes_of((followed == 1.0).astype(float) if part == "termination" else followed)
         # Reduced observations hold numbers only: whether there were any is asked of whole ones.
         hidden = part == "transition" and not any(episode.shows_numbers for episode in episodes)
         return Facts(
@@ -379,7 +381,8 @@ class TrajectoryEvidence:
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
         covariates, names, drawn = self._covariates(episodes)
-        scores, target_names = self._scores(part, episodes, covariates)
+        coarse, fine = polynomial(covariates), smooth_terms(covariates)
+        scores, target_names = self._scores(part, episodes, coarse)
         columns = [
             (f"where {name} is high, against elsewhere", (column > 0).astype(np.float64))
             for name, column in zip(names, covariates.T, strict=True)
@@ -387,17 +390,21 @@ class TrajectoryEvidence:
         numbered = step_sides(step_numbers(starts, len(scores)))
         sides = Sides([*numbered, *columns[:drawn]], columns[drawn:])
         deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
-        named, described = named_features(scores, target_names, sides, covariates, starts, deep=deep)
+        named, described = named_features(scores, target_names, sides, coarse, starts, deep=deep)
+        if fine.shape[1] > coarse.shape[1]:
+            # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
+            sharp, _ = self._scores(part, episodes, fine)
+            more, names = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
+            named, described = np.concatenate([named, more], axis=1), [*described, *names]
         return _Features(episodes, starts, covariates, scores, named, described)
 
-    def _scores(self, part: Part, episodes: list[Transitions], covariates: Floats) -> tuple[Floats, list[str]]:
+    def _scores(self, part: Part, episodes: list[Transitions], design: Floats) -> tuple[Floats, list[str]]:
         """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names.
 
         Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be
         ranked by nothing but the fit, which differs wherever the two groups visit different states.
         """
         targets, names, epsilon = self._targets(part, episodes)
-        design = smooth_terms(covariates)
         # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image
         # of a value that repeats is another float of the same value.
         tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
