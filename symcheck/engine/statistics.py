@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from symcheck.array_types import Floats
+from symcheck.engine.effects import Effect
 from symcheck.engine.features import Feature, hermite_features, normal_scores, weigh_features
 
 _BISECTIONS = 200
@@ -188,6 +189,7 @@ class SwapTest:
         live: whether any pattern of swaps could have rejected: false where the two samples never differ.
         named: the most different feature that has a name, also where the learned one differs more; None where there is
             none.
+        effect: its size in plain units, where that was measured.
     """
 
     p_value: float
@@ -202,6 +204,7 @@ class SwapTest:
     coordinates: tuple[int, ...]
     live: bool = True
     named: Feature | None = None
+    effect: Effect | None = None
 
 
 def swap_test(
