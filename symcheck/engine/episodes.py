@@ -94,7 +94,7 @@ class Sides:
 
 def named_features(
     scores: Floats, names: list[str], sides: Sides, design: Floats, starts: npt.NDArray[np.intp], *, deep: bool
-) -> tuple[Floats, list[str]]:
+) -> tuple[Floats, list[str], int]:
     """Totals over each episode of moments and products, also by side.
 
     Args:
@@ -107,11 +107,13 @@ def named_features(
         deep: whether moments other than the mean are looked for by visited sides too.
 
     Returns:
-        Shape (episodes, features), and their names: moments everywhere, then means by side, spreads by side, ...
+        Shape (episodes, features), their names, and how many of the first are means; then spreads, ..., each everywhere
+        and by side.
     """
     everywhere, labels = _moments(scores, names)
-    blocks, described = [], []
-    later_blocks, later = [], []
+    blocks: list[Floats] = []
+    described: list[str] = []
+    means = 0
     for values, (moment, known) in zip(everywhere, labels, strict=True):
         plain = moment == "mean"
         kept = values if plain else values - fitted(design, values)
@@ -120,9 +122,10 @@ def named_features(
         picked = sides.drawn + (sides.visited if plain or deep else [])
         for text, side in picked[: max(1, _MOST_FEATURES // len(known))]:
             # Centred, so that a mean that differs everywhere does not count again here.
-            later_blocks.append(totals(kept * (side - side.mean())[:, None], starts))
-            later += [f"{name} {text}" for name in known]
-    return np.concatenate([*blocks, *later_blocks], axis=1), [*described, *later]
+            blocks.append(totals(kept * (side - side.mean())[:, None], starts))
+            described += [f"{name} {text}" for name in known]
+        means = len(described) if plain else means
+    return np.concatenate(blocks, axis=1), described, means
 
 
 def _moments(scores: Floats, names: list[str]) -> tuple[list[Floats], list[tuple[str, list[str]]]]:

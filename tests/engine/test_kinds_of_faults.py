@@ -134,7 +134,7 @@ def verdict(world: type[Cart], name: str = "transition_invariance", samples: int
     ],
 )
 def test_a_fault_of_a_kind_that_totals_hide_is_found_and_named(world: type[Cart], says: str) -> None:
-    result = verdict(world)
+    result = verdict(world, samples=2000)
     assert result.verdict == "failed"
     assert says in result.causes[0].text
 
@@ -187,7 +187,7 @@ class AlwaysCorrelated(Correlated):
 def test_noise_that_is_correlated_under_one_action_alone_is_found() -> None:
     result = sc.verify_env(Correlated, mirror(), samples=1500)["transition_invariance"]
     assert result.verdict == "failed"
-    assert "product" in result.causes[0].text
+    assert "the correlation of observation[0] with observation[1] under action" in result.causes[0].text
     assert sc.verify_env(AlwaysCorrelated, mirror(), samples=1500)["transition_invariance"].verdict == "passed"
 
 

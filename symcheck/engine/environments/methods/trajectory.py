@@ -59,6 +59,7 @@ _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
 _MOST_COVARIATES = 400
 _MOST_LEARNED = 800  # columns of the learned feature's regression
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
+_OF_MEANS, _OF_OTHERS = 0.4, 0.2  # of the level; the rest is for the learned feature
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
@@ -101,6 +102,7 @@ class _Features:
         scores: of what follows, shape (transitions, targets).
         named: totals over each episode, shape (episodes, features).
         described: names of these.
+        means: how many of the first are means, the plainest.
     """
 
     episodes: list[Transitions]
@@ -109,6 +111,7 @@ class _Features:
     scores: Floats
     named: Floats
     described: list[str]
+    means: int
 
 
 class TrajectoryEvidence:
@@ -354,27 +357,32 @@ class TrajectoryEvidence:
         )
 
     def _test(self, part: Part, word: Word, group: _Groups, look: Look) -> _Tested:
-        """One look: named features on all pairs, and one learned feature on the second half, at half the level each.
+        """One look: means, all other named features, and one learned feature on the second half.
 
-        The p-value is that of all looks so far. Early looks draw no swaps.
+        Each has its share of the level, as many features dilute a few. The p-value is that of all looks so far. Early
+        looks draw no swaps.
         """
         features = self._features(part, group)
         pairs, sampled = len(group.plain), look.last
-        level, rng = self.bench.level * look.weight / 2, self.bench.rng(f"flips {part}")
-        differences = features.named[:pairs] - features.named[pairs:]
-        named = sign_flip_test(differences, level=level, rng=rng, sampled=sampled)
-        # Half the level for each of two features: whichever is smaller counts twice.
-        best, described, live = named, features.described, named.live
+        level, rng = self.bench.level * look.weight, self.bench.rng(f"flips {part}")
+        differences, split = features.named[:pairs] - features.named[pairs:], features.means
+        tested: list[tuple[float, SignFlipTest, list[str]]] = []
+        for share, some in ((_OF_MEANS, slice(split)), (_OF_OTHERS, slice(split, None))):
+            flipped = sign_flip_test(differences[:, some], level=level * share, rng=rng, sampled=sampled)
+            tested.append((share, flipped, features.described[some]))
+        named = tested[0][1]
         # Half of the pairs teach: the other half has to be enough by itself.
         if pairs >= 2 * _FEWEST_PAIRS:
             design = self._design(features)
             learned = learned_feature(features.scores, design, features.starts, pairs)
-            other = sign_flip_test(learned, level=level, rng=rng, sampled=sampled)
-            live = live or other.live
-            if other.p_value < named.p_value and other.live:
-                best = other
-                described = [f"the distribution of what follows (s, a), as learned on half of the episodes ({part})"]
-        p_value = self._looks_so_far.add((part, word), min(1.0, 2 * best.p_value), look)
+            share = 1 - _OF_MEANS - _OF_OTHERS
+            other = sign_flip_test(learned, level=level * share, rng=rng, sampled=sampled)
+            name = f"the distribution of what follows (s, a), as learned on half of the episodes ({part})"
+            tested.append((share, other, [name]))
+        # Bonferroni with unequal shares.
+        share, best, described = min(tested, key=lambda each: each[1].p_value / each[0])
+        live = any(each.live for _, each, _ in tested)
+        p_value = self._looks_so_far.add((part, word), min(1.0, best.p_value / share), look)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
 
     def _features(self, part: Part, group: _Groups) -> _Features:
@@ -390,13 +398,13 @@ class TrajectoryEvidence:
         numbered = step_sides(step_numbers(starts, len(scores)))
         sides = Sides([*numbered, *columns[:drawn]], columns[drawn:])
         deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
-        named, described = named_features(scores, target_names, sides, coarse, starts, deep=deep)
+        named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
         if fine.shape[1] > coarse.shape[1]:
             # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
             sharp, _ = self._scores(part, episodes, fine)
-            more, names = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
+            more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
             named, described = np.concatenate([named, more], axis=1), [*described, *names]
-        return _Features(episodes, starts, covariates, scores, named, described)
+        return _Features(episodes, starts, covariates, scores, named, described, means)
 
     def _scores(self, part: Part, episodes: list[Transitions], design: Floats) -> tuple[Floats, list[str]]:
         """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names.
