@@ -138,6 +138,7 @@ class Stepper:
         self.steps = 0
         self.reset_first = False
         self.at = 0
+        self.check_time: Callable[[], None] | None = None  # raises where the run may take no further step
         self._ahead: tuple[Any, list[Any]] = (None, [])
         self._put: tuple[Any, ...] = ()  # the state that was set just before, if one was
         self._clocks = _time_limits_of(env)
@@ -158,6 +159,8 @@ class Stepper:
             TargetError: the environment raised, or returned no pair of observation and info.
         """
         self._put = ()
+        if self.check_time is not None:
+            self.check_time()
         try:
             returned = self.env.reset(seed=seed)
         except STOPPED as error:
@@ -253,6 +256,8 @@ class Stepper:
     def _step(self, action: Any, *, keep: bool) -> Step:
         self.steps += 1
         put, self._put = self._put, ()
+        if self.check_time is not None:
+            self.check_time()
         try:
             returned = self.env.step(copy_value(action))
         except STOPPED as error:
@@ -275,6 +280,8 @@ class Stepper:
             raise refusals.of_observation(source, short_text(obs), self.codec.space, self.label) from error
         if flat.size != self.codec.coordinates.dim:
             raise refusals.of_size(source, flat.size, self.codec.coordinates.dim, self.codec.space, self.label)
+        if self.codec.is_array and np.shape(obs) != self.codec.space.shape:
+            raise refusals.of_shape(source, np.shape(obs), self.codec.space, self.label)
         return flat
 
     def read_state(self) -> Floats | None:
@@ -334,6 +341,7 @@ class Stepper:
             return stack_steps([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
         base, step, put, shape, clocks = self.base, self.env.step, access.set, self.codec.space.shape, self._clocks
         get, label, before = access.get if self.keeps_states else None, self.label, self.steps
+        check_time = self.check_time
         observations: list[Any] = []
         rewards: list[float] = []
         ends: list[bool] = []
@@ -341,6 +349,8 @@ class Stepper:
         i = 0
         try:
             for i, state in enumerate(copy_rows(states)):
+                if check_time is not None:
+                    check_time()
                 if self.reset_first:
                     self.reset()
                 for clock in clocks:
