@@ -10,9 +10,12 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.equations import Part
-from symcheck.engine.features import hermite_features, spreads
+from symcheck.engine.features import hermite_features, normal_scores, spreads
 from symcheck.engine.regression import fitted
+from symcheck.spaces.coordinates import finite
 
+_EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
+_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _MOST_FEATURES = 2000  # (coordinate, side) pairs of each moment
 _WIDEST_TAILS = 64  # coordinates up to which skews and tails are features
 _SINGLE_STEPS = 50  # of an episode that are told apart one by one
@@ -55,6 +58,30 @@ def repeating_columns(targets: Floats) -> npt.NDArray[np.bool_]:
     """Which columns hold one value so often that its rank among the others says little, shape (targets,)."""
     often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
     return np.asarray(often) > _OFTEN * len(targets)
+
+
+def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
+    """Normal scores of what (s, a) does not explain, shape (transitions, targets).
+
+    Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be ranked
+    by nothing but the fit, which differs wherever the two groups visit different states.
+
+    Args:
+        targets: what follows (s, a), shape (transitions, targets).
+        epsilon: rounding unit of each column.
+        design: terms of (s, a), shape (transitions, columns).
+    """
+    # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image of a
+    # value that repeats is another float of the same value.
+    tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
+    # NaN and infinities keep their place in the ranking: no fit explains them.
+    residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
+    repeating = repeating_columns(targets)
+    scores = normal_scores(np.where(repeating, targets, residual), tie)
+    # A fit of the scores, not of the values: the ranks of ties would follow the fit.
+    rest = scores[:, repeating] - fitted(design, scores[:, repeating])
+    scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
+    return scores
 
 
 def step_numbers(starts: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:

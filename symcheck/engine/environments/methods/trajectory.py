@@ -33,16 +33,15 @@ from symcheck.engine.episodes import (
     Transitions,
     learned_feature,
     named_features,
-    repeating_columns,
+    score_outcomes,
     step_columns,
     step_numbers,
     step_sides,
     what_followed,
 )
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
-from symcheck.engine.features import normal_scores
 from symcheck.engine.registry import register_method
-from symcheck.engine.regression import fitted, polynomial, smooth_terms, standardise, told_apart
+from symcheck.engine.regression import polynomial, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
@@ -61,8 +60,6 @@ _MOST_LEARNED = 800  # columns of the learned feature's regression
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
 _OF_MEANS, _OF_OTHERS = 0.4, 0.2  # of the level; the rest is for the learned feature
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
-_EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
-_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -390,7 +387,8 @@ class TrajectoryEvidence:
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
         covariates, names, drawn = self._covariates(episodes)
         coarse, fine = polynomial(covariates), smooth_terms(covariates)
-        scores, target_names = self._scores(part, episodes, coarse)
+        targets, target_names, epsilon = self._targets(part, episodes)
+        scores = score_outcomes(targets, epsilon, coarse)
         columns = [
             (f"where {name} is high, against elsewhere", (column > 0).astype(np.float64))
             for name, column in zip(names, covariates.T, strict=True)
@@ -401,30 +399,10 @@ class TrajectoryEvidence:
         named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
         if fine.shape[1] > coarse.shape[1]:
             # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
-            sharp, _ = self._scores(part, episodes, fine)
+            sharp = score_outcomes(targets, epsilon, fine)
             more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
             named, described = np.concatenate([named, more], axis=1), [*described, *names]
         return _Features(episodes, starts, covariates, scores, named, described, means)
-
-    def _scores(self, part: Part, episodes: list[Transitions], design: Floats) -> tuple[Floats, list[str]]:
-        """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names.
-
-        Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be
-        ranked by nothing but the fit, which differs wherever the two groups visit different states.
-        """
-        targets, names, epsilon = self._targets(part, episodes)
-        # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image
-        # of a value that repeats is another float of the same value.
-        tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
-        # NaN and infinities keep their place in the ranking: no fit explains them.
-        residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
-        repeating = repeating_columns(targets)
-        scores = normal_scores(np.where(repeating, targets, residual), tie)
-        # A fit of the scores, not of the values: the ranks of ties would follow the fit.
-        explained = fitted(design, scores[:, repeating])
-        rest = scores[:, repeating] - explained
-        scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
-        return scores, names
 
     def _design(self, features: _Features) -> Floats:
         """Covariates, their products with the actions, as what follows depends on both, and the step's number."""
