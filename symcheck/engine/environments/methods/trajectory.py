@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
+from symcheck.engine.clock import TimeUp
 from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, in_float32
@@ -54,6 +55,7 @@ from symcheck.symmetry.exits import invariant_actions
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
 # Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
 _EVERY, _LONG, _ENOUGH = 4, 250, 8_000
+_PLAYING = 0.9  # of the time budget: starts are drawn in the rest, without which no episode is judged
 _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
 _MOST_COVARIATES = 400
 _MOST_LEARNED = 800  # columns of the learned feature's regression
@@ -195,17 +197,17 @@ class TrajectoryEvidence:
         self._tests, self._stopped = early, True
         return True
 
-    @property
-    def _plays_on(self) -> bool:
-        return self.bench.options.samples * _STEPS_PER_SAMPLE // len(self.bench.words) >= _ENOUGH
-
     def _play(self, word: Word, groups: _Groups, steps: float) -> None:
         """Play on until so many steps were taken."""
         plain, mapped = groups.plain, groups.mapped
         taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
-        while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time():
-            longest = _LONG if self._plays_on and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
-            plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
+        plays_on = self.bench.options.samples * _STEPS_PER_SAMPLE // len(self.bench.words) >= _ENOUGH
+        while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time(_PLAYING):
+            longest = _LONG if plays_on and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
+            try:
+                plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
+            except TimeUp:
+                return  # whole pairs of episodes alone are compared
             # Plain and mapped episodes take turns, so that whatever drifts with time drifts on both sides.
             plain.append(plain_episode)
             mapped.append(image_episode)
@@ -277,7 +279,7 @@ class TrajectoryEvidence:
             constant=outcomes.constant,
             interrupted=self.bench.interrupted,
             stopped=self._stopped,
-            time_up=not self.bench.in_time(),
+            time_up=not self.bench.in_time(_PLAYING),
         )
 
     def _evaluate(self, result: PropertyResult, part: Part, facts: Facts) -> tuple[PropertyResult, Facts]:
@@ -297,7 +299,8 @@ class TrajectoryEvidence:
         if self._stopped:
             return result, facts
         bound = self._missable_shift([tested.critical for tested in tests.values()], result.checked)
-        return dataclasses.replace(result, bound=bound, notes=(*result.notes, self._weakness())), facts
+        weakness = state("larger_effects_only", why=self._why_episodes())
+        return dataclasses.replace(result, bound=bound, notes=(*result.notes, weakness)), facts
 
     def _missable_shift(self, criticals: list[float], episodes: int) -> dict[str, object]:
         # The weakest test bounds what all of them together would have missed.
@@ -309,9 +312,6 @@ class TrajectoryEvidence:
             unit="standard deviations of an episode's total",
             region=state("region_episodes", episodes=episodes),
         )
-
-    def _weakness(self) -> Statement:
-        return state("larger_effects_only", why=self._why_episodes())
 
     def _why_episodes(self) -> str:
         """Why whole episodes are compared, as a field of statements: what is missing, or that they were asked for."""
