@@ -203,3 +203,28 @@ def test_a_fit_explains_what_it_can_explain_to_rounding() -> None:
     design = polynomial(np.concatenate([x, x[:, :1]], axis=1))  # a column twice: the ridge has something to do
     target = 3.0 + x[:, :1] - 2 * x[:, 1:2] * x[:, 2:]
     np.testing.assert_allclose(fitted(design, target), target, atol=1e-10)
+
+
+class Slips(Correlated):
+    """Worn after some thousands of steps: then one in thirty slips, to either side alike or to the right alone."""
+
+    taken = 0
+    sideways = (-1.0, 1.0)
+
+    def step(self, action: Any) -> Any:
+        self.s = 0.9 * self.s + 0.1 * (2 * int(action) - 1)
+        self.taken += 1
+        if self.taken > 4500 and self.np_random.random() < 0.03:
+            self.s = self.s + self.np_random.choice(self.sideways)
+        return self.s.copy(), 0.0, False, False, {}
+
+
+class SlipsRight(Slips):
+    sideways = (1.0,)
+
+
+@pytest.mark.parametrize(("world", "expected"), [(Slips, "passed"), (SlipsRight, "failed")])
+def test_what_is_random_now_and_then_is_compared_in_distribution(world: Any, expected: str) -> None:
+    result = sc.verify_env(world, mirror(), samples=4000)["transition_invariance"]
+    assert (result.verdict, result.method) == (expected, "distribution")
+    assert "rarely_random" in [note.code for note in result.notes]
