@@ -30,7 +30,7 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
 
     Args:
         path: a JSON report, schema symcheck/2 or symcheck/1.
-        trust: import files and modules outside the current folder as well, and load what may run code.
+        trust: import code outside the current folder and that of the report too, and load what may run code.
         announce: called with each command before anything of it is imported.
 
     Returns:
@@ -39,7 +39,7 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
 
     Raises:
         SymcheckError: no such file, not a report, nothing in it failed with a counterexample, header and command
-            disagree, its code lies outside the current folder, or its objects cannot be found again.
+            disagree, its code lies elsewhere, or its objects cannot be found again.
     """
     where = str(path)
     reports = [report for report in _read_reports(Path(path)) if _can_replay(report)]
@@ -136,6 +136,7 @@ def _replay_env(
     command: RunCommand, items: Sequence[dict[str, Any]], report: dict[str, Any], where: str
 ) -> list[PropertyResult]:
     from symcheck.engine.environments import replay as env_replay
+    from symcheck.envs.parallel import claim_of_agents
     from symcheck.envs.targets import resolve_environment
 
     options = from_texts(VerifyEnvOptions, command.options, leave_out=("baseline",))
@@ -146,6 +147,7 @@ def _replay_env(
         else resolve_symmetry(command.options["symmetry"]).symmetry
     )
     check_symmetry(report, symmetry, where)
+    symmetry = claim_of_agents(target.several, symmetry)
     try:
         return [
             env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items
