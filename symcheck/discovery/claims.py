@@ -78,6 +78,7 @@ def describe_candidate(candidate: Candidate, where: Spaces) -> tuple[str, str]:
     """A candidate for people: how observations move, and how actions do.
 
     Example:
+        >>> from symcheck.discovery.maps import SignedMap
         >>> box, two = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
         >>> flip = SignedMap.of([0, 1], [-1, -1])
         >>> describe_candidate(Candidate(flip, SignedMap.of([1, 0]), flip), Spaces(box, two, False))
