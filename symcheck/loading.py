@@ -78,7 +78,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise TargetError(f"cannot be imported as Python: {path}.", where=where)
     module = importlib.util.module_from_spec(spec)
-    _front_of_path(str(resolved.parent))
+    look_in(str(resolved.parent))
     # Registered before it runs, as imports do: classes of the module find it by name.
     sys.modules[name] = module
     try:
@@ -92,7 +92,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
 
 
 def _load_module(name: str, where: str) -> ModuleType:
-    _front_of_path(str(Path.cwd()))
+    look_in(str(Path.cwd()))
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -108,7 +108,8 @@ def _load_module(name: str, where: str) -> ModuleType:
         raise _import_failure(name, error, where) from error
 
 
-def _front_of_path(folder: str) -> None:
+def look_in(folder: str) -> None:
+    """Let modules be found in a folder, before all other places."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
@@ -116,7 +117,7 @@ def _front_of_path(folder: str) -> None:
 def _import_failure(source: str, error: BaseException, where: str) -> TargetError:
     frames = traceback.extract_tb(error.__traceback__)
     # The last frame in the user's own code.
-    own = [frame for frame in frames if _is_users(frame.filename)]
+    own = [frame for frame in frames if is_users(frame.filename)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     module = Path(source).stem if source.endswith(".py") else source
     return TargetError(
@@ -128,7 +129,7 @@ def _import_failure(source: str, error: BaseException, where: str) -> TargetErro
     )
 
 
-def _is_users(filename: str) -> bool:
+def is_users(filename: str) -> bool:
     """Whether a line of a traceback is the user's own: of no library, and of nothing that runs before their first."""
     return not filename.startswith(("<", *_LIBRARIES))
 

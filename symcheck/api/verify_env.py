@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Unpack
@@ -12,15 +13,18 @@ from symcheck.api.commands import options_that_differ, to_command
 from symcheck.api.options import VerifyEnvKeywords, VerifyEnvOptions
 from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
-from symcheck.api.reproduce import with_reproduction
+from symcheck.api.reproduce import python_call, with_reproduction
 from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry, symmetry_of_layout
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
 from symcheck.engine.results import RunResult
+from symcheck.envs.parallel import claim_of_agents
 from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment
 from symcheck.errors import OptionError, SpecError
 from symcheck.symmetry.symmetry import Symmetry
+
+_SHORTEST_S = 1e-3
 
 
 @shows_options(VerifyEnvOptions)
@@ -68,15 +72,25 @@ def verify_env(
         )
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
     named = _symmetries(target, symmetry, chosen.layout)
-    results = []
+    results: list[RunResult] = []
+    ends = None if chosen.max_time is None else time.monotonic() + chosen.max_time
     for item in named:
         command = _command(env, item, chosen, accepted)
-        result = run_env(target.make, item.symmetry, options=chosen, target=target.label, command=command, emit=emit)
+        claim = claim_of_agents(target.several, item.symmetry)
+        limited = chosen if ends is None else _with_share(chosen, ends, len(named) - len(results))
+        result = run_env(target.make, claim, options=limited, target=target.label, command=command, emit=emit)
         drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
-        results.append(with_baseline(with_reproduction(drawn), accepted))
+        given = options_that_differ(chosen, VerifyEnvOptions()) | {"seed": chosen.seed}
+        call = python_call("verify_env", env, item.spec, given)
+        results.append(with_baseline(with_reproduction(drawn, call=call), accepted))
         if result.interrupted:
             break
     return Report(results)
+
+
+def _with_share(options: VerifyEnvOptions, ends: float, left: int) -> VerifyEnvOptions:
+    """The options of one of several runs: what is left of the time is theirs in equal parts."""
+    return replace(options, max_time=max(ends - time.monotonic(), _SHORTEST_S) / left)
 
 
 def _with_notes(result: RunResult, symmetry: Symmetry) -> RunResult:

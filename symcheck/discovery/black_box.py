@@ -17,13 +17,15 @@ from scipy.optimize import linear_sum_assignment
 
 from symcheck.array_types import Floats
 from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, upright
 from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.maps import Candidate, SignedMap, apply_square, corners
-from symcheck.discovery.observations import is_image, square_elements
+from symcheck.discovery.maps import Candidate, SignedMap, apply_square
+from symcheck.discovery.observations import is_image
 from symcheck.discovery.result import Trial
 from symcheck.discovery.structure import Structure, action_middle, action_reach, both_signs, probe_sizes
 from symcheck.engine.environments.cases.pool import Pool, roll_out
+from symcheck.entries.forms import SPATIAL_OPERATORS
 from symcheck.errors import TargetError
 
 _STEPS = 4000
@@ -36,6 +38,8 @@ _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of 
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _RIDGE = 1e-6
+_FORM = "signed permutations of the observation that keep its regression on the step before"
+_PICTURE = "rotations and reflections of the image"
 _SMALL_PICTURE = 24  # pixels a side
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
@@ -77,6 +81,9 @@ def propose(lab: Laboratory) -> Proposals:
             "with verify-env.",
         )
     rollouts = roll(lab)
+    if len(rollouts.before) < _FEWEST_STEPS:
+        taken = f"the time budget ran out after {len(rollouts.before):,} steps"
+        return Proposals(complete=False, remarks=[f"{taken}, too few to search; allow more with --max-time"])
     proposals = _images(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
@@ -87,7 +94,7 @@ def propose(lab: Laboratory) -> Proposals:
 
 
 def roll(lab: Laboratory) -> Rollouts:
-    """Step uniform-policy episodes."""
+    """Step uniform-policy episodes; too few steps to search only where time was up."""
     pool = Pool()
     roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))
     codec = lab.stepper.codec
@@ -95,7 +102,7 @@ def roll(lab: Laboratory) -> Rollouts:
     after = np.stack([visit.step.flat for visit in pool.visits])
     actions = action_features(lab, [visit.action for visit in pool.visits])
     usable = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
-    if usable.sum() < _FEWEST_STEPS:
+    if usable.sum() < _FEWEST_STEPS and (usable.size >= _FEWEST_STEPS or lab.in_time(_GATHERING)):
         raise TargetError(
             f"expected observations that are numbers, got NaN or infinity in all but {usable.sum():,} of "
             f"{len(before):,} steps.",
@@ -176,6 +183,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     maps = [SignedMap.of(index, sign) for index, sign in left.maps]
     maps = [each for each in maps if not each.is_identity]
     proposals.structured, proposals.complete = len(maps), left.complete
+    proposals.forms[_FORM] = left.complete
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
     for state_map in maps:
@@ -187,13 +195,26 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             space=lab.action_space,
         )
         proposals.tried += 1
-        candidate = Candidate(state_map, action_map, state_map, residual=model.misfit(state_map, action_map))
+        candidate = Candidate(
+            state_map, action_map, state_map, residual=model.misfit(state_map, action_map), form=_FORM
+        )
         if candidate.residual <= _FITS:
             proposals.candidates.append(candidate)
         else:
             why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
             description = state_text(state_map, "o")
-            proposals.refused.append(Trial(description, "", state_map.order, "refused", why, candidate.residual))
+            proposals.refused.append(
+                Trial(
+                    description,
+                    "",
+                    state_map.order,
+                    "refused",
+                    why,
+                    candidate.residual,
+                    kind="a model of the rollouts differs",
+                    form=_FORM,
+                )
+            )
     _keep_best(proposals)
     return proposals
 
@@ -269,24 +290,33 @@ def match_effects(
 
 
 def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
-    elements = [name for name in square_elements(lab) if name != "identity"]
+    elements = picture_elements(lab.observation_space)[1:]
     proposals = Proposals(
         space=(str(len(elements)), "rotations and reflections of the image"), structured=len(elements)
     )
     before, after = small_pictures(rollouts.before, lab), small_pictures(rollouts.after, lab)
+    (block,) = blocks_of(lab.observation_space)
     for name in elements:
         proposals.tried += 1
+        picture = lift_picture(name, block, block.size)
         action_map, misfit = _matching_moves(lab, before, after, rollouts.actions, name)
-        candidate = Candidate(corners(name), action_map, name, residual=misfit)
+        candidate = Candidate(picture, action_map, picture, residual=misfit, label=_spoken(name), form=_PICTURE)
         # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
-        if candidate.order == corners(name).order:
+        if candidate.order == picture.order:
             proposals.candidates.append(candidate)
         else:
             why = (
                 f"the action map that fits best, {list(action_map.index)}, does not have the order of the picture's map"
             )
-            proposals.refused.append(Trial(name, "", corners(name).order, "refused", why, misfit))
+            kind = "no action map was found for it"
+            trial = Trial(name, "", picture.order, "undecided", why, misfit, kind=kind, form=_PICTURE)
+            proposals.refused.append(trial)
     return proposals
+
+
+def _spoken(name: str) -> str:
+    """What an element is called where its entry is a list of numbers; "" where the entry is its name."""
+    return "" if name in SPATIAL_OPERATORS else name
 
 
 def small_pictures(flat: Floats, lab: Laboratory) -> Floats:
@@ -300,8 +330,9 @@ def small_pictures(flat: Floats, lab: Laboratory) -> Floats:
         Shape (n, height, width) with at most 24 pixels a side; blocks tile a margin-free centre, so that rotations and
         reflections act on the small picture as on the large.
     """
-    *_, height, width = lab.observation_space.shape or (1, 1)
-    pictures = flat.reshape(len(flat), -1, height, width).mean(axis=1)
+    space = lab.observation_space
+    pictures = upright(flat.reshape(len(flat), *(space.shape or (1, 1))), layout_of(space) or "first")
+    pictures = pictures.reshape(len(flat), -1, *pictures.shape[-2:]).mean(axis=1)
     for axis in (1, 2):
         size = pictures.shape[axis]
         block = -(-size // _SMALL_PICTURE)

@@ -9,14 +9,14 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.discovery.actions import ActionProbes, matching_action_map, try_actions
-from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.automorphisms import automorphisms, exchanges
+from symcheck.discovery.boards import board_maps
 from symcheck.discovery.centres import Centre, centres
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.maps import Candidate, SignedMap, corners
+from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.observations import (
     NoObservationMapError,
     Sightings,
-    is_image,
     look_around,
     matching_observation_map,
 )
@@ -29,6 +29,9 @@ from symcheck.errors import TargetError
 from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
+_UNSEEN = "it moves nothing that an agent sees or does"
+_REFUSES = "the environment refuses images"
+_BY_NAME = "mirrors by the names of a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 
 
@@ -47,6 +50,7 @@ class Proposals:
         sensitivities: the table that pruned the search.
         complete: whether no limit was reached.
         interrupted: whether the search was stopped.
+        forms: the forms of maps searched, and whether all maps of the form were listed.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -59,6 +63,7 @@ class Proposals:
     sensitivities: Sensitivities | None = None
     complete: bool = True
     interrupted: bool = False
+    forms: dict[str, bool] = field(default_factory=dict)
 
 
 def identity_on(lab: Laboratory) -> Candidate:
@@ -66,12 +71,8 @@ def identity_on(lab: Laboratory) -> Candidate:
     count = lab.count_of_actions
     actions = count if count is not None else int(np.prod(lab.action_space.shape or (1,)))
     width = lab.stepper.codec.coordinates.dim
-    if lab.kind == "black box":
-        moved = corners("identity") if is_image(lab) else SignedMap.identity(width)
-    else:
-        moved = SignedMap.identity(lab.dim)
-    observed: SignedMap | str = "identity" if is_image(lab) else SignedMap.identity(width)
-    return Candidate(moved, SignedMap.identity(actions), observed)
+    moved = SignedMap.identity(width if lab.kind == "black box" else lab.dim)
+    return Candidate(moved, SignedMap.identity(actions), SignedMap.identity(width))
 
 
 def propose(lab: Laboratory) -> Proposals:
@@ -110,6 +111,15 @@ class _Search:
 
     def _search(self) -> None:
         self._remark_identical_actions()
+        for form, state_map in board_maps(self.lab):
+            if not self.lab.in_time(_SEARCHING):
+                self.found.complete = False
+                break
+            self.found.forms.setdefault(form, True)
+            if self._moving(state_map) not in self.seen:
+                self.seen.add(self._moving(state_map))
+                self.found.structured += 1
+                self._try(state_map, form)
         for centre in centres(self.lab):
             if not self.lab.in_time(_SEARCHING):
                 self.found.complete = False
@@ -129,17 +139,24 @@ class _Search:
         except TargetError:  # it may be no state
             return
         left = automorphisms(structure)
+        searched = "observation" if self.lab.shows_state else "state"
+        form = f"signed permutations of the {searched} that keep {centre.what} and the effects there"
+        self.found.forms[form] = left.complete
         if self.found.sensitivities is None:
             prefix = "observation" if self.lab.shows_state else "state"
             discrete = self.lab.count_of_actions is not None
             self.found.sensitivities = sensitivities_of(structure, prefix, discrete=discrete)
             self._remark_fixed(structure)
+        listed = left.maps
         if not left.complete:
+            # The first maps of very many are no sample: one map for each place that a coordinate may go to is.
+            listed = exchanges(structure)
             self.found.complete = False
             self.found.remarks.append(
-                f"the structure at {centre.what} leaves more maps than are tried; the first {len(left.maps)} were"
+                f"the structure at {centre.what} leaves more maps than are tried; {len(listed)} were, one for each "
+                "image that a coordinate can have"
             )
-        maps = [SignedMap.about(index, sign, centre.point) for index, sign in left.maps]
+        maps = [SignedMap.about(index, sign, centre.point) for index, sign in listed]
         new = [each for each in maps if self._moving(each) not in self.seen]
         # The pose in which a model is built allows linear maps only (`Centre.affine`).
         fresh = [each for each in new if centre.affine or not any(each.offset)]
@@ -148,20 +165,20 @@ class _Search:
             self.seen.add(self._moving(state_map))
             self.lab.progress(at, len(fresh), "comparing single transitions")
             if not self.lab.in_time(_SEARCHING):
-                self.found.complete = False
+                self.found.complete = self.found.forms[form] = False
                 self.found.remarks.append(f"the time budget left {len(fresh) - at} maps untried")
                 break
-            self._try(state_map)
+            self._try(state_map, form)
 
     def _by_name(self, mirror: NamedMirror) -> None:
         """A mirror that the model has by its names: tried even where a fault hides it from the effects."""
         if self._moving(mirror.state) not in self.seen and self.lab.in_time(_SEARCHING):
             self.seen.add(self._moving(mirror.state))
-            self._try(mirror.state)
+            self._try(mirror.state, _BY_NAME)
         if mirror.remark:
             self.found.remarks.append(mirror.remark)
 
-    def _try(self, state_map: SignedMap) -> None:
+    def _try(self, state_map: SignedMap, form: str) -> None:
         self.found.tried += 1
         identity = SignedMap.identity(1)
         try:
@@ -169,7 +186,8 @@ class _Search:
             screened = screen(self.lab, state_map, action_map, self.cases)
         except TargetError as error:
             # No action map is known yet: the trial names the state map only.
-            self._refuse(Candidate(state_map, identity, state_map), f"the environment refuses images: {error.problem}")
+            why = f"the environment refuses images: {error.problem}"
+            self._refuse(Candidate(state_map, identity, state_map, form=form), why, _REFUSES)
             return
         candidate = Candidate(
             state_map,
@@ -179,20 +197,22 @@ class _Search:
             screened.reward_agrees,
             screened.reward_gap,
             self.labels.get(self._moving(state_map), ""),
+            form,
+            screened.refuted,
         )
         if not screened.passes:
-            self._refuse(candidate, self._misfit(screened))
+            self._refuse(candidate, self._misfit(screened), "the next state differs")
             return
         try:
             complete = self._with_observation(candidate)
             if complete.action.is_identity and _unseen(complete):
-                self._refuse(complete, "it moves nothing that an agent sees or does")
+                self._refuse(complete, _UNSEEN, _UNSEEN)
             else:
                 self.found.candidates.append(complete)
         except NoObservationMapError as error:
-            self._refuse(candidate, error.problem)
+            self._refuse(candidate, error.problem, "no map of the observation goes with it")
         except TargetError as error:
-            self._refuse(candidate, f"the environment refuses images: {error.problem}")
+            self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
 
     def _with_observation(self, candidate: Candidate) -> Candidate:
         if self.lab.shows_state:
@@ -202,10 +222,11 @@ class _Search:
         observed = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
         return replace(candidate, observation=observed)
 
-    def _refuse(self, candidate: Candidate, why: str) -> None:
+    def _refuse(self, candidate: Candidate, why: str, kind: str) -> None:
         label = self.labels.get(self._moving(candidate.state))
         moves = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
-        self.found.refused.append(Trial(moves, "", candidate.state.order, "refused", why, candidate.residual))
+        order, misfit, form = candidate.state.order, candidate.residual, candidate.form
+        self.found.refused.append(Trial(moves, "", order, "refused", why, misfit, kind=kind, form=form))
 
     def _misfit(self, screened: Screened) -> str:
         misses = 1 - screened.share
@@ -243,8 +264,7 @@ class _Search:
 
 def _unseen(candidate: Candidate) -> bool:
     """Whether observations stay as they are."""
-    observed = candidate.observation
-    return observed == "identity" if isinstance(observed, str) else observed.is_identity
+    return candidate.observation.is_identity
 
 
 def state_text(state: SignedMap, letter: str = "s") -> str:

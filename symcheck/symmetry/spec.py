@@ -15,14 +15,15 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from symcheck.documents import UnreadableError, read_toml
 from symcheck.errors import GroupError, SpecError, suggestion
 from symcheck.groups import catalog, continuous
 from symcheck.groups.group import Group
+from symcheck.groups.near_names import near_name
 from symcheck.symmetry.symmetry import Symmetry
 
 # Short names have a form of their own.
@@ -42,7 +43,7 @@ _GROUPS |= {
 _GROUPS |= {name.lower(): function for name, function in _GROUPS.items() if len(name) <= 2}
 _GROUPS["translations"] = continuous.translations
 _REQUIRED = ("name", "group", "observation", "action")
-_OPTIONAL = ("state", "initial")
+_OPTIONAL = ("state", "initial", "agents")
 
 
 def symmetry_from_toml(path: Path) -> Symmetry:
@@ -58,10 +59,10 @@ def symmetry_from_toml(path: Path) -> Symmetry:
         SpecError: the file cannot be read, is no TOML, or does not describe a symmetry.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path)
     except OSError as error:
         raise SpecError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnreadableError as error:
         raise SpecError(f"expected a TOML file, got: {error}.", where=str(path)) from error
     return symmetry_from_mapping(data, str(path))
 
@@ -70,7 +71,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
     """Build a symmetry from the fields of a SPEC file.
 
     Args:
-        data: `name`, `group`, `observation`, `action`, and optionally `state` and `initial`.
+        data: `name`, `group`, `observation`, `action`, and optionally `state`, `initial` and `agents`.
         where: names the file or entry in messages.
 
     Returns:
@@ -102,6 +103,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
         data["action"],
         state=data.get("state"),
         initial=data.get("initial", True),
+        agents=data.get("agents"),
     )
 
 
@@ -142,11 +144,17 @@ def parse_group(text: Any, where: str) -> Group:
         raise SpecError(
             f"expected the name of a group such as 'cyclic(2)' or 'product(cyclic(2), dihedral(4))', got {text!r}.",
             where=where,
-            remedy=suggestion(text.split("(")[0], _GROUPS),
+            remedy=_hint(text),
         ) from error
     if not isinstance(group, Group):
         raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
     return group
+
+
+def _hint(text: str) -> str:
+    """The name that was probably meant, and those that exist."""
+    near, known = near_name(text), suggestion(text.split("(")[0].strip(), _GROUPS)
+    return f"Did you mean {near!r}? Known:{known.partition('Known:')[2]}" if near else known
 
 
 def _split_product(text: str) -> list[str]:
@@ -174,7 +182,7 @@ def _evaluate(node: ast.expr, where: str) -> Any:
         # Only catalogue functions with positional arguments; everything else must be a literal.
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if name not in _GROUPS:
-                raise SpecError(f"unknown group {name!r}.", where=where, remedy=suggestion(name, _GROUPS))
+                raise SpecError(f"unknown group {name!r}.", where=where, remedy=_hint(ast.unparse(node)))
             return _GROUPS[name](*(_evaluate(argument, where) for argument in arguments))
         case _:
             return ast.literal_eval(node)

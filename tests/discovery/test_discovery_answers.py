@@ -1,6 +1,8 @@
 """Searches of environments with known symmetries: what holds is found, what does not is refused with the reason."""
 
+import dataclasses
 import functools
+import time
 
 import gymnasium as gym
 import numpy as np
@@ -133,11 +135,83 @@ def test_a_black_box_is_searched_through_its_rollouts_and_says_so():
     assert any("whole episodes decide" in remark for remark in found.remarks)
 
 
-def test_every_candidate_tried_has_its_share_of_the_error_budget():
+def test_screening_runs_share_alpha_and_what_is_claimed_has_all_of_it():
     found = search(worlds.PlaneWithBiasedReward)
     assert found.tried == 7
-    assert found.level == pytest.approx(0.01 / 8)
-    assert all(trial.result.alpha == found.level for trial in found.trials if trial.result is not None)
+    assert found.level == pytest.approx(0.01 / 7)
+    refused = [trial.result for trial in found.trials if trial.verdict == "failed"]
+    assert refused
+    assert all(result.alpha == found.level for result in refused)
+    assert found.verified.alpha == 0.01
+
+
+def test_what_is_written_is_accepted_by_the_very_run_that_verify_env_makes():
+    found = search(worlds.WindyPlane)
+    again = sc.verify_env(worlds.WindyPlane, found.claim, samples=600)
+    assert [one.p_value for one in again.results[0].properties] == [one.p_value for one in found.verified.properties]
+
+
+def test_a_map_that_only_the_screen_lets_pass_is_not_claimed(monkeypatch):
+    """The band is too rare for the pairs of a screening run; verification meets it."""
+    from symcheck.discovery.court import Court
+
+    screened = []
+    real = Court.screen
+
+    def noting(self, *args, **options):
+        screened.append(real(self, *args, **options))
+        return screened[-1]
+
+    monkeypatch.setattr(Court, "screen", noting)
+    found = search(worlds.PlaneWithRareBand, fresh=True, samples=10_000)
+    assert sum(result.verdict == "passed" for result in screened) > 1
+    assert found.fields["observation"] == [[1, -1]]
+    assert [trial.verdict for trial in found.trials].count("passed") == 1
+    assert all(trial.verdict != "follows" for trial in found.trials)
+
+
+def test_two_maps_that_pass_singly_and_fail_together_lose_the_weaker(monkeypatch):
+    """The whole group is verified as one claim: where it fails, the member with the least evidence goes first."""
+    from symcheck.discovery import court
+
+    real = court.run_env
+
+    def failing(make_env, claim, **options):
+        result = real(make_env, claim, **options)
+        if len(claim.group.generators) == 1:
+            return result
+        broken = [dataclasses.replace(one, verdict="failed") for one in result.properties]
+        return dataclasses.replace(result, properties=tuple(broken))
+
+    monkeypatch.setattr(court, "run_env", failing)
+    found = search(worlds.Plane, fresh=True, samples=200)
+    assert found.group["order"] in (2, 4)
+    assert len(found.claim.group.generators) == 1
+    assert any(trial.kind == "the group with it is not accepted" for trial in found.trials)
+
+
+def test_nothing_undecided_is_said_to_hold():
+    found = search(worlds.falling_ball, samples=400)
+    half_turn = [trial for trial in found.trials if trial.moves.startswith("rot180")]
+    assert half_turn
+    assert all("everything else" not in trial.why for trial in half_turn)
+    assert found.fields["observation"] == ["flip_lr"]
+
+
+def test_the_forms_searched_say_how_many_maps_were_decided():
+    found = search(worlds.WindyPlane)
+    assert sum(form.decided for form in found.forms) == len(found.trials)
+    assert all(form.open == 0 for form in found.forms)
+
+
+def test_a_search_that_could_not_list_every_map_does_not_say_none(monkeypatch):
+    from symcheck.discovery import automorphisms
+
+    monkeypatch.setattr(automorphisms, "_MOST_NODES", 1)
+    found = search(worlds.PlaneWithBiasedReward, fresh=True)
+    assert any(form.open is None for form in found.forms)
+    assert not found.complete
+    assert found.found or found.verdict == "undecided"
 
 
 def test_the_same_seed_gives_the_same_search():
@@ -152,22 +226,24 @@ def test_a_short_time_budget_leaves_candidates_untried_instead_of_claiming_them(
     assert found.verdict == "undecided"
 
 
-def test_an_interrupt_gives_what_was_found_until_then(monkeypatch):
-    from symcheck.discovery import deciding
+@pytest.mark.parametrize(("finished", "order"), [(0, 1), (1, 2)])
+def test_an_interrupt_leaves_what_was_accepted_until_then_and_no_more(monkeypatch, finished, order):
+    from symcheck.discovery import court
 
     runs = []
-    real = deciding.run_env
+    real = court.run_env
 
     def interrupted(*args, **kwargs):
         runs.append(1)
-        if len(runs) > 1:
+        if len(runs) > finished:
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(deciding, "run_env", interrupted)
+    monkeypatch.setattr(court, "run_env", interrupted)
     found = search(worlds.PlaneWithBiasedReward, fresh=True)
     assert found.interrupted
-    assert found.group["order"] == 2  # the reflection that was verified first
+    assert found.group["order"] == order
+    assert sum(trial.verdict in ("passed", "proved", "follows") for trial in found.trials) == order - 1
     assert any(trial.verdict == "untried" for trial in found.trials)
 
 
@@ -184,18 +260,17 @@ def test_an_interrupt_of_the_search_itself_claims_nothing(monkeypatch):
     assert found.verdict == "undecided"
 
 
-def test_a_failed_whole_never_outlives_its_verification(monkeypatch):
-    """Maps that pass one by one are claimed as a group only if the group passes as well."""
-    from symcheck.discovery import deciding
+def test_a_group_that_cannot_be_verified_as_a_whole_is_not_claimed(monkeypatch):
+    from symcheck.discovery.court import Court
 
-    real = deciding.Court.verify
+    real = Court.accept
 
-    def refusing(self, name, group, **options):
+    def refusing(self, name, group):
         if len(group.generators) > 1:
             raise SymcheckError("planted")
-        return real(self, name, group, **options)
+        return real(self, name, group)
 
-    monkeypatch.setattr(deciding.Court, "verify", refusing)
+    monkeypatch.setattr(Court, "accept", refusing)
     found = search(worlds.Plane, fresh=True, samples=200)
     assert found.group["order"] in (2, 4)
     assert any(trial.verdict == "undecided" for trial in found.trials)
@@ -206,14 +281,37 @@ def test_too_many_joint_actions_are_refused_with_their_number():
         search(worlds.ManyActions)
 
 
-def test_structured_observations_are_refused_with_the_way_out():
-    class Structured(worlds.Plane):
-        def __init__(self):
-            super().__init__()
-            self.observation_space = gym.spaces.Dict(x=self.observation_space)
+def test_a_goal_that_differs_between_episodes_takes_part_in_the_search():
+    found = search(worlds.GoalPlane)
+    assert found.group == {"name": "C2 x C2", "order": 4}
+    assert sorted(found.fields["observation"]) == [[-1, 1, -1, 1, -1, 1], [1, -1, 1, -1, 1, -1]]
 
-    with pytest.raises(TargetError, match="FlattenObservation"):
-        search(Structured)
+
+def test_a_goal_alone_is_refused_by_the_few_steps_that_know_it():
+    found = search(worlds.GoalPlane)
+    goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
+    assert [trial.verdict for trial in goal_alone] == ["refused"]
+    assert "steps with a rare reward or an end" in goal_alone[0].why
+
+
+def test_a_board_has_the_group_of_the_square():
+    found = search(worlds.Lines)
+    assert found.group == {"name": "D4", "order": 8}
+    assert all(trial.verdict not in ("passed", "follows") for trial in found.trials if "shifts" in trial.form)
+
+
+def test_a_board_that_lacks_a_diagonal_keeps_what_keeps_the_other_one():
+    found = search(worlds.LinesWithoutCorner)
+    moves = {tuple(entry) for entry in found.fields["observation"]}
+    assert found.group == {"name": "C2 x C2", "order": 4}
+    assert moves <= {(0, 3, 6, 1, 4, 7, 2, 5, 8), (8, 5, 2, 7, 4, 1, 6, 3, 0), (8, 7, 6, 5, 4, 3, 2, 1, 0)}
+
+
+def test_parts_of_an_observation_are_searched_part_by_part():
+    found = search(worlds.LinesInParts, samples=200)
+    assert found.group == {"name": "D4", "order": 8}
+    assert all(set(entry) == {"board", "stones"} for entry in found.fields["observation"])
+    assert all(entry["stones"] == "identity" for entry in found.fields["observation"])
 
 
 def test_a_long_black_box_is_refused_with_the_way_out():
@@ -350,3 +448,25 @@ def test_a_table_whose_start_is_not_known_is_proved_without_a_claim_about_it():
     assert found.result.fields["initial"] is False
     assert "initial = false" in found.spec
     assert any("the start distribution is not known" in remark for remark in found.result.remarks)
+
+
+class SlowToStart(gym.Env):
+    """A black box whose reset takes longer than the whole search may."""
+
+    observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        time.sleep(0.2)
+        return self.np_random.uniform(-1, 1, 2), {}
+
+    def step(self, action):
+        return self.np_random.uniform(-1, 1, 2), 0.0, True, False, {}
+
+
+def test_a_search_without_time_is_undecided_and_says_so():
+    found = sc.discover(SlowToStart, max_time=0.1).result
+    assert found.verdict == "undecided"
+    assert not found.found
+    assert any("time budget ran out" in remark for remark in found.remarks)

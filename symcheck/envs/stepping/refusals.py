@@ -14,6 +14,10 @@ NOT_STEPPED = (
     "Setting a state must also take back what step() left behind, such as a mark that the episode is over; if this "
     "state or action is not allowed, restrict what state access proposes."
 )
+_SCALAR = (
+    "A symmetry is checked of one reward: weigh the objectives with mo_gymnasium.wrappers.LinearReward(env, weight=...)"
+    " or with a gymnasium.RewardWrapper of your own."
+)
 _SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
 
 
@@ -73,6 +77,12 @@ def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetE
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 
+def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> TargetError:
+    """What `source` returned has the right numbers in another shape."""
+    text = f"{source} returned an observation of shape {shape}; its space has shape {space.shape}."
+    return TargetError(text, where=label, remedy=f"Return it as the space says: observation.reshape({space.shape}).")
+
+
 def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
     """What a step returned.
 
@@ -95,9 +105,20 @@ def number_of(reward: Any, label: str) -> float:
     Raises:
         TargetError: it is no number.
     """
+    size = np.size(reward) if isinstance(reward, np.ndarray | list | tuple) or hasattr(reward, "__array__") else 1
+    if size != 1:
+        raise TargetError(
+            f"expected a number as reward, got a vector of {size}: {short_text(reward)}.", where=label, remedy=_SCALAR
+        )
+    number = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
+    # Python reads "1.0" as a number; an environment that returns it has not computed one.
+    if isinstance(number, str | bytes):
+        raise TargetError(
+            f"expected a number as reward, got {short_text(number)} ({type(number).__name__}).", where=label
+        )
     try:
-        return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
-    except (TypeError, ValueError) as error:
+        return float(number)
+    except (TypeError, ValueError, OverflowError) as error:
         raise TargetError(f"expected a number as reward, got {short_text(reward)}.", where=label) from error
 
 

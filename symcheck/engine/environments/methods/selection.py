@@ -137,6 +137,8 @@ def prepare(
         # The space draws every action of the run, so that its seed decides them.
         env.action_space.seed(options.seed)
         stepper = Stepper(env, access, label, seed=reset_seed(options.seed))
+    if clock.is_limited:
+        stepper.check_time = clock.check
     bound = bound.at_tested_elements(options.seed, partial(shown_values, stepper))
     stepper.codec.coordinates = label_columns(stepper.codec.coordinates, bound.column_labels("observation"))
     stepper.action_codec.coordinates = label_columns(stepper.action_codec.coordinates, bound.column_labels("action"))
@@ -271,7 +273,14 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
         why = state(ReasonCode.OUTCOMES_RANDOM.value, control=check.finding)
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
     bench = replace(bench, caution=check.caution, noise=check.noise)
-    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench))
+
+    def laws(repeating: frozenset[Part]) -> Evidence:
+        """Distributions, where some pairs turn out not to repeat; what an episode remembers is drawn anew each time."""
+        bench.pairs.stepper.reset_first = True
+        return DistributionEvidence(bench.comparing(), repeating)
+
+    going_on = laws if bench.options.method == "auto" and not bench.options.fail_fast else None
+    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench), laws=going_on)
     return Chosen(bench, evidence, _say_method("method_paired", bench, check), start)
 
 

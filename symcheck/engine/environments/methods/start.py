@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
+from symcheck.engine.clock import TimeUp
 from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
@@ -37,7 +38,6 @@ _FEWEST, _MOST = 500, 4000  # pairs of resets
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence
 _FEWEST_DRAWN = 20  # whatever the time
 _CHUNK = 250  # resets that are held as they came: observations may be images
-_WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
 TESTS = "initial"  # the name of its tests in the run's budget
 
 
@@ -94,7 +94,12 @@ class Resets:
         while len(observations) < count and (
             self._bench.in_time() or self.drawn + len(observations) // 2 < _FEWEST_DRAWN
         ):
-            observations += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
+            try:
+                observations += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
+            except TimeUp:
+                if not self.drawn and not observations:
+                    raise  # there is nothing to judge
+                break
         return observations
 
     def sample(self) -> StartSample:
@@ -242,7 +247,7 @@ def _test(
     scale = np.abs(finite(np.concatenate([sample.expected, sample.actual]))).max(axis=0, initial=0.0)
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
     tie = 32 * coordinates.epsilon * scale
-    chosen = _choose_coordinates(sample, rng)
+    chosen = _choose_coordinates(sample)
     return _renumber(
         swap_test(
             sample.expected[:, chosen],
@@ -257,14 +262,10 @@ def _test(
     )
 
 
-def _choose_coordinates(sample: StartSample, rng: np.random.Generator) -> list[int]:
-    """All coordinates, or a random selection of those that vary where there are many (images)."""
-    dim = sample.actual.shape[1]
-    if dim <= _WIDEST:
-        return list(range(dim))
+def _choose_coordinates(sample: StartSample) -> list[int]:
+    """The coordinates that vary."""
     pooled = np.concatenate([sample.expected, sample.actual])
-    varying = np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))
-    return sorted(int(j) for j in rng.permutation(varying)[:_WIDEST]) or [0]
+    return [int(j) for j in np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))] or [0]
 
 
 def _renumber(test: SwapTest, chosen: list[int]) -> SwapTest:
