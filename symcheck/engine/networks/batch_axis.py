@@ -113,8 +113,8 @@ class _Follower:
                 raise _MixedError(state("SYM184", operation=name))
             self.outside[node] = 1
             return
-        written = self._written(node)
-        if any(self._root(item).op != "call_function" for item in written):
+        written = self._written_into(node)
+        if any(self._root_of(item).op != "call_function" for item in written):
             raise _MixedError(state("SYM183", what="a parameter or buffer"))
         if not self._batched(node) and not self._output_axes(node):
             # of constants alone: what may raise raises for every input, or for none
@@ -128,9 +128,9 @@ class _Follower:
     def _rule(self, name: str, base: str, node: fx.Node) -> Callable[[fx.Node], int | None]:
         for names, rule in (
             (_VIEWS, self._view),
-            (_PERMUTING, self._permute),
-            (_UNIFORM, self._uniform),
-            (_PRODUCTS, self._product),
+            (_PERMUTING, self._permuting),
+            (_UNIFORM, self._alike),
+            (_PRODUCTS, self._multiplying),
             (_ALONG, self._along),
             (_LAST_TWO, self._spares(2)),
         ):
@@ -149,7 +149,7 @@ class _Follower:
         if name.startswith(_MAY_RAISE):
             raise _MixedError(state("SYM184", operation=name))
         if base in _NUMBERING:
-            raise self._mixed(node)
+            raise self._mixing(node)
         if name.startswith(_RANDOM):
             raise _MixedError(state("SYM158", operation=name))
         raise _MixedError(state("SYM154", operation=name))
@@ -160,7 +160,7 @@ class _Follower:
         """The axes of a tensor whose size has the batch's symbol."""
         if not isinstance(value, torch.Tensor) or self.size is None:
             return []
-        return [axis for axis, size in enumerate(value.shape) if self.size in _symbols(size)]
+        return [axis for axis, size in enumerate(value.shape) if self.size in _symbols_of(size)]
 
     def _has_tensors(self, node: fx.Node) -> bool:
         return any(isinstance(item.meta.get("val"), torch.Tensor) for item in node.all_input_nodes) or isinstance(
@@ -174,7 +174,7 @@ class _Follower:
         outputs = [item for item in tree_flatten(node.meta.get("val"))[0] if isinstance(item, torch.Tensor)]
         return next((axes for item in outputs if (axes := self.axes(item))), [])
 
-    def _written(self, node: fx.Node) -> list[fx.Node]:
+    def _written_into(self, node: fx.Node) -> list[fx.Node]:
         """What an operator writes into."""
         schema = node.target._schema  # type: ignore[union-attr]
         if "batch_norm" in schema.name:  # writes its statistics only where it has some, and trains
@@ -186,7 +186,7 @@ class _Follower:
         ]
         return [item for name in marked if isinstance(item := given.get(name), fx.Node)]
 
-    def _root(self, node: fx.Node) -> fx.Node:
+    def _root_of(self, node: fx.Node) -> fx.Node:
         """The node whose memory a view shares."""
         while node.op == "call_function" and node.all_input_nodes:
             if isinstance(node.target, torch._ops.OpOverload):
@@ -203,9 +203,9 @@ class _Follower:
         while True:
             if self.outside.get(node) is None and self.outside[writer] is not None:
                 if self.outside[writer] != 1:
-                    raise self._mixed(writer)
+                    raise self._mixing(writer)
                 self.outside[node] = 1
-            if node is self._root(node):
+            if node is self._root_of(node):
                 return
             node = node.all_input_nodes[0]
 
@@ -221,19 +221,19 @@ class _Follower:
             if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
                 raise _MixedError(state("SYM181", guard=f"{base} of n"))
 
-    def _mixed(self, node: fx.Node) -> _MixedError:
+    def _mixing(self, node: fx.Node) -> _MixedError:
         return _MixedError(state("SYM182", operation=node.target._schema.name.removeprefix("aten::")))  # type: ignore[union-attr]
 
     def _one_axis(self, value: Any, node: fx.Node) -> int:
         axes = self.axes(value)
         if len(axes) != 1:
-            raise self._mixed(node)
+            raise self._mixing(node)
         return axes[0]
 
     def _same_outside(self, node: fx.Node) -> int | None:
         known = {self.outside.get(item, 1) for item in self._batched(node)} - {None}
         if len(known) > 1:
-            raise self._mixed(node)
+            raise self._mixing(node)
         return next(iter(known), None)
 
     # Rules
@@ -245,7 +245,7 @@ class _Follower:
         for item in self._batched(node):
             value = item.meta["val"]
             if self._one_axis(value, node) - value.ndim != axis:
-                raise self._mixed(node)
+                raise self._mixing(node)
         return self._same_outside(node)
 
     def _view(self, node: fx.Node) -> int | None:
@@ -257,15 +257,15 @@ class _Follower:
             return None
         outside = prod(int(size) for size in before.shape[:old]) * within
         left, rest = divmod(outside, prod(int(size) for size in after.shape[:new]))
-        if rest or _multiple(after.shape[new], self.size) % max(left, 1):
-            raise self._mixed(node)
+        if rest or _multiple_of(after.shape[new], self.size) % max(left, 1):
+            raise self._mixing(node)
         return left
 
-    def _permute(self, node: fx.Node) -> int | None:
+    def _permuting(self, node: fx.Node) -> int | None:
         self._one_axis(node.meta["val"], node)
         return self._same_outside(node)
 
-    def _uniform(self, node: fx.Node) -> int | None:
+    def _alike(self, node: fx.Node) -> int | None:
         self._one_axis(node.meta["val"], node)
         return None
 
@@ -282,12 +282,12 @@ class _Follower:
             axes = [k for entry in named for k in (entry if isinstance(entry, list | tuple) else [entry])]
             size = value.ndim + (schema.name in ("aten::stack", "aten::diag_embed"))
             if not axes or any(k is None for k in axes):
-                raise self._mixed(node)
+                raise self._mixing(node)
             touched = {int(k) % size for k in axes}
             if schema.name in ("aten::stack", "aten::diag_embed"):
                 continue
             if axis in touched and not self._takes_all(schema.name, given, value.shape[axis]):
-                raise self._mixed(node)
+                raise self._mixing(node)
         self._aligned_from_left(node)
         return self._same_outside(node)
 
@@ -302,7 +302,7 @@ class _Follower:
     def _aligned_from_left(self, node: fx.Node) -> None:
         places = {self._one_axis(item.meta["val"], node) for item in self._batched(node)}
         if len(places) > 1:
-            raise self._mixed(node)
+            raise self._mixing(node)
         for value in tree_flatten(node.meta["val"])[0]:
             if isinstance(value, torch.Tensor):
                 self._one_axis(value, node)
@@ -310,11 +310,11 @@ class _Follower:
     def _repeat(self, node: fx.Node) -> int | None:
         value, result = node.args[0].meta["val"], node.meta["val"]  # type: ignore[union-attr]
         if not self.axes(value):
-            return self._uniform(node)
+            return self._alike(node)
         axis = self._one_axis(value, node) + result.ndim - value.ndim
         repeats = node.args[1]
         if repeats[axis] != 1 or self._one_axis(result, node) != axis:  # type: ignore[index]
-            raise self._mixed(node)
+            raise self._mixing(node)
         return self._same_outside(node)
 
     def _constant_pad_nd(self, node: fx.Node) -> int | None:
@@ -322,7 +322,7 @@ class _Follower:
         pads = list(node.args[1])  # type: ignore[arg-type]
         padded = {value.ndim - 1 - k // 2 for k, pad in enumerate(pads) if pad != 0}
         if self._one_axis(value, node) in padded:
-            raise self._mixed(node)
+            raise self._mixing(node)
         return self._same_outside(node)
 
     def _index(self, node: fx.Node) -> int | None:
@@ -332,7 +332,7 @@ class _Follower:
         value = source.meta["val"]  # type: ignore[union-attr]
         axis = self._one_axis(value, node)
         if axis < len(indices) and indices[axis] is not None:
-            raise self._mixed(node)
+            raise self._mixing(node)
         if node.target._schema.name.endswith("index"):  # type: ignore[union-attr]
             self._one_axis(node.meta["val"], node)
         return self._same_outside(node)
@@ -342,10 +342,10 @@ class _Follower:
 
     def _embedding(self, node: fx.Node) -> int | None:
         if self.axes(node.args[0].meta["val"]):  # type: ignore[union-attr]
-            raise self._mixed(node)
+            raise self._mixing(node)
         return self._same_outside(node)
 
-    def _product(self, node: fx.Node) -> int | None:
+    def _multiplying(self, node: fx.Node) -> int | None:
         name = node.target._schema.name.removeprefix("aten::")  # type: ignore[union-attr]
         factors = node.args[1:3] if name.startswith(("addm", "badd")) else node.args[:2]
         for place, item in enumerate(factors):
@@ -353,7 +353,7 @@ class _Follower:
             for axis in self.axes(value):
                 # the axis that is summed over: the last of the left factor, the last but one of the right
                 if axis - value.ndim == (-1 if place == 0 else -min(2, value.ndim)) and name != "linear":
-                    raise self._mixed(node)
+                    raise self._mixing(node)
         self._one_axis(node.meta["val"], node)
         return self._same_outside(node)
 
@@ -364,7 +364,7 @@ class _Follower:
             for item in self._batched(node):
                 value = item.meta["val"]
                 if self._one_axis(value, node) >= value.ndim - count:
-                    raise self._mixed(node)
+                    raise self._mixing(node)
             self._aligned_from_left(node)
             return self._same_outside(node)
 
@@ -374,9 +374,9 @@ class _Follower:
         batched = self._batched(node)
         # filters must be constant, and the batch the first axis
         if batched != [node.args[0]] and not str(node.target).startswith(("aten.grid_sampler", "aten.max_unpool")):
-            raise self._mixed(node)
+            raise self._mixing(node)
         if any(self._one_axis(item.meta["val"], node) != 0 for item in batched):
-            raise self._mixed(node)
+            raise self._mixing(node)
         return self._same_outside(node)
 
     def _native_layer_norm(self, node: fx.Node) -> int | None:
@@ -393,19 +393,19 @@ class _Follower:
             return self._grid(node)
         # with the statistics of the samples themselves: of each entry of the second axis its own
         if any(self._one_axis(item.meta["val"], node) not in (0, 1) for item in self._batched(node)):
-            raise self._mixed(node)
+            raise self._mixing(node)
         if self._one_axis(node.args[0].meta["val"], node) != 1:  # type: ignore[union-attr]
-            raise self._mixed(node)
+            raise self._mixing(node)
         return self._same_outside(node)
 
     _native_batch_norm_legit = _native_batch_norm
 
 
-def _symbols(size: Any) -> set[Any]:
+def _symbols_of(size: Any) -> set[Any]:
     return set(size.node.expr.free_symbols) if isinstance(size, torch.SymInt) else set()
 
 
-def _multiple(size: Any, symbol: Any) -> int:
+def _multiple_of(size: Any, symbol: Any) -> int:
     """K of an axis of size k * n."""
     if not isinstance(size, torch.SymInt):
         return 1

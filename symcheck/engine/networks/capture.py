@@ -115,7 +115,7 @@ def capture_network(
 
     def run(given: dict[str, torch.Tensor], x: torch.Tensor) -> list[torch.Tensor]:
         watch.constants = {id(given[name]): tensor for name, tensor in held.items()}
-        with Float64Mode() if exact else _plain(), watch:
+        with Float64Mode() if exact else _as_it_is(), watch:
             result = torch.func.functional_call(net, given, (x,))
         outputs = {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
         paths[:] = outputs
@@ -123,9 +123,9 @@ def capture_network(
 
     try:
         with (
-            float64_default() if exact else _plain(),
+            float64_default() if exact else _as_it_is(),
             torch.no_grad(),
-            _quiet(),
+            _without_warnings(),
             _in_plain_operators(),
             _noting_shown_sizes(watch),
             _symbolic_len(scopes),
@@ -223,12 +223,12 @@ def _without_numbers(fakes: FakeTensorMode, shape: tuple[int, ...], dtype: torch
 
 
 @contextmanager
-def _plain() -> Iterator[None]:
+def _as_it_is() -> Iterator[None]:
     yield
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_warnings() -> Iterator[None]:
     """Torch warns and logs about its own internals while it captures."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

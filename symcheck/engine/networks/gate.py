@@ -53,9 +53,9 @@ def why_one_run_is_not_all(
     rng = np.random.default_rng((seed, 8))
     batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
     try:
-        watched = called_twice(lambda: _outputs(ours, batches[0]))
+        watched = called_twice(lambda: _floating_outputs(ours, batches[0]))
         before = what_is_held(ours, watched.functions)
-        usual = [_outputs(ours, x) for x in batches]
+        usual = [_floating_outputs(ours, x) for x in batches]
         # nothing runs between this look and the capture: what is stale now is what the graph may hold
         stale: set[int] = set()
         changed = what_changed(before, what_is_held(ours, watched.functions), stale=stale)
@@ -67,12 +67,12 @@ def why_one_run_is_not_all(
         captured = capture_network(ours, shape, alone=alone, scopes=scopes)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
-    if constants_without_numbers(captured) or _reads(captured, stale):
+    if constants_without_numbers(captured) or _reads_stale(captured, stale):
         return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
     met = why_samples_meet(captured)
     if met is not None:
         return Opaque(met[0])
-    if not all(_agree(answers(captured, x), wanted) for x, wanted in zip(batches, usual, strict=True)):
+    if not all(_answers_agree(answers(captured, x), wanted) for x, wanted in zip(batches, usual, strict=True)):
         return Opaque(state("SYM187"))
     # without a look at a dtype no branch can depend on it
     if deployed is None or not captured.asks_dtype:
@@ -80,19 +80,19 @@ def why_one_run_is_not_all(
     return _why_deployed_differs(captured, deployed, shape, scopes, alone=alone)
 
 
-def _outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
+def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:
     with torch.no_grad(), float64_default(), Float64Mode():
         result = net(x)
     return {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
 
 
-def _reads(captured: Capture, stale: set[int]) -> bool:
+def _reads_stale(captured: Capture, stale: set[int]) -> bool:
     """Whether the graph reads a tensor that each call replaces, among attributes or parameters and buffers."""
     held = [getattr(captured.module, str(node.target), None) for node in captured.graph.nodes if node.op == "get_attr"]
     return any(id(item) in stale for item in (*held, *captured.state.values()))
 
 
-def _agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> bool:
+def _answers_agree(answered: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> bool:
     if answered.keys() != wanted.keys():
         return False
     for path, tensor in wanted.items():
