@@ -263,13 +263,13 @@ class Pairs:
         expected = self._map_rows(measured, lambda word, rows: self._images(word, before, places[rows]))
         distinct, places = _distinct([case.image for case in measured.cases])
         actual = codec.flatten_batch([observe(situation.state) for situation in distinct])[places]
-        return Comparison("observation", _rounding(codec.coordinates, actual), expected, actual)
+        return Comparison("observation", shown_precision(codec.coordinates, actual), expected, actual)
 
     def _transitions(self, measured: Measurement) -> Comparison:
         codec = self.stepper.codec
         expected = self._map_rows(measured, lambda word, rows: self._images(word, measured.left.observations, rows))
         actual = measured.right.flat
-        coordinates = _rounding(codec.coordinates, actual)
+        coordinates = shown_precision(codec.coordinates, actual)
         left_states, right_states = measured.left.states, measured.right.states
         inner = self.placement.inner
         if inner is None or left_states is None or right_states is None:
@@ -278,7 +278,7 @@ class Pairs:
             measured, lambda word, rows: inner.expected_coordinates(word, left_states[rows], expected[rows])
         )
         reached = inner.compared_coordinates(right_states)
-        within = _rounding(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
+        within = shown_precision(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
         return Comparison(
             "transition",
             coordinates.join(within),
@@ -375,8 +375,12 @@ def in_float32(values: Floats) -> bool:
         return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
 
 
-def _rounding(coordinates: Coordinates, actual: Floats) -> Coordinates:
+def shown_precision(coordinates: Coordinates, actual: Floats) -> Coordinates:
     """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
+
+    Args:
+        coordinates: with the rounding units of their dtypes.
+        actual: values as the environment gave them, shape (n, dim).
 
     Only values as the environment gave them count: the image of a float32 number under an affine map is none.
     """
