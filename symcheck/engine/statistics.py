@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Floats, Indices
 
 _BISECTIONS = 200
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
 _CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
 _WIDEST_PRODUCTS = 12  # coordinates up to which every pairwise product is a feature
 _LEARNED_RIDGE = 0.01  # of the mean squared column of the design
+_WIDEST_TIE = 16.0  # ties: 64 rounding units each, so that rounding is no thousandth of a wider range
 _MOMENTS = ("mean", "spread", "skew", "tails")
 
 
@@ -350,7 +351,8 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
 
     Args:
         pooled: shape (n, dim).
-        tie: shape (dim,): neighbouring values closer than this count as equal.
+        tie: shape (dim,): neighbouring values closer than this count as equal, unless they form a dense range that is
+            many times as wide, where nearness says nothing.
 
     Returns:
         Shape (n, dim), finite.
@@ -363,12 +365,24 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
         ordered = column[order]
         with np.errstate(invalid="ignore"):
             gaps = np.diff(ordered)  # inf - inf is NaN, which is no gap
-        new = np.concatenate([[0], np.cumsum(gaps > (0.0 if tie is None else tie[j]))])
+        new = _number_ties(ordered, gaps, 0.0 if tie is None else float(tie[j]))
         counts = np.bincount(new)
         # Ranks start at 1: the average rank of each group of ties.
         middle = np.cumsum(counts) - (counts - 1) / 2
         scores[order, j] = normal_quantile((middle[new] - 0.5) / n)
     return scores
+
+
+def _number_ties(ordered: Floats, gaps: Floats, tie: float) -> Indices:
+    """Which group of ties each of the ordered values belongs to, counted from 0; see `normal_scores`."""
+    new = np.concatenate([[0], np.cumsum(gaps > tie)])
+    first = np.flatnonzero(np.diff(new, prepend=-1))
+    last = np.append(first[1:], len(ordered)) - 1
+    with np.errstate(invalid="ignore"):
+        dense = (ordered[last] - ordered[first] > _WIDEST_TIE * tie)[new]
+    if not dense.any():
+        return new
+    return np.concatenate([[0], np.cumsum((gaps > tie) | ((gaps > 0) & dense[1:]))])
 
 
 def normal_quantile(p: Floats) -> Floats:

@@ -23,15 +23,13 @@ from symcheck.array_types import Floats, Indices
 from symcheck.engine.environments.subject.inner import Inner
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.equations import Part as Part
+from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON, in_float32, shown_precision
 from symcheck.envs.stepping.stepper import Stepper, Steps
 from symcheck.errors import SpecError, TargetError
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, scalar_coordinate, vector_coordinates
 from symcheck.spaces.values import short_text
 from symcheck.symmetry.bound import BoundSymmetry, group_by_word, pooled
 from symcheck.symmetry.exits import find_excess, stay_inside
-
-FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
-FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
 
 
 class Case(NamedTuple):
@@ -366,27 +364,3 @@ def _cast(image: Any, action: Any) -> Any:
     if isinstance(action, np.integer):
         return action.dtype.type(image)
     return image
-
-
-def in_float32(values: Floats) -> bool:
-    """Whether all values are exactly representable in float32, as values computed in float32 are."""
-    finite = values[np.isfinite(values)]
-    with np.errstate(over="ignore"):
-        return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
-
-
-def shown_precision(coordinates: Coordinates, actual: Floats) -> Coordinates:
-    """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
-
-    Args:
-        coordinates: with the rounding units of their dtypes.
-        actual: values as the environment gave them, shape (n, dim).
-
-    Only values as the environment gave them count: the image of a float32 number under an affine map is none.
-    """
-    epsilon = coordinates.epsilon.copy()
-    for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):
-        column = actual[:, j]
-        if in_float32(column) and not (column == np.round(column)).all():
-            epsilon[j] = FLOAT32_EPSILON
-    return replace(coordinates, epsilon=epsilon)

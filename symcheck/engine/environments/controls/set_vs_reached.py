@@ -19,6 +19,7 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.scales import typical_sizes
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.record import Origin
@@ -84,7 +85,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         now.append(stepper.step(visits[i].action))
         later.append(stepper.step(visits[i + 1].action))
     observations = np.stack([visits[i].step.flat for i in going])
-    typical = np.sqrt(np.mean(finite(observations) ** 2, axis=0))
+    typical = typical_sizes(observations)
     memory = _columns_of_the_past(stepper, visits, picked)
     first = _mismatches(stepper, [visits[i].step for i in picked], now, typical)
     second = _mismatches(stepper, [visits[i + 1].step for i in picked], later, typical)
@@ -140,7 +141,7 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator) -
         return None
     again = [stepper.outcome(visit.situation.state, visit.action) for visit in picked]
     observations = np.stack([visit.step.flat for visit in pool.visits])
-    typical = np.sqrt(np.mean(finite(observations) ** 2, axis=0))
+    typical = typical_sizes(observations)
     differ = _mismatches(stepper, [visit.step for visit in picked], again, typical)
     differ = differ & ~_columns_of_the_past(stepper, pool.visits, list(range(len(pool.visits))))
     count = int(differ.any(axis=1).sum())

@@ -21,7 +21,6 @@ import numpy as np
 from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
 from symcheck.engine.environments.cases.columns import observed_part
-from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
@@ -31,8 +30,10 @@ from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.value_gap import ValueGap
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.scales import FLOAT64_EPSILON, bring_near
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
@@ -289,19 +290,21 @@ def _swap_outcomes(
     sampled: bool,
 ) -> SwapTest:
     expected, actual = comparison.expected[rows], comparison.actual[rows]
+    epsilon, half = comparison.coordinates.epsilon, len(rows)
+    near = bring_near(np.concatenate([expected, actual]), epsilon)
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
     design = polynomial(covariates.design)
-    common = fitted(design, (finite(expected) + finite(actual)) / 2)
-    scale = np.abs(finite(expected)).max(axis=0, initial=0.0)
-    epsilon = np.maximum(comparison.coordinates.epsilon, np.finfo(np.float64).eps)
-    shift_free = [np.where(np.isfinite(side), side - common, side) for side in (expected, actual)]
+    common = fitted(design, (near.filled[:half] + near.filled[half:]) / 2)
+    shift_free = near.without(np.concatenate([common, common]))
+    # Subtracting what is common rounds as well, by units of it.
+    scale = np.abs(near.filled).max(axis=0, initial=0.0) + np.abs(common).max(axis=0, initial=0.0)
     test = swap_test(
-        shift_free[0],
-        shift_free[1],
+        shift_free[:half],
+        shift_free[half:],
         comparison.coordinates.names,
         level=level,
         rng=rng,
-        tie=_TIE * epsilon * np.maximum(scale, 1.0),
+        tie=_TIE * np.maximum(epsilon, FLOAT64_EPSILON) * scale,
         weights=_weights(covariates.sides, covariates.names),
         design=design,
         sampled=sampled,

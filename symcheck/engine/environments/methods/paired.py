@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.environments.cases.edges import Tie
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.sizes import approximate_size, per_coordinate
@@ -31,7 +31,8 @@ from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueG
 from symcheck.engine.equations import BY_PART, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.engine.scales import swamped_rows
+from symcheck.engine.verdict import MOST_SWAMPED, Facts, decide
 from symcheck.envs.models.model import BatchModel
 from symcheck.statements.statement import Statement, state
 
@@ -40,18 +41,30 @@ _FEWEST = 100  # checks below which running out of time is no evidence (or a ten
 
 @dataclass(frozen=True)
 class _Examined:
-    """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects."""
+    """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects.
+
+    `swamped` marks the drawn pairs whose tolerance would hide most faults.
+    """
 
     comparison: Comparison
     residual: Floats
     limits: Floats
     suspects: Suspects
     tie: Tie | None
+    swamped: Bools
 
     @property
     def refuted(self) -> bool:
         """Whether some pair violates the property."""
         return bool(self.suspects.confirmed) or self.tie is not None
+
+    @property
+    def excluded(self) -> float:
+        """The share of the drawn pairs in which rounding may do what a violation would."""
+        rows = self.swamped.copy()
+        excluded = np.array([*self.suspects.rounding, *self.suspects.unseen], dtype=np.intp)
+        rows[excluded[excluded < len(rows)]] = True  # thresholds were sought on purpose
+        return float(rows.mean())
 
 
 class PairedEvidence:
@@ -107,6 +120,11 @@ class PairedEvidence:
         """Whether some pair violates one of these properties."""
         return any(self._examine(part).refuted for part in parts)
 
+    def swamped(self, parts: Sequence[Part]) -> dict[Part, float]:
+        """The properties that no pair violates, and that rounding decides in too many of them; and in which share."""
+        examined = {part: self._examine(part) for part in parts if not self._examine(part).refuted}
+        return {part: one.excluded for part, one in examined.items() if one.excluded > MOST_SWAMPED}
+
     def violates(self, part: Part, case: Case, *, carefully: bool = False) -> bool:
         """Whether one case violates a property beyond its tolerance; see `SinglePairs`."""
         return self._single.violates(part, case, carefully=carefully)
@@ -150,7 +168,9 @@ class PairedEvidence:
             rng = self.bench.rng(f"confirm {part}")
             suspects = again.sort(sample.measured, comparison, residual, limits, rng)
             tie = again.find_tie(sample.measured, comparison, suspects, self.bench.words)
-            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie)
+            swamped = swamped_rows(comparison.expected, comparison.actual, limits, comparison.coordinates.epsilon)
+            drawn = len(sample.drawn.cases)
+            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie, swamped[:drawn])
         return self._examined[part]
 
     def _facts(self, examined: _Examined) -> Facts:
@@ -172,6 +192,7 @@ class PairedEvidence:
             unrepeatable=len(suspects.unrepeatable),
             # Suspects that were all rounding speak for those that were not looked at; see the bound.
             unjudged=sample.tally(part).not_asked if suspects.representative else uncertain,
+            swamped=examined.excluded,
             interrupted=self.bench.interrupted,
             # Else every equation is refuted, and this is what was asked.
             stopped=sample.stopped and options.fail_fast,
@@ -194,6 +215,7 @@ class PairedEvidence:
         if decision.holds:
             alpha = self.bench.options.alpha
             value = suspects.largest_violating_fraction(self.sample.independent, alpha)
+            value = min(1.0, value + float(examined.swamped.mean()))  # what shows nothing excludes nothing
             bound = {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha}
             bound["region"] = self._region_of(comparison.part)
         return PropertyResult(
@@ -206,7 +228,7 @@ class PairedEvidence:
             tolerance=float(limits[worst]),
             unit=BY_PART[comparison.part].unit,
             bound=bound,
-            notes=tuple(self._notes(comparison.part, suspects)),
+            notes=tuple(self._notes(examined)),
             per_coordinate=per_coordinate(comparison, residual, limits),
             reason=decision.reason,
             facts=facts,
@@ -231,8 +253,9 @@ class PairedEvidence:
             return region
         return state("region_and_thresholds", region=region, thresholds=thresholds)
 
-    def _notes(self, part: Part, suspects: Suspects) -> list[Statement]:
+    def _notes(self, examined: _Examined) -> list[Statement]:
         sample, screened = self.sample, self.sample.screened
+        part, suspects, swamped = examined.comparison.part, examined.suspects, int(examined.swamped.sum())
         notes = [state("pairs_drawn", pairs=sample.checked, region=sample.region), *sample.exits]
         if part == "termination":
             thresholds = [] if sample.thresholds is None else [sample.thresholds]
@@ -243,6 +266,8 @@ class PairedEvidence:
             notes.append(state("pairs_batched", pairs=screened.checked, source=screened.source, steps=steps))
         if suspects.rounding:
             notes.append(state("pairs_within_rounding", pairs=len(suspects.rounding)))
+        if swamped:
+            notes.append(state("pairs_swamped", pairs=swamped, drawn=len(sample.drawn.cases)))
         if suspects.unseen and suspects.representative:
             notes.append(state("pairs_not_rerun", pairs=len(suspects.unseen)))
         return [*notes, state(BY_PART[part].tolerance)]

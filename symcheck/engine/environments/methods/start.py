@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
-from symcheck.engine.environments.cases.outcomes import outcomes_of
-from symcheck.engine.environments.cases.pairs import Pairs, shown_precision
+from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.causes.diagnosis import flattened_order
 from symcheck.engine.environments.controls.start_memory import survives_reset
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import START
+from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import sizes_beside_others, typical_sizes, without_far_values
+from symcheck.engine.scales import bring_near, shown_precision, sizes_beside_others, typical_sizes
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
@@ -258,7 +258,7 @@ def _test(
     sampled: bool,
 ) -> SwapTest:
     epsilon = shown_precision(coordinates, sample.actual).epsilon
-    pooled, _ = without_far_values(np.concatenate([sample.expected, sample.actual]), epsilon)
+    pooled = bring_near(np.concatenate([sample.expected, sample.actual]), epsilon).values
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
     tie = 32 * epsilon * typical_sizes(pooled)
     # All starts within rounding of what the coordinate is elsewhere are one start: sin(pi) is no place beside 0.
