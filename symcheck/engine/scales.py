@@ -13,52 +13,75 @@ from typing import NamedTuple
 import numpy as np
 
 from symcheck.array_types import Bools, Floats
-from symcheck.spaces.coordinates import Coordinates
+from symcheck.spaces.coordinates import Coordinates, finite
 
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
 FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
 _ROWS = 2000  # of the values that are looked at: quantiles need no more
-_LOW = 0.25  # quantile of the distinct sizes
+_LOW, _OFTEN = 0.25, 0.75  # quantiles: of the distinct sizes, and of sizes as often as they occur
+_ORDINARY = 100.0  # sizes that are beside rounded zeros in float32; larger ones may stand for "nothing near"
+_LEAST = 0.01  # units in the last place of what a zero is the rounding of
 _DENSEST = 0.1  # share of the distinct values whose spread counts
 _STEPS = 8  # between distinct values at least, where there are so many
 _CELL = 8.0  # rounding units: values closer than this are one value
 _JITTER = 4  # cells: a coordinate that spreads no further varies by rounding only
-_NOTICEABLE = 0.1  # share of a spread, or of a distance from the middle, that a tolerance may not reach
+_RARE = 0.1  # share of the values on either side that do not count for how far they spread
+_NOTICEABLE = 0.1  # share of that spread, or of a distance from its middle, that a tolerance may not reach
+# A tenth of the cases may sit at jumps without loosening everybody's tolerance; and what nine tenths do not exceed is
+# typical only near what half of them do not exceed: chaos in some states is no reason to look away in the others.
+_TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
+_SAME_SIZE = 1e3  # cancellation of three digits is ordinary; what lost more is judged by its own nudge
 _FAR = 100.0  # widths of the densest tenth, from its middle: 25 standard deviations of a normal distribution
 
 
-def typical_sizes(values: Floats) -> Floats:
+def typical_sizes(values: Floats, epsilon: Floats) -> Floats:
     """A typical size of each coordinate, shape (dim,); 0 where all values are 0 or none is a number.
 
     Args:
         values: shape (n, dim).
+        epsilon: rounding units, shape (dim,).
 
     Example:
         >>> sizes = np.append(np.linspace(0.1, 1.0, 91), [1e30] * 40)
-        >>> round(float(typical_sizes(sizes[:, None])[0]), 2)
+        >>> round(float(typical_sizes(sizes[:, None], np.full(1, 1e-16))[0]), 2)
         0.32
+        >>> typical_sizes(np.array([[1.0], [6e-17], [-1.0], [-1.8e-16]]), np.full(1, 2.2e-16)).tolist()
+        [1.0]
     """
-    sizes = np.sort(np.abs(_some_rows(values)), axis=0)
+    sizes = np.abs(_some_rows(values))
+    sizes = np.sort(np.where(np.isfinite(sizes) & (sizes > 0), sizes, np.inf), axis=0)
+    often = _low_quantile(sizes, _OFTEN)
     repeated = np.zeros(sizes.shape, dtype=np.bool_)
     repeated[1:] = sizes[1:] == sizes[:-1]
     # Zeros are exact, and one value that returns is one value: neither says how large the others are.
-    sizes[repeated | (sizes == 0) | ~np.isfinite(sizes)] = np.inf
-    sizes.sort(axis=0)
-    count = np.isfinite(sizes).sum(axis=0)
-    picked = (_LOW * np.maximum(count - 1, 0)).astype(np.intp)
-    found = np.take_along_axis(sizes, picked[None], axis=0)[0] if len(sizes) else np.full(sizes.shape[1], np.inf)
-    return np.where(np.isfinite(found), found, 0.0)
+    distinct = np.sort(np.where(repeated, np.inf, sizes), axis=0)
+    low = _low_quantile(distinct, _LOW)
+    # The cosine of a right angle is 6e-17, rounding of 1 and no size; 1e-39 of a largest float is no rounding of it.
+    unit = np.where(often <= _ORDINARY, np.maximum(epsilon, FLOAT64_EPSILON), FLOAT64_EPSILON)
+    is_zero = (low <= _CELL * unit * often) & (low >= _LEAST * FLOAT64_EPSILON * often)
+    above = np.sort(np.where(distinct > _CELL * unit * often, distinct, np.inf), axis=0)
+    return np.where(is_zero, _low_quantile(above, _LOW), low)
 
 
-def sizes_beside_others(values: Floats) -> Floats:
+def _low_quantile(ascending: Floats, share: float) -> Floats:
+    """A quantile of the finite values of each column, shape (dim,), 0 where there are none; others stand last."""
+    if not len(ascending):
+        return np.zeros(ascending.shape[1])
+    count = np.isfinite(ascending).sum(axis=0)
+    at = (share * np.maximum(count - 1, 0)).astype(np.intp)
+    return np.where(count > 0, np.take_along_axis(ascending, at[None], axis=0)[0], 0.0)
+
+
+def sizes_beside_others(values: Floats, epsilon: Floats) -> Floats:
     """Typical sizes; of a coordinate that never varies, at least that of the coordinates that do, shape (dim,).
 
     A start that is written as sin(pi) is 1.2e-16: rounding of the numbers beside it, and no size of its own.
 
     Args:
         values: shape (n, dim).
+        epsilon: rounding units, shape (dim,).
     """
-    sizes = typical_sizes(values)
+    sizes = typical_sizes(values, epsilon)
     varying = (values != values[:1]).any(axis=0) & (sizes > 0)
     if not varying.any():
         return sizes
@@ -81,13 +104,9 @@ def spreads(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
         >>> round(float(spreads(values, np.full(1, 1e-7))[1][0]), 2)
         0.1
     """
-    some = _some_rows(values)
     middles, widths = np.zeros((2, values.shape[1]))
     for j in np.flatnonzero(epsilon > 0):
-        column = some[:, j]
-        mantissa, exponent = np.frexp(column[np.isfinite(column)])
-        cell = _CELL * epsilon[j]
-        distinct = np.unique(np.ldexp(np.round(mantissa / cell) * cell, exponent))
+        distinct = _distinct_values(values[:, j], epsilon[j])
         if len(distinct) < 2:
             continue
         steps = max(int(_DENSEST * len(distinct)), min(len(distinct) - 1, _STEPS))
@@ -95,9 +114,17 @@ def spreads(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
             gaps = distinct[steps:] - distinct[:-steps]
         at = int(np.argmin(gaps))
         middle = (distinct[at] + distinct[at + steps]) / 2
-        if gaps[at] > _JITTER * cell * abs(middle):
+        if gaps[at] > _JITTER * _CELL * epsilon[j] * abs(middle):
             middles[j], widths[j] = middle, gaps[at]
     return middles, widths
+
+
+def _distinct_values(column: Floats, epsilon: float) -> Floats:
+    """The finite values of a column in ascending order, each once up to some rounding units, shape (count,)."""
+    some = _some_rows(column)
+    mantissa, exponent = np.frexp(some[np.isfinite(some)])
+    cell = _CELL * epsilon
+    return np.unique(np.ldexp(np.round(mantissa / cell) * cell, exponent))
 
 
 def swamped_rows(expected: Floats, actual: Floats, limits: Floats, epsilon: Floats) -> Bools:
@@ -115,11 +142,48 @@ def swamped_rows(expected: Floats, actual: Floats, limits: Floats, epsilon: Floa
         >>> int(swamped_rows(values, values, limits, np.full(1, 1e-7)).sum())
         5
     """
-    middles, widths = spreads(np.concatenate([expected, actual]), epsilon)
-    # A value that is far off may be so with a tolerance to match: its distance is what counts.
-    with np.errstate(over="ignore"):
-        distance = np.fmax(np.abs(expected - middles), np.abs(actual - middles))
-    return np.asarray(((widths > 0) & (limits > _NOTICEABLE * np.fmax(widths, distance))).any(axis=1))
+    swamped = np.zeros(len(expected), dtype=np.bool_)
+    for j in np.flatnonzero(epsilon > 0):
+        values = np.concatenate([expected[:, j], actual[:, j]])
+        numbers = values[np.isfinite(values)]
+        if not len(numbers):
+            continue
+        low, middle, high = np.quantile(numbers, (_RARE, 0.5, 1 - _RARE))
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = high - low
+            # A value that is far off may be so with a tolerance to match: its distance is what counts.
+            distance = np.fmax(np.abs(expected[:, j] - middle), np.abs(actual[:, j] - middle))
+        if spread > _JITTER * _CELL * epsilon[j] * abs(middle):
+            swamped |= limits[:, j] > _NOTICEABLE * np.fmax(spread, distance)
+    return swamped
+
+
+class TypicalMovement:
+    """How far a nudge typically moves outcomes of some size, learned from a few cases.
+
+    A value of 1 is not rounded as one of 1e15 is, and what a sum leaves is rounded as its summands are: cases of up to
+    a thousand times the size count.
+
+    Args:
+        sizes: of the cases' outcomes, shape (cases, dim).
+        moved: by a nudge, shape (cases, dim).
+    """
+
+    def __init__(self, sizes: Floats, moved: Floats) -> None:
+        order = np.argsort(finite(sizes), axis=0)
+        self._sizes = np.take_along_axis(finite(sizes), order, axis=0)
+        moved = np.take_along_axis(moved, order, axis=0)
+        # Row k is about the k smallest cases.
+        quantiles = [np.quantile(moved[:k], (0.5, _TYPICAL_QUANTILE), axis=0) for k in range(1, len(moved) + 1)]
+        self._typical = np.array([0 * moved[0], *(np.minimum(most, _MOST_TYPICAL * half) for half, most in quantiles)])
+
+    def of(self, sizes: Floats) -> Floats:
+        """What is typical beside outcomes of these sizes, shape (n, dim)."""
+        typical = np.zeros_like(sizes)
+        for j in np.flatnonzero(self._typical[-1] > 0):
+            counted = np.searchsorted(self._sizes[:, j], _SAME_SIZE * sizes[:, j], side="right")
+            typical[:, j] = self._typical[counted, j]
+        return typical
 
 
 class Near(NamedTuple):

@@ -195,11 +195,12 @@ def test_outcomes_that_jump_with_the_last_bits_do_not_pass_by_pairs() -> None:
 def test_sizes_and_spreads_are_those_of_the_densest_values() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2000, 1))
-    plain, (_, width) = typical_sizes(values), spreads(values, np.full(1, 1e-16))
+    epsilon = np.full(1, 1e-16)
+    plain, (_, width) = typical_sizes(values, epsilon), spreads(values, epsilon)
     values[: len(values) // 2] = 1e20 * rng.normal(size=(1000, 1))
-    assert typical_sizes(values) < 5 * plain
-    assert spreads(values, np.full(1, 1e-16))[1] < 5 * width
-    assert bring_near(values, np.full(1, 1e-16)).far.sum() == pytest.approx(1000, abs=5)
+    assert typical_sizes(values, epsilon) < 5 * plain
+    assert spreads(values, epsilon)[1] < 5 * width
+    assert bring_near(values, epsilon).far.sum() == pytest.approx(1000, abs=5)
 
 
 def test_a_coordinate_that_varies_by_rounding_only_swamps_nothing() -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.equations import Part
-from symcheck.engine.scales import sizes_beside_others
+from symcheck.engine.scales import TypicalMovement, sizes_beside_others
 from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.neighbours import rounded_image
@@ -38,9 +38,7 @@ _NUDGED_CASES = 48  # for the typical nudge of the whole run
 # Nudges of a suspicious case, in units in the last place: SAFETY units is as far as rounding is believed to reach. Each
 # is taken in a random pattern of directions and in the opposite one, so that a threshold is crossed by one of the two.
 _NUDGES = (1, 4, int(SAFETY))
-# A tenth of the cases may sit at jumps without loosening everybody's tolerance; and what nine tenths do not exceed is
-# typical only near what half of them do not exceed: chaos in some states is no reason to look away in the others.
-_TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
+_AWAY = 1024  # units in the last place: further than rounding leads, and nothing beside what separates two thresholds
 
 
 class Tolerance:
@@ -54,7 +52,7 @@ class Tolerance:
     def __init__(self, pairs: Pairs, noise: dict[Part, float]) -> None:
         self._pairs = pairs
         self._noise = noise
-        self._typical: dict[Part, Floats] = {}
+        self._typical: dict[Part, TypicalMovement] = {}
         self._sizes: dict[Part, Floats] = {}
 
     def learn_sizes(self, comparison: Comparison) -> None:
@@ -74,7 +72,8 @@ class Tolerance:
         epsilon, typical = comparison.coordinates.epsilon, self._sizes.get(comparison.part)
         typical = _typical_sizes(comparison) if typical is None else typical
         size = np.maximum(finite(np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))), typical)
-        moved = np.maximum(nudge, self._typical.get(comparison.part, np.zeros(comparison.coordinates.dim)))
+        known = self._typical.get(comparison.part)
+        moved = nudge if known is None else np.maximum(nudge, known.of(size))
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
@@ -102,8 +101,8 @@ class Tolerance:
                 continue
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
             moved = finite(self._movement(part, plain, neighbours))
-            half, most = np.quantile(moved, (0.5, _TYPICAL_QUANTILE), axis=0)
-            self._typical[part] = np.minimum(most, _MOST_TYPICAL * half)
+            unmoved = self._pairs.comparison(part, plain)
+            self._typical[part] = TypicalMovement(np.fmax(np.abs(unmoved.expected), np.abs(unmoved.actual)), moved)
 
     def _repeats(self, part: Part, before: Measurement, again: Measurement) -> bool:
         """Whether both sides of the same cases, stepped twice, agree up to rounding and the noise that is known."""
@@ -131,6 +130,16 @@ class Tolerance:
         """
         neighbours = self._neighbours(cases, rng, sizes)
         return None if neighbours is None else self._movement(part, self._pairs.measure(cases), neighbours)
+
+    def nudges_nearby(self, part: Part, cases: Sequence[Case], rng: np.random.Generator) -> Floats:
+        """The largest movement under nudges of states a little away from these, where an isolated jump is left behind.
+
+        Returns:
+            Shape (len(cases), dim); 0 where states are not made of floats.
+        """
+        beside = self._measure_nudged(cases, int(rng.integers(2**31)), True, _AWAY)
+        moved = None if beside is None else self.nudges(part, beside.cases, rng)
+        return np.zeros((len(cases), 1)) if moved is None else moved
 
     def _neighbours(
         self, cases: Sequence[Case], rng: np.random.Generator, sizes: Sequence[int]
@@ -190,8 +199,8 @@ class Tolerance:
 
 def _typical_sizes(comparison: Comparison) -> Floats:
     """The typical size of every coordinate that is rounded, shape (dim,); 0 for whole numbers."""
-    rounded, sizes = comparison.coordinates.epsilon > 0, np.zeros(comparison.coordinates.dim)
-    sizes[rounded] = sizes_beside_others(
-        np.concatenate([comparison.expected[:, rounded], comparison.actual[:, rounded]])
-    )
+    epsilon = comparison.coordinates.epsilon
+    rounded, sizes = epsilon > 0, np.zeros(len(epsilon))
+    both = np.concatenate([comparison.expected[:, rounded], comparison.actual[:, rounded]])
+    sizes[rounded] = sizes_beside_others(both, epsilon[rounded])
     return sizes

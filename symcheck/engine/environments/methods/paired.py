@@ -36,6 +36,7 @@ from symcheck.engine.verdict import MOST_SWAMPED, Facts, decide
 from symcheck.envs.models.model import BatchModel
 from symcheck.statements.statement import Statement, state
 
+_LOOKED_BESIDE = 24  # suspects whose surroundings are looked at
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
 
 
@@ -43,7 +44,8 @@ _FEWEST = 100  # checks below which running out of time is no evidence (or a ten
 class _Examined:
     """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects.
 
-    `swamped` marks the drawn pairs whose tolerance would hide most faults.
+    `swamped` marks the drawn pairs whose tolerance would hide most faults; `excluded` is the share of drawn pairs in
+    which rounding may do what a violation would: these, and suspects where outcomes jump at every state.
     """
 
     comparison: Comparison
@@ -52,19 +54,12 @@ class _Examined:
     suspects: Suspects
     tie: Tie | None
     swamped: Bools
+    excluded: float
 
     @property
     def refuted(self) -> bool:
         """Whether some pair violates the property."""
         return bool(self.suspects.confirmed) or self.tie is not None
-
-    @property
-    def excluded(self) -> float:
-        """The share of the drawn pairs in which rounding may do what a violation would."""
-        rows = self.swamped.copy()
-        excluded = np.array([*self.suspects.rounding, *self.suspects.unseen], dtype=np.intp)
-        rows[excluded[excluded < len(rows)]] = True  # thresholds were sought on purpose
-        return float(rows.mean())
 
 
 class PairedEvidence:
@@ -169,9 +164,22 @@ class PairedEvidence:
             suspects = again.sort(sample.measured, comparison, residual, limits, rng)
             tie = again.find_tie(sample.measured, comparison, suspects, self.bench.words)
             swamped = swamped_rows(comparison.expected, comparison.actual, limits, comparison.coordinates.epsilon)
-            drawn = len(sample.drawn.cases)
-            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie, swamped[:drawn])
+            swamped = swamped[: len(sample.drawn.cases)]  # thresholds were sought on purpose
+            excluded = float(swamped.mean()) + self._share_of_jumps(comparison, suspects)
+            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie, swamped, excluded)
         return self._examined[part]
+
+    def _share_of_jumps(self, comparison: Comparison, suspects: Suspects) -> float:
+        """The share of the drawn pairs that are suspects where outcomes jump at every state, not at a threshold."""
+        drawn = self.sample.drawn.cases
+        rows = [row for row in suspects.rounding if row < len(drawn)]
+        share = len([row for row in (*rows, *suspects.unseen) if row < len(drawn)]) / len(drawn)
+        if share <= MOST_SWAMPED or suspects.confirmed or not rows:
+            return 0.0
+        rows, part, tolerance = rows[:_LOOKED_BESIDE], comparison.part, self.sample.tolerance
+        some = Comparison(part, comparison.coordinates, comparison.expected[rows], comparison.actual[rows])
+        moved = tolerance.nudges_nearby(part, [drawn[row] for row in rows], self.bench.rng(f"beside {part}"))
+        return share * float((some.residual() <= tolerance.of(some, moved)).all(axis=1).mean())
 
     def _facts(self, examined: _Examined) -> Facts:
         sample, suspects, part = self.sample, examined.suspects, examined.comparison.part

@@ -166,7 +166,7 @@ class StartEvidence:
         if not situations:
             return np.zeros(self._coordinates.dim)
         shown = codec.flatten_batch([situation.obs for situation in situations[:: max(1, len(situations) // _MOST)]])
-        return sizes_beside_others(reduction(codec).apply(shown))
+        return sizes_beside_others(reduction(codec).apply(shown), self._coordinates.epsilon)
 
     def _hand_in(self) -> dict[Word, Handed]:
         if self._bench.interrupted:
@@ -260,7 +260,7 @@ def _test(
     epsilon = shown_precision(coordinates, sample.actual).epsilon
     pooled = bring_near(np.concatenate([sample.expected, sample.actual]), epsilon).values
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
-    tie = 32 * epsilon * typical_sizes(pooled)
+    tie = 32 * epsilon * typical_sizes(pooled, epsilon)
     # All starts within rounding of what the coordinate is elsewhere are one start: sin(pi) is no place beside 0.
     elsewhere = 32 * epsilon * sizes
     tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
