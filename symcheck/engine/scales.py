@@ -30,6 +30,7 @@ _NOTICEABLE = 0.1  # share of that spread, or of a distance from its middle, tha
 # A tenth of the cases may sit at jumps without loosening everybody's tolerance; and what nine tenths do not exceed is
 # typical only near what half of them do not exceed: chaos in some states is no reason to look away in the others.
 _TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
+_MOST_MOVED = 1e-6  # of a value, by one unit in the last place of a float32 state: eight such units
 _SAME_SIZE = 1e3  # cancellation of three digits is ordinary; what lost more is judged by its own nudge
 _FAR = 100.0  # widths of the densest tenth, from its middle: 25 standard deviations of a normal distribution
 
@@ -162,7 +163,7 @@ class TypicalMovement:
     """How far a nudge typically moves outcomes of some size, learned from a few cases.
 
     A value of 1 is not rounded as one of 1e15 is, and what a sum leaves is rounded as its summands are: cases of up to
-    a thousand times the size count.
+    a thousand times the size count. Where nudges move outcomes by much of their size, each is judged by its own.
 
     Args:
         sizes: of the cases' outcomes, shape (cases, dim).
@@ -183,7 +184,7 @@ class TypicalMovement:
         for j in np.flatnonzero(self._typical[-1] > 0):
             counted = np.searchsorted(self._sizes[:, j], _SAME_SIZE * sizes[:, j], side="right")
             typical[:, j] = self._typical[counted, j]
-        return typical
+        return np.minimum(typical, _MOST_MOVED * sizes)
 
 
 class Near(NamedTuple):
