@@ -7,8 +7,7 @@ ten values may be far off. Values that are far off are still compared, among the
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +31,7 @@ _NOTICEABLE = 0.1  # share of that spread, or of a distance from its middle, tha
 _TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
 _MOST_MOVED = 1e-6  # of a value, by one unit in the last place of a float32 state: eight such units
 _SAME_SIZE = 1e3  # cancellation of three digits is ordinary; what lost more is judged by its own nudge
-_FAR = 100.0  # widths of the densest tenth, from its middle: 25 standard deviations of a normal distribution
+_FAR = 30.0  # times the range of the values within, without a value: what follows is far off
 
 
 def typical_sizes(values: Floats, epsilon: Floats) -> Floats:
@@ -89,35 +88,41 @@ def sizes_beside_others(values: Floats, epsilon: Floats) -> Floats:
     return np.where(varying, sizes, np.maximum(sizes, np.median(sizes[varying])))
 
 
-def spreads(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
-    """Middle and width of the densest tenth of each coordinate's distinct values.
+def bulk_bounds(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
+    """Between which values most of a coordinate lies: beyond them nothing follows for many times what lies within.
+
+    Long tails belong to it, such as those of a squared error; a largest reading that stands for "nothing" does not.
 
     Args:
         values: shape (n, dim).
         epsilon: rounding units, shape (dim,).
 
     Returns:
-        (middles, widths), both of shape (dim,); a width is 0 where the coordinate is a whole number, or varies by
-        rounding only.
+        (lowest, highest), both of shape (dim,); infinite where nothing is far off.
 
     Example:
         >>> values = np.append(np.linspace(0.0, 1.0, 101), [1e30] * 50)[:, None]
-        >>> round(float(spreads(values, np.full(1, 1e-7))[1][0]), 2)
-        0.1
+        >>> round(float(bulk_bounds(values, np.full(1, 1e-7))[1][0]), 3)
+        1.0
     """
-    middles, widths = np.zeros((2, values.shape[1]))
+    lowest, highest = np.full((2, values.shape[1]), [[-np.inf], [np.inf]])
     for j in np.flatnonzero(epsilon > 0):
         distinct = _distinct_values(values[:, j], epsilon[j])
-        if len(distinct) < 2:
-            continue
         steps = max(int(_DENSEST * len(distinct)), min(len(distinct) - 1, _STEPS))
+        if steps < 1:
+            continue
         with np.errstate(over="ignore"):  # between the largest floats of either sign
-            gaps = distinct[steps:] - distinct[:-steps]
-        at = int(np.argmin(gaps))
-        middle = (distinct[at] + distinct[at + steps]) / 2
-        if gaps[at] > _JITTER * _CELL * epsilon[j] * abs(middle):
-            middles[j], widths[j] = middle, gaps[at]
-    return middles, widths
+            gaps = np.diff(distinct)
+            first = int(np.argmin(distinct[steps:] - distinct[:-steps]))
+            last = first + steps
+            above = np.flatnonzero(gaps[last:] > _FAR * (distinct[last:-1] - distinct[first]))
+            below = np.flatnonzero(gaps[:first] > _FAR * (distinct[last] - distinct[1 : first + 1]))
+        # One cell beyond, as distinct values are rounded ones.
+        if len(above):
+            highest[j] = distinct[last + above[0]] + _CELL * epsilon[j] * abs(distinct[last + above[0]])
+        if len(below):
+            lowest[j] = distinct[below[-1] + 1] - _CELL * epsilon[j] * abs(distinct[below[-1] + 1])
+    return lowest, highest
 
 
 def _distinct_values(column: Floats, epsilon: float) -> Floats:
@@ -187,13 +192,14 @@ class TypicalMovement:
         return np.minimum(typical, _MOST_MOVED * sizes)
 
 
-class Near(NamedTuple):
-    """Values with the far-off ones marked.
+@dataclass(frozen=True)
+class Bulk:
+    """Values of which the far-off ones are known.
 
     Attributes:
-        values: far-off ones brought nearer in their order, shape (n, dim).
-        far: which were, shape (n, dim).
-        filled: the values with the coordinate's middle in place of far-off ones and of what is no number.
+        values: shape (n, dim).
+        far: which are far off, shape (n, dim); NaN and infinities are not.
+        filled: the values with a middle one in place of what is far off, and 0 in place of what is no number.
     """
 
     values: Floats
@@ -202,40 +208,35 @@ class Near(NamedTuple):
 
     def without(self, common: Floats) -> Floats:
         """Values less what a fit of `filled` explains; no fit explains what is far off or no number."""
-        known = np.isfinite(self.values) & ~self.far
-        return np.where(known, self.values - common, self.values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(np.isfinite(self.values), self.values - common, self.values)
+
+    def tie(self, epsilon: Floats, units: float) -> Floats:
+        """So many rounding units of each value, or of a typical one where that is larger, shape (n, dim)."""
+        sizes = np.maximum(finite(np.abs(self.values)), typical_sizes(self.values, epsilon))
+        return units * epsilon * np.minimum(sizes, np.finfo(np.float32).max)
 
 
-def bring_near(values: Floats, epsilon: Floats) -> Near:
-    """Mark values that are far off, and bring them nearer in their order.
+def bulk(values: Floats, epsilon: Floats) -> Bulk:
+    """Find the far-off values of each coordinate.
 
-    Beyond a hundred widths of the densest tenth distances grow as their logarithm does. What is done depends on the
-    pooled values alone, so that tests by swaps keep their level.
+    What is found depends on the pooled values alone, so that tests by swaps keep their level.
 
     Args:
         values: pooled values of both sides, shape (n, dim).
-        epsilon: rounding units, shape (dim,); whole numbers keep their values.
-
-    Returns:
-        The values; NaN and infinities stay as they are and are not far.
+        epsilon: rounding units, shape (dim,); whole numbers are never far off.
 
     Example:
-        >>> near = bring_near(np.append(np.linspace(0.0, 1.0, 101), [1e30])[:, None], np.full(1, 1e-7))
-        >>> int(near.far.sum()), bool(near.values.max() < 1e5), bool(near.filled.max() <= 1)
-        (1, True, True)
+        >>> known = bulk(np.append(np.linspace(0.0, 1.0, 101), [1e30])[:, None], np.full(1, 1e-7))
+        >>> int(known.far.sum()), bool(known.filled.max() <= 1)
+        (1, True)
     """
-    middles, widths = spreads(values, epsilon)
-    limits = np.where(widths > 0, _FAR * widths, np.inf)
-    with np.errstate(over="ignore", invalid="ignore"):
-        distance = np.clip(values - middles, -np.finfo(float).max, np.finfo(float).max)
-    known = np.isfinite(values)
-    far = known & (np.abs(distance) > limits)
-    filled = np.where(known & ~far, values, np.where(widths > 0, middles, 0.0))
-    if not far.any():
-        return Near(values, far, filled)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        nearer = middles + np.sign(distance) * limits * (1 + np.log(np.abs(distance) / limits))
-    return Near(np.where(far, nearer, values), far, filled)
+    lowest, highest = bulk_bounds(values, epsilon)
+    number = np.isfinite(values)
+    far = number & ((values < lowest) | (values > highest))
+    near = finite(np.where(far, 0.0, values))
+    middles = near.sum(axis=0) / np.maximum((number & ~far).sum(axis=0), 1)
+    return Bulk(values, far, np.where(far, middles, near))
 
 
 def _some_rows(values: Floats) -> Floats:

@@ -227,7 +227,8 @@ def swap_test(
         names: of the coordinates.
         level: at which the test will be used; decides the number of swaps, before any data is seen.
         rng: draws the swaps.
-        tie: shape (dim,): values closer than this count as equal, so that rounding is not a difference.
+        tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not
+            a difference.
         weights: named weights of the pairs, shape (n,), that do not change under swaps; means and spreads are also
             averaged with them ("mean of x where s[0] is high").
         design: shape (n, columns): what the members of each pair share. Where it is given, half of the level goes to
@@ -351,8 +352,8 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
 
     Args:
         pooled: shape (n, dim).
-        tie: shape (dim,): neighbouring values closer than this count as equal, unless they form a dense range that is
-            many times as wide, where nearness says nothing.
+        tie: shape (dim,) or (n, dim): neighbouring values closer than this count as equal, unless they form a dense
+            range that is many times as wide, where nearness says nothing.
 
     Returns:
         Shape (n, dim), finite.
@@ -365,7 +366,7 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
         ordered = column[order]
         with np.errstate(invalid="ignore"):
             gaps = np.diff(ordered)  # inf - inf is NaN, which is no gap
-        new = _number_ties(ordered, gaps, 0.0 if tie is None else float(tie[j]))
+        new = _number_ties(ordered, gaps, np.zeros(n) if tie is None else np.broadcast_to(tie, pooled.shape)[order, j])
         counts = np.bincount(new)
         # Ranks start at 1: the average rank of each group of ties.
         middle = np.cumsum(counts) - (counts - 1) / 2
@@ -373,16 +374,15 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
     return scores
 
 
-def _number_ties(ordered: Floats, gaps: Floats, tie: float) -> Indices:
+def _number_ties(ordered: Floats, gaps: Floats, tie: Floats) -> Indices:
     """Which group of ties each of the ordered values belongs to, counted from 0; see `normal_scores`."""
-    new = np.concatenate([[0], np.cumsum(gaps > tie)])
+    apart = gaps > np.maximum(tie[1:], tie[:-1])
+    new = np.concatenate([[0], np.cumsum(apart)])
     first = np.flatnonzero(np.diff(new, prepend=-1))
     last = np.append(first[1:], len(ordered)) - 1
     with np.errstate(invalid="ignore"):
-        dense = (ordered[last] - ordered[first] > _WIDEST_TIE * tie)[new]
-    if not dense.any():
-        return new
-    return np.concatenate([[0], np.cumsum((gaps > tie) | ((gaps > 0) & dense[1:]))])
+        dense = (ordered[last] - ordered[first] > _WIDEST_TIE * np.maximum(tie[first], tie[last]))[new]
+    return np.concatenate([[0], np.cumsum(apart | ((gaps > 0) & dense[1:]))]) if dense.any() else new
 
 
 def normal_quantile(p: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.workbench import Workbench
-from symcheck.engine.scales import FLOAT64_EPSILON, bring_near
+from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.spaces.coordinates import finite
 
 _MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
@@ -30,7 +30,7 @@ def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Floats,
 
 def standardise(columns: Floats) -> Floats:
     """Columns with mean 0 and standard deviation 1; constants, NaN and values that are far off become 0."""
-    numbers = bring_near(columns, np.full(columns.shape[1], FLOAT64_EPSILON)).filled
+    numbers = bulk(columns, np.full(columns.shape[1], FLOAT64_EPSILON)).filled
     spread = numbers.std(axis=0)
     return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
 

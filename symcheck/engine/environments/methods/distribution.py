@@ -33,7 +33,7 @@ from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import FLOAT64_EPSILON, bring_near
+from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
@@ -291,20 +291,20 @@ def _swap_outcomes(
 ) -> SwapTest:
     expected, actual = comparison.expected[rows], comparison.actual[rows]
     epsilon, half = comparison.coordinates.epsilon, len(rows)
-    near = bring_near(np.concatenate([expected, actual]), epsilon)
+    known = bulk(np.concatenate([expected, actual]), epsilon)
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
     design = polynomial(covariates.design)
-    common = fitted(design, (near.filled[:half] + near.filled[half:]) / 2)
-    shift_free = near.without(np.concatenate([common, common]))
+    common = fitted(design, (known.filled[:half] + known.filled[half:]) / 2)
+    shift_free = known.without(np.concatenate([common, common]))
     # Subtracting what is common rounds as well, by units of it.
-    scale = np.abs(near.filled).max(axis=0, initial=0.0) + np.abs(common).max(axis=0, initial=0.0)
+    rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)
     test = swap_test(
         shift_free[:half],
         shift_free[half:],
         comparison.coordinates.names,
         level=level,
         rng=rng,
-        tie=_TIE * np.maximum(epsilon, FLOAT64_EPSILON) * scale,
+        tie=known.tie(np.maximum(epsilon, FLOAT64_EPSILON), _TIE) + _TIE * rounded,
         weights=_weights(covariates.sides, covariates.names),
         design=design,
         sampled=sampled,

@@ -25,7 +25,7 @@ from symcheck.engine.equations import START
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import bring_near, shown_precision, sizes_beside_others, typical_sizes
+from symcheck.engine.scales import bulk, shown_precision, sizes_beside_others
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
@@ -258,21 +258,21 @@ def _test(
     sampled: bool,
 ) -> SwapTest:
     epsilon = shown_precision(coordinates, sample.actual).epsilon
-    pooled = bring_near(np.concatenate([sample.expected, sample.actual]), epsilon).values
+    pooled = np.concatenate([sample.expected, sample.actual])
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
-    tie = 32 * epsilon * typical_sizes(pooled, epsilon)
+    tie = bulk(pooled, epsilon).tie(epsilon, 32)
     # All starts within rounding of what the coordinate is elsewhere are one start: sin(pi) is no place beside 0.
     elsewhere = 32 * epsilon * sizes
     tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
     chosen = _choose_coordinates(sample, rng)
     return _renumber(
         swap_test(
-            pooled[: len(sample.expected), chosen],
-            pooled[len(sample.expected) :, chosen],
+            sample.expected[:, chosen],
+            sample.actual[:, chosen],
             [coordinates.names[j] for j in chosen],
             level=level,
             rng=rng,
-            tie=tie[chosen],
+            tie=tie[:, chosen],
             sampled=sampled,
         ),
         chosen,

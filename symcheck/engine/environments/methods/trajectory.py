@@ -37,7 +37,7 @@ from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON, bring_near, in_float32
+from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON, bulk, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
@@ -373,11 +373,12 @@ class TrajectoryEvidence:
         targets, names, epsilon = self._targets(part, episodes)
         design = polynomial(covariates)
         # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
-        near = bring_near(targets, np.maximum(epsilon, FLOAT64_EPSILON))
+        epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
+        known = bulk(targets, epsilon)
         # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image
         # of a value that repeats is another float of the same value.
-        tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(near.filled).max(axis=0), 1e-3)
-        targets, residual = near.values, near.without(fitted(design, near.filled))
+        tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
+        residual = known.without(fitted(design, known.filled))
         repeating = repeating_columns(targets)
         scores = normal_scores(np.where(repeating, targets, residual), tie)
         # A fit of the scores, not of the values: the ranks of ties would follow the fit.
