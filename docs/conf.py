@@ -18,7 +18,9 @@ author = "the symcheck developers"
 project_copyright = author
 version = release = importlib.metadata.version("symcheck")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+extensions = ["accessible_pages", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_generated"]
 myst_enable_extensions = ["colon_fence"]
@@ -36,6 +38,7 @@ smartquotes = False  # "--html" is an option, not a dash
 
 html_theme = "furo"
 html_title = f"symcheck {release}"
+html_theme_options = {"top_of_page_buttons": []}
 
 
 def escape_mathematics(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

@@ -4,3 +4,21 @@ The pieces, from the bottom up: `randomness` (one stream per run), `environments
 (parameters of all runs in one flat buffer), `learning` (returns, losses, optimiser), `evaluation`, `trainer` (the
 loop), `verification` (is the network still equivariant?), `record` (what a run leaves on disk), `cli`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reference_agents.api import TrainingResult, train
+
+__all__ = ["TrainingResult", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: the command line must answer without torch.
+    if name in __all__:
+        from reference_agents import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -97,7 +97,7 @@ class Task:
     Attributes:
         name: the name on the command line.
         environment: the Gymnasium id whose dynamics are used.
-        symmetry: the name of its symmetry.
+        symmetry: the name of its symmetry, or a SPEC; "" for none.
         threshold: the mean return that counts as solved; None where there is none.
         algorithm: what trains it by default.
         observation_shape: of one observation: a vector's length, or (channels, height, width).
@@ -107,6 +107,8 @@ class Task:
         summary: one line for `reference-agents list`.
         continuous: whether actions are vectors of real numbers.
         masked: actions that are never taken, because others do the same.
+        choices: how many values each component of an action has, where it has several components; else ().
+        own: whether environment and symmetry are a user's own: `name` and `symmetry` are references to them then.
     """
 
     name: str
@@ -121,6 +123,8 @@ class Task:
     summary: str = ""
     continuous: bool = False
     masked: tuple[int, ...] = ()
+    choices: tuple[int, ...] = ()
+    own: bool = False
 
     def channels_in(self, *, dense: bool) -> int:
         """Channels of an observation: one copy of its representation; all of its numbers where layers are dense."""

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from reference_agents.encoding.environment import file_stem, source_file
 from reference_agents.record import JOB_FILE
 from reference_agents.settings import Settings
 from reference_agents.tasks import resolve_network, resolve_task
@@ -36,6 +37,7 @@ SCHEMA = "reference-agents-job/2"
 # Seconds between two checkpoints of a part: a slow disk shall not slow the training.
 SECONDS = 10.0
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
+_SOURCES = ("network_source", "environment_source", "symmetry_source")
 _UNREADABLE = "A run folder has been there since its training began: give the folder that it said it was saved in."
 
 
@@ -74,6 +76,11 @@ def checkpoint_path(folder: Path, part: int, parts: int) -> Path:
     return folder / ("checkpoint.pt" if parts == 1 else f"checkpoint-{part + 1}.pt")
 
 
+def folder_name(job: Job) -> str:
+    """Task and network; of one in a file, the file's name and the factory's."""
+    return f"{file_stem(job.task.name)}-{file_stem(job.network.name)}"
+
+
 def begin(folder: Path, started: Started) -> None:
     """Write what is going to be trained, before anything else.
 
@@ -95,6 +102,8 @@ def _head(job: Job) -> dict[str, Any]:
         "symmetry": job.task.symmetry,
         "network": job.network.name,
         "network_source": _source_digest(job.network.name) if job.network.basis == "user" else "",
+        "environment_source": _source_digest(job.task.name) if job.task.own else "",
+        "symmetry_source": _source_digest(job.task.symmetry),
         "seeds": list(job.seeds),
         "learning_rates": list(job.learning_rates),
         "settings": asdict(job.settings),
@@ -103,10 +112,10 @@ def _head(job: Job) -> dict[str, Any]:
 
 
 def _source_digest(reference: str) -> str:
-    """Of the file that a user's network comes from; "" for one in a package."""
-    path = Path(reference.rpartition(":")[0])
+    """Of the file that a network, an environment or a symmetry comes from; "" for one in a package."""
     # Only files are read: a module of an installed package is taken as it is.
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix == ".py" else ""
+    path = source_file(reference)
+    return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def started_in(folder: Path) -> Started:
@@ -137,11 +146,12 @@ def started_in(folder: Path) -> Started:
     try:
         job = _job(document)
         parts = tuple(replace(job, seeds=tuple(seeds)) for seeds in document["parts"])
-        started, source = Started(job, document["preset"], document["command"], parts), document["network_source"]
+        started = Started(job, document["preset"], document["command"], parts)
+        sources = {name: document.get(name, "") for name in _SOURCES}
     except (KeyError, TypeError, ValueError) as error:
         raise TargetError(f"{str(folder / JOB_FILE)!r} is damaged: {error}.", remedy="Train it again.") from error
     # The digest of the file as it is now, against the one that was stored.
-    refuse_differences({"network_source": source}, _head(job), "file of the network")
+    refuse_differences(sources, _head(job), "files")
     return started
 
 

@@ -92,7 +92,7 @@ def to_module(plan: ActorCriticPlan, parameters: Mapping[str, torch.Tensor]) -> 
 
 
 class ViewingNetwork(torch.nn.Module):
-    """A plain network asked from every side, as one module.
+    """A plain network whose outputs are averaged over all transformed inputs, as one module.
 
     Args:
         network: the plain network.
@@ -142,7 +142,7 @@ def empty_module(task: Task, network: NetworkPlan) -> TrainedNetwork:
 
 
 def _viewing(module: PolicyValueNetwork, task: Task, network: NetworkPlan) -> PolicyValueNetwork | ViewingNetwork:
-    """The module itself, or asked from every side where the network's description says so."""
+    """The module itself, or its average over all transformed inputs where the network's description says so."""
     if network.views in ("symmetrized", "averaged"):
         return ViewingNetwork(module, Views(task), cast(Combine, network.views), task.actions)
     return module

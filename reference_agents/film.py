@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from reference_agents.encoding.environment import EncodedEnvironment
 from reference_agents.randomness import Purpose, UniformStreams, generator
 from symcheck.array_types import Bytes
 from symcheck.errors import MissingExtraError, OptionError, TargetError
@@ -44,23 +45,25 @@ def check_film(target: Path) -> None:
 
 
 def film(
-    environment_id: str,
+    encoded: EncodedEnvironment,
     act: Act,
     noise_shape: tuple[int, ...],
     target: Path,
     *,
     seed: int,
     arguments: Mapping[str, Any] | None = None,
+    limit: int | None = None,
 ) -> tuple[int, float]:
     """Play one episode and write what the environment draws of it.
 
     Args:
-        environment_id: a Gymnasium id that renders `rgb_array`.
-        act: one observation and uniform numbers to one action.
+        encoded: an environment that renders `rgb_array`.
+        act: one encoded observation and uniform numbers to one action as policies draw it.
         noise_shape: of the uniform numbers.
         target: a .gif or .mp4 file.
         seed: of the episode.
         arguments: of the environment.
+        limit: steps after which the episode is cut; None for none.
 
     Returns:
         The steps of the episode, and its return.
@@ -69,7 +72,7 @@ def film(
         TargetError: where the environment draws nothing.
         OptionError: where the file cannot be written.
     """
-    environment = _rendering(environment_id, arguments or {})
+    environment = _rendering(encoded, arguments or {})
     try:
         streams = UniformStreams([seed], Purpose.EVALUATION_ACTIONS, noise_shape)
         # The start state and the noise have streams of their own, as in evaluations.
@@ -78,24 +81,24 @@ def film(
         # The first frame shows the start state, so frames are one more than steps.
         frames, total, ended = [_frame(environment)], 0.0, False
         while not ended:
-            action = act(np.asarray(observation, dtype=np.float32), streams.next()[0])
-            observation, reward, terminated, truncated, _ = environment.step(action)
+            action = act(encoded.observation.encode(observation), streams.next()[0])
+            observation, reward, terminated, truncated, _ = environment.step(encoded.action.decode(action))
             frames.append(_frame(environment))
-            total, ended = total + float(reward), terminated or truncated
+            total, ended = total + float(reward), terminated or truncated or len(frames) - 1 == limit
         _write(frames, target, float(environment.metadata.get("render_fps", 30)))
     finally:
         environment.close()
     return len(frames) - 1, total
 
 
-def _rendering(environment_id: str, arguments: Mapping[str, Any]) -> gym.Env[Any, Any]:
+def _rendering(encoded: EncodedEnvironment, arguments: Mapping[str, Any]) -> gym.Env[Any, Any]:
     # Pictures are drawn in memory: SDL must not look for a screen.
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     try:
-        return gym.make(environment_id, render_mode="rgb_array", disable_env_checker=True, **arguments)
+        return encoded.remake({"render_mode": "rgb_array", **arguments})
     except Exception as error:
         raise TargetError(
-            f"expected an environment that can be drawn, but {environment_id!r} cannot be made with "
+            f"expected an environment that can be drawn, but {encoded.label!r} cannot be made with "
             f"render_mode='rgb_array' ({error}).",
             where="--video",
         ) from error

@@ -1,8 +1,8 @@
-"""How an agent is trained: every number of an algorithm, and the presets that fill them in.
+"""Training hyperparameters and presets.
 
 `paper` holds what the paper "MDP Homomorphic Networks" states, and one habit of its code without which its figures
-would not be comparable: a time limit counts as the end of the world. `paper-code` has the other habits of the published
-code as well, each of which is a field here. `tuned` is the same algorithm without any of them.
+would not be comparable: time-limit truncation is treated as termination (no bootstrapping). `paper-code` has the other
+habits of the published code as well, each of which is a field here. `tuned` is the same algorithm without any of them.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class Settings:
         evaluation_window: steps of each environment, where `evaluation` is "window".
         bias_gain: initial biases have this many times the deviation of Xavier's weights from one input; 0 for zero.
         input_scale: observations are multiplied by this before the first layer.
+        max_episode_steps: episodes of environments outside the catalogue are cut after this many steps, which counts as
+            truncation; 0 for the environment's own time limit, or 1,000 where it states none.
 
     Raises:
         OptionError: naming every field out of range.
@@ -76,6 +78,7 @@ class Settings:
     evaluation_window: int = 500
     bias_gain: float = 0.0
     input_scale: float = 1.0
+    max_episode_steps: int = 0
 
     def __post_init__(self) -> None:
         # All problems at once, so that one message mends them all.
@@ -132,8 +135,11 @@ def _problems(settings: Settings) -> Sequence[str]:
         problems.append(f"discount to lie in (0, 1], got {settings.discount}")
     if not 0.0 <= settings.gae_lambda <= 1.0:
         problems.append(f"gae_lambda to lie in [0, 1], got {settings.gae_lambda}")
-    if settings.decorrelation_steps < 0:
-        problems.append(f"decorrelation_steps to be 0 or more, got {settings.decorrelation_steps}")
+    problems += [
+        f"{name} to be 0 or more, got {getattr(settings, name)}"
+        for name in ("decorrelation_steps", "max_episode_steps")
+        if getattr(settings, name) < 0
+    ]
     # Only sensible numbers are divided.
     if not problems and settings.in_epochs and settings.batch % settings.minibatches:
         problems.append(f"minibatches to divide the batch of {settings.batch} steps, got {settings.minibatches}")

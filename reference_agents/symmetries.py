@@ -1,11 +1,14 @@
-"""The symmetries of the tasks, from the atlas of known environments."""
+"""The symmetries of the tasks: of the atlas of known environments, or a user's own."""
 
 from __future__ import annotations
 
 import functools
 
 from reference_agents.catalog import Task
-from symcheck.envs import atlas
+from reference_agents.encoding.environment import encoded_environment
+from symcheck.entries.forms import SpatialEntry
+from symcheck.envs.specs import resolve_symmetry
+from symcheck.errors import OptionError
 from symcheck.symmetry.symmetry import Symmetry
 
 
@@ -16,13 +19,26 @@ def task_symmetry(task: Task) -> Symmetry:
         >>> from reference_agents.catalog import find_task
         >>> task_symmetry(find_task("cartpole")).group.order
         2
+
+    Raises:
+        OptionError: nothing is claimed of the task.
     """
+    if not task.symmetry:
+        raise OptionError(
+            f"expected a symmetry of {task.environment}, got none.",
+            where="--symmetry",
+            remedy="Give a SPEC, or train a network that needs none (--network mlp, or cnn for images).",
+        )
+    if task.own:
+        claim = encoded_environment(task.name, task.symmetry).symmetry
+        assert claim is not None
+        return claim
     return _symmetry(task.symmetry)
 
 
 @functools.cache
 def _symmetry(name: str) -> Symmetry:
-    return atlas.entry(name).symmetry()
+    return resolve_symmetry(name).symmetry
 
 
 def spatial_operators(task: Task) -> tuple[str, ...] | None:
@@ -35,4 +51,7 @@ def spatial_operators(task: Task) -> tuple[str, ...] | None:
     """
     if len(task.observation_shape) != 3:
         return None
-    return tuple(str(operator) for operator in atlas.entry(task.symmetry).data["observation"])
+    if task.own:
+        return encoded_environment(task.name, task.symmetry).spatial
+    entries = task_symmetry(task).observation
+    return tuple(entry.operator if isinstance(entry, SpatialEntry) else "identity" for entry in entries)

@@ -1,4 +1,4 @@
-"""Finding what to learn: a task of the catalogue, or any Gymnasium id whose symmetry the atlas knows."""
+"""Finding what to learn: a task of the catalogue, a Gymnasium id, or an environment of a user's own."""
 
 from __future__ import annotations
 
@@ -7,32 +7,39 @@ import math
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 
-from reference_agents.catalog import TASKS, TUNED_SWEEP, NetworkPlan, Task, control_networks, find_network
-from reference_agents.environments.gymnasium_vector import check_spaces, make
+from reference_agents.catalog import TASKS, TUNED_SWEEP, NetworkPlan, Task, find_network
+from reference_agents.encoding.actions import ActionEncoder
+from reference_agents.encoding.claims import encode_claim
+from reference_agents.encoding.environment import absolute, encoded_environment, find_symmetry, is_object
+from reference_agents.encoding.networks import own_networks
+from reference_agents.encoding.observations import ObservationEncoder
 from reference_agents.networks.user import build_module
 from reference_agents.symmetries import task_symmetry
 from symcheck.envs import atlas
-from symcheck.errors import OptionError, suggestion
+from symcheck.errors import OptionError, SpecError, suggestion
 from symcheck.loading import is_reference
 
 DEFAULT_RATE = 0.001
+NEEDS_SYMMETRY = frozenset({"equivariant", "nullspace", "random", "extractor", "augmented", "averaged", "symmetrized"})
 
 
 def resolve_task(name: str, symmetry: str | None = None) -> Task:
     """The task of a name or of a Gymnasium id.
 
     Args:
-        name: a task's name, the id of its environment, or any id with a claimed symmetry of vectors in the atlas.
-        symmetry: an atlas entry of that environment; the task's own, or the first that is claimed, where None.
+        name: a task's name, the id of its environment, any other id, `module:factory` or `file.py:factory`.
+        symmetry: a SPEC: an atlas entry, a file or a reference. None for the task's own, or for the first that the
+            atlas claims; where there is none, the task has plain networks alone.
 
     Returns:
-        The task; for an id outside the catalogue, one with the networks of the vector tasks.
+        The task; outside the catalogue, one whose observations and actions are encoded (see `encoding`).
 
     Raises:
-        OptionError: neither a task nor an id with a symmetry, or a symmetry of another environment; suggests the
-            nearest.
-        TargetError: an id whose environment cannot be made, or whose spaces no agent here can use.
+        OptionError: no task of that name, or an atlas entry of another environment; suggests the nearest.
+        TargetError: an environment that cannot be made, or whose spaces cannot be encoded.
+        SpecError: a symmetry that does not fit the environment.
 
     Example:
         >>> resolve_task("CartPole-v1").name
@@ -43,41 +50,69 @@ def resolve_task(name: str, symmetry: str | None = None) -> Task:
     known = {**TASKS, **{task.environment: task for task in TASKS.values()}}
     if name in known:
         return _with_symmetry(known[name], symmetry)
-    # The first claimed entry, by name, is the default symmetry.
-    claimed = [entry for entry in atlas.entries_for(name) if entry.claim]
-    if claimed:
-        return _with_symmetry(_task_of(name, claimed[0].name), symmetry)
-    if is_reference(name):
-        raise OptionError(
-            f"expected a task, or a Gymnasium id with a symmetry in the atlas, got {name!r}.",
-            where="--env",
-            remedy="Environments of your own are trained by an agent of your own, with networks of symcheck.nn: see "
-            "docs/how-to/training-loop.md and docs/how-to/stable-baselines3.md.",
-        )
+    if is_reference(name) or is_object(name):
+        return own_task(name, symmetry)
     # Gymnasium's ids end in a version; anything else is meant as the name of a task.
     if "-v" not in name:
         raise OptionError(f"unknown task {name!r}.", where="TASK", remedy=suggestion(name, TASKS))
-    raise OptionError(f"the atlas claims no symmetry of {name!r}.", where="--env", remedy=_instead_of(name))
+    game = name.rpartition("/")[2].partition("-v")[0].lower()
+    if symmetry is None and game in TASKS:
+        raise OptionError(
+            f"the atlas claims no symmetry of {name!r}.",
+            where="--env",
+            remedy=f"The task {game!r} plays it: reference-agents train {game}.",
+        )
+    # The first claimed entry, by name, is the default symmetry.
+    claimed = [entry.name for entry in atlas.entries_for(name) if entry.claim]
+    return own_task(name, symmetry or (claimed[0] if claimed else None))
 
 
-def _instead_of(environment_id: str) -> str:
-    """What to train in place of an id without a claimed symmetry: the task of the same game, or what there is."""
-    # "ALE/Pong-v5" is the game of task "pong".
-    game = environment_id.rpartition("/")[2].partition("-v")[0].lower()
-    if game in TASKS:
-        return f"The task {game!r} plays it: reference-agents train {game}."
-    with_symmetry = sorted({id_ for entry in atlas.entries() if entry.claim for id_ in entry.environments})
-    return suggestion(environment_id, [*with_symmetry, *TASKS])
+def own_task(name: str, symmetry: str | None) -> Task:
+    """The task of an environment outside the catalogue.
+
+    Args:
+        name: a Gymnasium id, `module:factory`, `file.py:factory`, or the name of an object of this process.
+        symmetry: a SPEC; None for none, which leaves the plain networks.
+
+    Returns:
+        The task, with networks for its vectors or images.
+
+    Raises:
+        SymcheckError: an environment or a symmetry that cannot be used.
+    """
+    name, symmetry = absolute(name), absolute(symmetry or "")
+    encoded = encoded_environment(name, symmetry)
+    action = encoded.action
+    order = 1 if encoded.symmetry is None else encoded.symmetry.group.order
+    choices = () if isinstance(action.space, gym.spaces.Discrete) else action.choices
+    return Task(
+        name,
+        encoded.label,
+        symmetry,
+        None,
+        "ppo",
+        encoded.observation.shape,
+        action.numbers,
+        TUNED_SWEEP,
+        own_networks(
+            encoded.observation.shape,
+            order if symmetry else None,
+            averages=not (action.continuous or choices),
+            rate=DEFAULT_RATE,
+        ),
+        "an environment of your own",
+        action.continuous,
+        choices=choices,
+        own=True,
+    )
 
 
 def _with_symmetry(task: Task, symmetry: str | None) -> Task:
-    """The task with networks of another of its symmetries.
-
-    Channels of image networks are those of the plain network over the root of the group's order, rounded down, which
-    keeps the number of parameters about the same, as in the paper.
-    """
+    """The task with networks of another of its symmetries."""
     if symmetry in (None, task.symmetry):
         return task
+    if symmetry.endswith(".toml") or is_reference(symmetry) or is_object(symmetry):
+        return _with_spec(task, absolute(symmetry))
     possible = [entry.name for entry in atlas.entries_for(task.environment)]
     if symmetry not in possible:
         raise OptionError(
@@ -85,18 +120,46 @@ def _with_symmetry(task: Task, symmetry: str | None) -> Task:
             where="--symmetry",
             remedy=suggestion(str(symmetry), possible),
         )
-    turned = dataclasses.replace(task, symmetry=str(symmetry))
+    return _resize(dataclasses.replace(task, symmetry=str(symmetry)))
+
+
+def _with_spec(task: Task, symmetry: str) -> Task:
+    """A task of the catalogue with a symmetry of a user's own, after it was fitted to the task's spaces.
+
+    Raises:
+        SpecError: a symmetry that does not fit, or whose maps no layer can carry.
+    """
+    claim = find_symmetry(symmetry)
+    space = gym.spaces.Box(-np.inf, np.inf, task.observation_shape, np.float64)
+    actions = gym.spaces.Box(-1, 1, (task.actions,)) if task.continuous else gym.spaces.Discrete(task.actions)
+    claim.bind(space, actions)
+    observation, action = ObservationEncoder(space), ActionEncoder(actions)
+    encode_claim(claim, observation, action, space)
+    if observation.centre is not None or action.centre.any():
+        raise SpecError(
+            f"expected linear maps of {task.name}'s vectors, got one with an offset.",
+            where="--symmetry",
+            remedy="Give the environment by its factory (--env file.py:factory), whose vectors are centred first.",
+        )
+    return _resize(dataclasses.replace(task, symmetry=symmetry))
+
+
+def _resize(task: Task) -> Task:
+    """The task with image networks of widths that suit its group.
+
+    Channels are those of the plain network over the root of the group's order, rounded down, which keeps the number of
+    parameters about the same, as in the paper.
+    """
     if len(task.observation_shape) != 3:
-        return turned
-    # Widths shrink by sqrt(|G|), so that the number of free weights stays about the same.
-    root = math.sqrt(task_symmetry(turned).group.order)
+        return task
+    root = math.sqrt(task_symmetry(task).group.order)
     networks = {
         name: dataclasses.replace(plan, channels=tuple(int(c / root) for c in task.networks["cnn"].channels))
         if plan.basis in ("equivariant", "nullspace", "random")
         else plan
         for name, plan in task.networks.items()
     }
-    return dataclasses.replace(turned, networks=networks)
+    return dataclasses.replace(task, networks=networks)
 
 
 def resolve_network(task: Task, name: str) -> NetworkPlan:
@@ -114,6 +177,12 @@ def resolve_network(task: Task, name: str) -> NetworkPlan:
         TargetError: a reference to nothing, or to a module that does not fit the task.
     """
     if not is_reference(name):
+        if not task.symmetry and name in NEEDS_SYMMETRY:
+            raise OptionError(
+                f"network {name!r} needs a symmetry, and none was given or is claimed for {task.environment}.",
+                where="--symmetry",
+                remedy=f"Give a SPEC, or train a plain network: --network {' or '.join(task.networks)}.",
+            )
         return find_network(task, name)
     source, _, attribute = name.rpartition(":")
     if source.endswith(".py"):
@@ -123,27 +192,3 @@ def resolve_network(task: Task, name: str) -> NetworkPlan:
     # Built once, so that a network that does not fit is refused now.
     build_module(plan, task)
     return plan
-
-
-def _task_of(environment_id: str, symmetry: str) -> Task:
-    environment = make(environment_id)
-    check_spaces(environment, environment_id)
-    shape, action = environment.observation_space.shape or (), environment.action_space
-    environment.close()
-    if len(shape) != 1:
-        raise OptionError(f"expected observations that are vectors, got shape {shape}.", where="TASK")
-    continuous = isinstance(action, gym.spaces.Box)
-    count = int(action.shape[0]) if isinstance(action, gym.spaces.Box) else int(getattr(action, "n", 0))
-    return Task(
-        environment_id,
-        environment_id,
-        symmetry,
-        None,
-        "ppo",
-        shape,
-        count,
-        TUNED_SWEEP,
-        control_networks(DEFAULT_RATE, continuous=continuous),
-        "a Gymnasium environment of the atlas",
-        continuous,
-    )

@@ -165,7 +165,7 @@ class _Loop:
         job = training.job
         self._training, self._seeds, self._device = training, seeds, torch.device(job.device)
         settings, policy = job.settings, distribution_of(job.task)
-        self._network, self._make = training.network, environment_class(job.task)
+        self._network, self._make = training.network, environment_class(job.task, settings.max_episode_steps)
         # Few different observations: the network is asked once for each of them between two updates.
         if tabulates(job.network, settings, job.task):
             self._network = TabulatedNetwork(training.network, all_images(), self._device)

@@ -7,14 +7,17 @@ from typing import Any
 
 from reference_agents.atari.environment import AtariGames
 from reference_agents.catalog import NetworkPlan, Task
+from reference_agents.encoding.environment import EncodedEnvironment, encoded_environment
 from reference_agents.environments.cartpole import CartPoleVector
 from reference_agents.environments.gymnasium_vector import GymnasiumVector
 from reference_agents.environments.predator_prey import PredatorPreyVector
 from reference_agents.evaluation import MakeEnvironment
-from reference_agents.learning.distributions import Categorical, Distribution, Gaussian
+from reference_agents.learning.distributions import Categorical, Distribution, Gaussian, MultiCategorical
 from reference_agents.settings import Settings
 from symcheck.envs.atari.games import find_game, rom_path
 
+# Of environments that state none.
+EPISODE_LIMIT = 1_000
 _ENVIRONMENTS: dict[str, MakeEnvironment] = {
     "cartpole": CartPoleVector,
     "gridworld": PredatorPreyVector,
@@ -27,6 +30,8 @@ _ENVIRONMENTS: dict[str, MakeEnvironment] = {
 
 def distribution_of(task: Task) -> Distribution:
     """How the numbers of a policy for this task are read."""
+    if task.choices:
+        return MultiCategorical(task.choices)
     return Gaussian(task.actions) if task.continuous else Categorical()
 
 
@@ -39,11 +44,33 @@ def tabulates(job_network: NetworkPlan, settings: Settings, task: Task) -> bool:
     return task.name == "gridworld" and not settings.in_epochs and job_network.views != "augmented"
 
 
-def environment_class(task: Task) -> MakeEnvironment:
-    """The environment of a task, called with seeds, environments per run and the purpose of its random streams."""
+def environment_class(task: Task, limit: int = 0) -> MakeEnvironment:
+    """The environment of a task, called with seeds, environments per run and the purpose of its random streams.
+
+    Args:
+        task: of the catalogue, or a user's own.
+        limit: steps after which episodes of an environment that Gymnasium steps are cut; 0 for its own time limit, or
+            `EPISODE_LIMIT` where it states none.
+    """
     if task.name in _ENVIRONMENTS:
         return _ENVIRONMENTS[task.name]
-    return functools.partial(GymnasiumVector, task.environment)
+    cut = functools.partial(GymnasiumVector, limit=episode_limit(task, limit))
+    return functools.partial(cut, encoding_of(task))
+
+
+def episode_limit(task: Task, limit: int) -> int | None:
+    """Steps after which the trainer cuts an episode; None where the environment's own limit is all there is."""
+    if limit or task.name in _ENVIRONMENTS:
+        return limit or None
+    return EPISODE_LIMIT if encoding_of(task).time_limit is None else None
+
+
+def encoding_of(task: Task) -> EncodedEnvironment:
+    """The environment that Gymnasium steps for a task, with the encoding of its spaces."""
+    if task.own:
+        return encoded_environment(task.name, task.symmetry)
+    # Actions of the catalogue are drawn in the environment's own units, and its vectors are taken as they are.
+    return encoded_environment(task.environment, "", scaled=False)
 
 
 def plays_games(task: Task) -> bool:

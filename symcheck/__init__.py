@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from symcheck.api.discover import discover
     from symcheck.api.report import Report
     from symcheck.api.verify_env import verify_env
+    from symcheck.api.verify_game import verify_game
     from symcheck.api.verify_mirror import verify_mirror
     from symcheck.api.verify_net import verify_net
     from symcheck.engine.policies.normalisers import symmetrise_normaliser
@@ -35,6 +36,7 @@ _ATTRIBUTES = {
     "register_state_access": "symcheck.envs.state_access",
     "symmetrise_normaliser": "symcheck.engine.policies.normalisers",
     "verify_env": "symcheck.api.verify_env",
+    "verify_game": "symcheck.api.verify_game",
     "verify_mirror": "symcheck.api.verify_mirror",
     "verify_net": "symcheck.api.verify_net",
 }
@@ -57,6 +59,7 @@ __all__ = [
     "symmetrise_normaliser",
     "testing",
     "verify_env",
+    "verify_game",
     "verify_mirror",
     "verify_net",
     "wrappers",

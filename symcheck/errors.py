@@ -29,10 +29,10 @@ class SymcheckError(Exception):
     def __init__(self, message: str, *, where: str | None = None, remedy: str | None = None) -> None:
         self.where = where
         self.remedy = remedy
-        self.problem = message
-        parts = [f"{where}: {message}" if where else message]
+        self.problem = shortened(message)
+        parts = [f"{shortened(where)}: {self.problem}" if where else self.problem]
         if remedy:
-            parts.append(remedy)
+            parts.append(shortened(remedy))
         super().__init__(" ".join(parts))
 
 
@@ -70,8 +70,24 @@ class SkippedCheckWarning(UserWarning):
     """A check that could not be made; the message says which argument decides it."""
 
 
+_LONGEST = 1_000  # characters of one part of a message; ours have some 300
+
+
+def shortened(text: str) -> str:
+    """A text with its middle left out where it is longer than anybody reads, as an echo of what was given may be.
+
+    Example:
+        >>> len(shortened("9" * 5000)), shortened("short")
+        (756, 'short')
+    """
+    if len(text) <= _LONGEST:
+        return text
+    left_out = len(text) - 700
+    return f"{text[:500]} ... ({left_out:,} characters left out) ... {text[-200:]}"
+
+
 def described(error: BaseException) -> str:
-    r"""What somebody else's code raised, for a sentence of one of ours: on one line, without its full stop.
+    r"""Format a third-party exception as one clause for use in our messages: one line, without the full stop.
 
     Example:
         >>> described(ValueError("no engine.\n  Start it."))

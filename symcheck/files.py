@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from symcheck.errors import SymcheckError
 
@@ -30,7 +32,7 @@ def write_file(path: Path, content: bytes) -> None:
         OSError: it cannot be written; the old file is as it was, and nothing is left beside it.
     """
     if _is_device(path):
-        with path.open("ab") as device:
+        with _open_device(path) as device:
             device.write(content)
         return
     path = path.resolve()
@@ -64,15 +66,30 @@ def write_text(path: str | Path, text: str, *, append: bool = False) -> Path:
     """
     target = Path(path)
     check_writable(target, "path")
+    content = text.encode("utf-8", "backslashreplace")  # file names may hold bytes that are no text
     try:
         if append:
-            with target.open("a", encoding="utf-8") as stream:
-                stream.write(text)
+            with _open_device(target) if _is_device(target) else target.open("ab") as stream:
+                stream.write(content)
         else:
-            write_file(target, text.encode())
+            write_file(target, content)
     except OSError as error:
         raise SymcheckError(f"cannot write {target}: {error.strerror or error}.") from error
     return target
+
+
+def _open_device(path: Path) -> BinaryIO:
+    """Open what is no file for writing; a pipe that nobody reads is refused, as it would be waited for without end."""
+    if not path.is_fifo():
+        return path.open("ab")
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(error.errno, "nobody reads this pipe") from error
+        raise
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb")
 
 
 def _is_device(path: Path) -> bool:

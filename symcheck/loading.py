@@ -116,7 +116,7 @@ def _front_of_path(folder: str) -> None:
 def _import_failure(source: str, error: BaseException, where: str) -> TargetError:
     frames = traceback.extract_tb(error.__traceback__)
     # The last frame in the user's own code.
-    own = [frame for frame in frames if _is_users(frame.filename)]
+    own = [frame for frame in frames if is_users(frame.filename)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     module = Path(source).stem if source.endswith(".py") else source
     return TargetError(
@@ -128,7 +128,7 @@ def _import_failure(source: str, error: BaseException, where: str) -> TargetErro
     )
 
 
-def _is_users(filename: str) -> bool:
+def is_users(filename: str) -> bool:
     """Whether a line of a traceback is the user's own: of no library, and of nothing that runs before their first."""
     return not filename.startswith(("<", *_LIBRARIES))
 

@@ -45,7 +45,7 @@ def run_program(name: str, main: Callable[[], None]) -> None:
 
     Raises:
         SystemExit: with the program's own code; 130 where it was interrupted; 2 where what it printed could not be
-            written although somebody was reading.
+            written although somebody was reading, or where the user's own code raised; 4 where it broke.
     """
     out = _last("stdout")
     _last("stderr")
@@ -54,6 +54,12 @@ def run_program(name: str, main: Callable[[], None]) -> None:
         main()
     except SystemExit as ended:
         code = ended.code
+    except Exception as error:
+        # Only here: what a crash needs is no part of a start.
+        from symcheck.crashes import explain_crash
+
+        message, code = explain_crash(name, error)
+        sys.stderr.write(f"{message}\n")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         code = INTERRUPTED
@@ -73,7 +79,11 @@ def _last(name: str) -> _Lasting | None:
     if stream is None:  # closed by whoever started the program
         setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 open until the program ends
         return None
-    if not isinstance(stream, io.TextIOWrapper) or stream.isatty():
+    if not isinstance(stream, io.TextIOWrapper):
+        return None
+    # A name that the terminal has no letters for is written with escapes, on UTF-8 only what is no text at all.
+    stream.reconfigure(errors="backslashreplace")
+    if stream.isatty():
         return None
     with contextlib.suppress(OSError, ValueError):  # no descriptor below it: not ours to replace
         stream.flush()

@@ -19,7 +19,7 @@ from reference_agents.film import check_film, film
 from reference_agents.loading import load_network
 from reference_agents.record import Record, load
 from reference_agents.tasks import resolve_task
-from reference_agents.vectorised import distribution_of, environment_class, whole_episodes
+from reference_agents.vectorised import distribution_of, encoding_of, environment_class, episode_limit, whole_episodes
 from symcheck.array_types import Array
 from symcheck.errors import OptionError, TargetError
 from symcheck_reports.formatting import plural
@@ -57,7 +57,9 @@ def evaluate_run(folder: Path, *, episodes: int, greedy: bool, seed: int, video:
         if not means:
             raise TargetError(f"expected a trained network to film, but every run of {str(folder)!r} diverged.")
         best = max(means, key=lambda run: means[run])
-        console.print(_film(folder, task, best, video, greedy=greedy, seed=seed), highlight=False, soft_wrap=True)
+        console.print(
+            _film(folder, record, task, best, video, greedy=greedy, seed=seed), highlight=False, soft_wrap=True
+        )
     return 0
 
 
@@ -72,7 +74,8 @@ def _play_all(
             table.add_row(f"{run.learning_rate:g}", str(run.seed), "diverged")
             continue
         policy = _policy(load_network(folder, learning_rate=run.learning_rate, seed=run.seed))
-        distribution, make = distribution_of(task), environment_class(task)
+        distribution = distribution_of(task)
+        make = environment_class(task, int(record.settings.get("max_episode_steps", 0)))
         returns = play(policy, distribution, make, [seed], episodes=episodes, index=0, greedy=greedy)[0]
         # Standard error of the mean, with the unbiased variance; one episode has none.
         error = f"{returns.std(ddof=1) / np.sqrt(episodes):.2f}" if episodes > 1 else ""
@@ -82,7 +85,9 @@ def _play_all(
     return table, means
 
 
-def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, greedy: bool, seed: int) -> str:
+def _film(
+    folder: Path, record: Record, task: Task, run: tuple[float, int], target: Path, *, greedy: bool, seed: int
+) -> str:
     """Film one episode; what to say about it."""
     distribution = distribution_of(task)
     policy = _policy(load_network(folder, learning_rate=run[0], seed=run[1]))
@@ -90,11 +95,18 @@ def _film(folder: Path, task: Task, run: tuple[float, int], target: Path, *, gre
     def act(observation: npt.NDArray[np.float32], uniforms: npt.NDArray[np.float64]) -> Any:
         # Batched as (runs, environments, ...): one run, one environment.
         numbers = policy(observation[None, None])
-        actions = distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms[None])
-        return actions[0, 0] if task.continuous else int(actions[0, 0])
+        return (distribution.mode(numbers) if greedy else distribution.sample(numbers, uniforms[None]))[0, 0]
 
-    arguments = whole_episodes(task)
-    steps, return_ = film(task.environment, act, distribution.noise_shape(1), target, seed=seed, arguments=arguments)
+    encoded = encoding_of(task)
+    steps, return_ = film(
+        encoded,
+        act,
+        distribution.noise_shape(1),
+        target,
+        seed=seed,
+        arguments=whole_episodes(task),
+        limit=episode_limit(task, int(record.settings.get("max_episode_steps", 0))),
+    )
     return f"wrote {target}: learning rate {run[0]:g}, seed {run[1]}, {steps} steps, return {return_:.2f}"
 
 

@@ -22,8 +22,8 @@ Env = Annotated[
     str | None,
     typer.Option(
         "--env",
-        metavar="ID",
-        help="Instead of TASK: a Gymnasium id with a symmetry in the atlas.",
+        metavar="TARGET",
+        help="Instead of TASK: a Gymnasium id, module:factory or file.py:factory.",
         show_default=False,
         autocompletion=completion.environments,
     ),
@@ -32,8 +32,8 @@ Symmetry = Annotated[
     str | None,
     typer.Option(
         "--symmetry",
-        metavar="NAME",
-        help="An atlas entry; the task's own if left out.",
+        metavar="SPEC",
+        help="An atlas entry, a .toml file or file.py:name; the task's own if left out.",
         show_default=False,
         autocompletion=completion.symmetries,
     ),
@@ -87,6 +87,14 @@ Scheduler = Annotated[
     typer.Option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster; a local one's.", show_default=False),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+MaxEpisodeSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--max-episode-steps",
+        help="Cut episodes after this many steps; 1,000 where TARGET states no limit.",
+        show_default=False,
+    ),
+]
 EvaluationEvery = Annotated[
     int | None,
     typer.Option("--evaluation-every", help="Environment steps between evaluations; the preset's.", show_default=False),

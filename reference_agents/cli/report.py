@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
+from reference_agents.encoding.environment import file_stem
 from reference_agents.record import Curve, Record, find_runs, load, write_output
 from reference_agents.settings import IN_EPOCHS
 from symcheck.errors import OptionError
@@ -43,7 +44,7 @@ def write_report(folder: Path) -> int:
     records = [(path, load(path)) for path in find_runs(folder)]
     tasks = sorted({record.task for _, record in records})
     for task in tasks:
-        target = folder / ("report.html" if len(tasks) == 1 else f"report-{task}.html")
+        target = folder / ("report.html" if len(tasks) == 1 else f"report-{file_stem(task)}.html")
         _write(target, build_model([(path, record) for path, record in records if record.task == task]), where="DIR")
     return 0
 
@@ -266,5 +267,5 @@ def _notes(records: Sequence[Record], networks: Sequence[NetworkCurves]) -> list
         names = ", ".join(record.network for record in records if record.interrupted)
         notes.append(f"Interrupted before the end: {names}.")
     if any(record.settings.get("time_limit_is_terminal") for record in records):
-        notes.append("A time limit counts as terminal, as in the paper's code.")
+        notes.append("Time-limit truncation is treated as termination (no bootstrapping), as in the paper's code.")
     return notes

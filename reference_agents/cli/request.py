@@ -39,6 +39,7 @@ class Request:
     symmetry: str | None = None
     evaluation_every: int | None = None
     evaluation_episodes: int | None = None
+    max_episode_steps: int | None = None
     changes: tuple[str, ...] = ()
     tensorboard: bool = False
     resume: Path | None = None
@@ -58,7 +59,7 @@ class Request:
         name = self.task if self.env is None else self.env
         if name is None:
             raise OptionError(
-                "expected a task, or --env with a Gymnasium id.", where="TASK", remedy="See: reference-agents list"
+                "expected a task, or --env with an environment.", where="TASK", remedy="See: reference-agents list"
             )
         return name
 
@@ -112,6 +113,7 @@ def build_job(request: Request) -> Job:
         "--steps": ("steps", request.steps),
         "--evaluation-every": ("steps between evaluations", request.evaluation_every),
         "--evaluation-episodes": ("episodes of an evaluation", request.evaluation_episodes),
+        "--max-episode-steps": ("steps of an episode", request.max_episode_steps),
     }
     for option, (quantity, number) in named.items():
         if number is not None and number < 1:
@@ -144,6 +146,7 @@ def changes(request: Request) -> dict[str, object]:
         "steps": request.steps,
         "evaluation_every": request.evaluation_every,
         "evaluation_episodes": request.evaluation_episodes,
+        "max_episode_steps": request.max_episode_steps,
     }
     stated = {name: value for name, value in given.items() if value is not None}
     changed = parse_changes(request.changes)

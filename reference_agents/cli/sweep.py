@@ -14,10 +14,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from reference_agents.checkpoint import refuse_differences, started_in
+from reference_agents.checkpoint import folder_name, refuse_differences, started_in
 from reference_agents.cli.report import write_report
 from reference_agents.cli.request import Request, build_job
-from reference_agents.cli.train import INTERRUPTED, folder_name, part_count, prepare, resume
+from reference_agents.cli.train import INTERRUPTED, part_count, prepare, resume
 from reference_agents.record import is_finished, prepare_folder
 from reference_agents.tasks import resolve_network, resolve_task
 from symcheck.errors import OptionError, TargetError

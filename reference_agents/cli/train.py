@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from reference_agents.checkpoint import (
     Started,
     begin,
     checkpoint_path,
+    folder_name,
     read_state,
     refuse_other_job,
     remove_checkpoints,
@@ -25,12 +25,14 @@ from reference_agents.cli.request import Request, build_job, changes, check_devi
 from reference_agents.cli.summary import summarise
 from reference_agents.dask_executor import cluster_threads, train_on_dask
 from reference_agents.device.loop import runs_on_device, train_on_device
+from reference_agents.encoding.environment import short_label
 from reference_agents.logs import TensorBoardLog
 from reference_agents.record import Record, is_finished, prepare_folder
 from reference_agents.settings import preset_name
 from reference_agents.shards import Report, split, train_in_processes
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job, Training, train
+from reference_agents.vectorised import episode_limit
 from symcheck.errors import OptionError, TargetError
 
 # Exit codes; 130 is 128 + SIGINT, as shells report it.
@@ -50,12 +52,6 @@ def run_training(request: Request) -> int:
     job, parts = build_job(request), part_count(request)
     folder = prepare_folder(request.out, folder_name(job))
     return carry_out(request, prepare(request, job, folder, parts), folder)
-
-
-def folder_name(job: Job) -> str:
-    """Task and network; of a network in a file, the file's name and the factory's."""
-    # Runs of anything but letters, digits, dots and dashes become one minus sign.
-    return re.sub(r"[^\w.-]+", "-", f"{job.task.name}-{job.network.name.rpartition('/')[2]}")
 
 
 def prepare(request: Request, job: Job, folder: Path, parts: int) -> Started:
@@ -115,12 +111,18 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     """Train what was prepared, from the checkpoints that there are, save and summarise it; the exit code."""
     check_device(started.job.device)
     job, console = started.job, Console(stderr=True)
-    title = f"{job.task.name} {job.network.name}"
+    title = f"{short_label(job.task.name)} {short_label(job.network.name)}"
     # Whole updates: the last batch may go past the number of steps that was asked for.
     total = job.settings.updates * job.settings.batch
     listeners: list[Report] = [TensorBoardLog(folder, job)] if request.tensorboard else []
     with display(title, total, console, hidden=request.quiet) as shown:
-        plan = _Plan(started, folder, request, tell_all([shown, *listeners]), announce(console))
+        say = announce(console)
+        if (limit := unstated_limit(job)) is not None:
+            say(
+                f"{job.task.environment} states no time limit; episodes longer than {limit:,} steps are cut "
+                "(--max-episode-steps)"
+            )
+        plan = _Plan(started, folder, request, tell_all([shown, *listeners]), say)
         try:
             training = plan.train()
             record = save_training(training, folder, preset_name=started.preset, command=started.command)
@@ -137,6 +139,11 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     # Only after a training that reached its end: an interrupted one goes on from them.
     remove_checkpoints(folder, len(started.parts))
     return exit_code(record, job)
+
+
+def unstated_limit(job: Job) -> int | None:
+    """The steps after which episodes are cut though neither the user nor the environment said so; else None."""
+    return None if job.settings.max_episode_steps else episode_limit(job.task, 0)
 
 
 def exit_code(record: Record, job: Job) -> int:

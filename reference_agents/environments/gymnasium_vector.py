@@ -10,56 +10,68 @@ is how its state is saved, whatever it consists of: it is played again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
 
+from reference_agents.encoding.environment import EncodedEnvironment, encoded_environment
 from reference_agents.environments.vector import Step
 from reference_agents.randomness import Purpose, episode_seed
 from symcheck.array_types import Array, Bools, Floats
-from symcheck.envs.targets import resolve_environment
-from symcheck.errors import TargetError
+from symcheck.errors import TargetError, described
 
 
 class GymnasiumVector:
     """All environments of all runs.
 
     Args:
-        environment_id: as registered with Gymnasium.
+        environment: as registered with Gymnasium, or with the encoding of its spaces.
         seeds: one seed per run; each environment has a stream of its own, derived from it.
         environments: environments of each run.
         purpose: which stream seeds the environments.
         index: which of several streams of that purpose.
+        limit: steps after which an episode is cut, as by a time limit; None for none.
 
     Raises:
-        TargetError: an unknown id, or spaces other than Box observations and Box or Discrete actions.
+        TargetError: an unknown id, or spaces that cannot be encoded.
     """
 
     def __init__(
         self,
-        environment_id: str,
+        environment: str | EncodedEnvironment,
         seeds: Sequence[int],
         environments: int,
         *,
         purpose: Purpose = Purpose.ENVIRONMENT,
         index: int = 0,
+        limit: int | None = None,
     ) -> None:
         # The stream is (purpose, index): training and each evaluation have seeds of their own.
-        self._id, self._seeds, self._stream = environment_id, tuple(seeds), (purpose, index)
+        self._seeds, self._stream, self._limit = tuple(seeds), (purpose, index), limit
+        # Actions of registered environments are drawn in their own units.
+        encoded = encoded_environment(environment, "", scaled=False) if isinstance(environment, str) else environment
+        self._encoded = encoded
         self._episodes = np.zeros((len(seeds), environments), dtype=np.int64)
         # Actions of the episode under way, by (run, environment): what a resumed training plays again.
         self._played: dict[tuple[int, ...], list[Any]] = {place: [] for place in np.ndindex(self._episodes.shape)}
-        self._environments = [[make(environment_id) for _ in range(environments)] for _ in seeds]
-        first = self._environments[0][0]
-        check_spaces(first, environment_id)
-        self.observation_shape: tuple[int, ...] = first.observation_space.shape or ()
-        self._space = first.action_space
-        # Coordinates of a continuous action; one number stands for a discrete one.
-        self.action_numbers = int(self._space.shape[0]) if isinstance(self._space, gym.spaces.Box) else 1
+        self._environments = [[encoded.make() for _ in range(environments)] for _ in seeds]
+        self._refuse_one_for_all()
+        self.observation_shape = encoded.observation.shape
+        self.action_numbers = encoded.action.action_numbers
         self._observation = np.zeros((*self._episodes.shape, *self.observation_shape), dtype=np.float32)
+
+    def _refuse_one_for_all(self) -> None:
+        """Refuse a factory that returns one object again and again."""
+        count = self._episodes.size
+        if len({id(environment) for row in self._environments for environment in row}) < count:
+            raise TargetError(
+                f"expected {self._encoded.label} to give a new environment each time, got one object {count} times.",
+                where="--env",
+                remedy="Return a new one from the factory, or give an environment that can be copied.",
+            )
 
     def reset(self) -> Array:
         """Start every episode afresh, from the seeds."""
@@ -69,7 +81,11 @@ class GymnasiumVector:
         return self._observation.copy()
 
     def step(self, actions: Array, *, active: Bools | None = None) -> Step:
-        """Step every active environment once, actions clipped to their bounds; ended episodes restart."""
+        """Step every active environment once, actions clipped to their bounds; ended episodes restart.
+
+        Raises:
+            TargetError: an environment raised, or returned a number that is not finite.
+        """
         # Environments that stand still keep their last observation in both.
         final, following = self._observation.copy(), self._observation.copy()
         shape = self._episodes.shape
@@ -78,7 +94,7 @@ class GymnasiumVector:
         for place in self._played:
             if active is not None and not active[place]:
                 continue
-            observation, reward[place], terminated[place], truncated[place], _ = self._act(place, actions[place])
+            observation, reward[place], terminated[place], truncated[place] = self._act(place, actions[place])
             final[place] = observation
             # A new episode has a seed from its number, independent of how long the others last.
             if terminated[place] or truncated[place]:
@@ -90,12 +106,7 @@ class GymnasiumVector:
 
     def random_actions(self, uniforms: Floats) -> Array:
         """Each action with the same probability, or uniform between the bounds."""
-        if isinstance(self._space, gym.spaces.Box):
-            spread: Array = (self._space.low + uniforms * (self._space.high - self._space.low)).astype(np.float32)
-            return spread
-        count = int(self._space.n) if isinstance(self._space, gym.spaces.Discrete) else 1
-        drawn: Array = (count * uniforms[..., 0]).astype(np.int64)
-        return drawn
+        return self._encoded.action.random(uniforms)
 
     def state(self) -> dict[str, Any]:
         """The number of every episode, and what was done in it."""
@@ -126,60 +137,58 @@ class GymnasiumVector:
         # NaN observations equal themselves here.
         if not np.array_equal(self._observation, state["observation"].numpy(), equal_nan=True):
             raise TargetError(
-                f"expected {self._id!r} to repeat itself from the same seeds and actions, but it does not.",
+                f"expected {self._encoded.label!r} to repeat itself from the same seeds and actions, but it does not.",
                 where="--resume",
                 remedy="Such a training cannot be resumed bit for bit: start a new one.",
             )
 
-    def _begin(self, place: tuple[int, ...]) -> Any:
+    def _begin(self, place: tuple[int, ...]) -> Array:
         """The first observation of the place's current episode."""
         self._played[place].clear()
         seed = episode_seed(self._seeds[place[0]], *self._stream, place[1], int(self._episodes[place]))
-        return self._at(place).reset(seed=seed)[0]
+        return self._encode(place, self._call(place, lambda: self._at(place).reset(seed=seed)[0], "reset"))
 
-    def _act(self, place: tuple[int, ...], action: Any) -> tuple[Any, ...]:
+    def _act(self, place: tuple[int, ...], action: Any) -> tuple[Array, float, bool, bool]:
         """Step one environment, and remember what was done."""
-        self._played[place].append(action)
-        return self._at(place).step(self._action(action))
+        played = self._played[place]
+        played.append(action)
+        decoded = self._encoded.action.decode(action)
+        shown, given, terminated, truncated, _ = self._call(place, lambda: self._at(place).step(decoded), "step")
+        reward = float(given)
+        if not np.isfinite(reward):
+            raise self._fault(place, f"returned the reward {reward}")
+        cut = self._limit is not None and len(played) >= self._limit
+        return self._encode(place, shown), reward, bool(terminated), bool(truncated) or cut
+
+    def _call(self, place: tuple[int, ...], call: Callable[[], Any], what: str) -> Any:
+        try:
+            return call()
+        except Exception as error:  # anything may go wrong in somebody else's code
+            raise self._fault(place, f"raised in {what}(): {described(error)}") from error
+
+    def _encode(self, place: tuple[int, ...], shown: Any) -> Array:
+        try:
+            observation: Array = self._encoded.observation.encode(shown)
+            fits = observation.shape == self.observation_shape
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise self._fault(place, f"returned an observation outside its space ({described(error)})") from error
+        if not fits:
+            raise self._fault(
+                place, f"returned an observation of {observation.size} numbers, expected {self.observation_shape}"
+            )
+        if not np.isfinite(observation).all():
+            at = int(np.flatnonzero(~np.isfinite(observation))[0])
+            raise self._fault(place, f"returned the observation {observation.reshape(-1)[at]} (number {at})")
+        return observation
+
+    def _fault(self, place: tuple[int, ...], problem: str) -> TargetError:
+        """What an environment did wrong, and where: steps and episodes are counted from 1."""
+        return TargetError(
+            f"{self._encoded.label} {problem} at step {len(self._played[place])} of episode "
+            f"{int(self._episodes[place]) + 1} (environment {place[1] + 1} of seed {self._seeds[place[0]]}).",
+            where="--env",
+            remedy="Mend the environment; what was saved before is kept.",
+        )
 
     def _at(self, place: tuple[int, ...]) -> gym.Env[Any, Any]:
         return self._environments[place[0]][place[1]]
-
-    def _action(self, action: Any) -> Any:
-        if isinstance(self._space, gym.spaces.Box):
-            # The space's bounds: a Gaussian policy samples beyond them.
-            return np.clip(action, self._space.low, self._space.high)
-        return int(action)
-
-
-def make(environment_id: str) -> gym.Env[Any, Any]:
-    """The environment of an id.
-
-    Raises:
-        TargetError: an id that Gymnasium does not know, or whose environment cannot be built.
-        MissingExtraError: an id whose extra is not installed.
-    """
-    try:
-        return gym.make(environment_id, disable_env_checker=True)
-    except gym.error.Error as error:
-        if isinstance(error, gym.error.DependencyNotInstalled):
-            resolve_environment(environment_id, where="--env")  # names the extra
-        raise TargetError(
-            f"expected an environment that Gymnasium can make, got {environment_id!r} ({error}).", where="--env"
-        ) from error
-
-
-def check_spaces(environment: gym.Env[Any, Any], environment_id: str) -> None:
-    """Refuse spaces that no agent here can use.
-
-    Raises:
-        TargetError: saying which.
-    """
-    observation, action = environment.observation_space, environment.action_space
-    bounded = isinstance(action, gym.spaces.Box) and len(action.shape) == 1 and action.is_bounded()
-    if not isinstance(observation, gym.spaces.Box) or not (bounded or isinstance(action, gym.spaces.Discrete)):
-        raise TargetError(
-            f"expected a Box of observations, and a Discrete or a bounded vector of actions; {environment_id!r} has "
-            f"{observation} and {action}.",
-            where="--env",
-        )

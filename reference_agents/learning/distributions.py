@@ -13,6 +13,7 @@ Each class works on tensors (runs, batch, numbers) and on actions (runs, batch) 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,6 +84,47 @@ class Categorical:
         # d(log p_a)/d(logit_k) = 1[k = a] - p_k.
         d_numbers.sub_(p * d_log_probability.unsqueeze(-1))
         return d_numbers.scatter_add_(-1, actions.unsqueeze(-1), d_log_probability.unsqueeze(-1))
+
+
+class MultiCategorical:
+    """Several discrete choices at once, independent given the observation; logits stand one after the other.
+
+    Args:
+        choices: values of each component.
+    """
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        self.choices = tuple(choices)
+        self._one = Categorical()
+
+    def noise_shape(self, environments: int) -> tuple[int, ...]:
+        """One uniform number for each component of each environment."""
+        return (environments, len(self.choices))
+
+    def sample(self, numbers: torch.Tensor, uniforms: Floats) -> npt.NDArray[Any]:
+        """Each component by inverting its own cumulative distribution."""
+        parts = enumerate(self._split(numbers))
+        return np.stack([self._one.sample(part, uniforms[..., place]) for place, part in parts], axis=-1)
+
+    def mode(self, numbers: torch.Tensor) -> npt.NDArray[Any]:
+        """The likeliest value of each component."""
+        return np.stack([self._one.mode(part) for part in self._split(numbers)], axis=-1)
+
+    def log_probability(self, numbers: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        """As `Distribution.log_probability`."""
+        pairs = zip(self._split(numbers), actions.unbind(-1), strict=True)
+        return torch.stack([self._one.log_probability(part, chosen) for part, chosen in pairs]).sum(0)
+
+    def derivatives(
+        self, numbers: torch.Tensor, actions: torch.Tensor, d_log_probability: torch.Tensor, entropy_weight: float
+    ) -> torch.Tensor:
+        """As `Distribution.derivatives`: log probabilities and entropies are sums over components."""
+        pairs = zip(self._split(numbers), actions.unbind(-1), strict=True)
+        each = [self._one.derivatives(part, chosen, d_log_probability, entropy_weight) for part, chosen in pairs]
+        return torch.cat(each, dim=-1)
+
+    def _split(self, numbers: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.split(numbers, list(self.choices), dim=-1)
 
 
 class Gaussian:

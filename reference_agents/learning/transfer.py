@@ -1,4 +1,4 @@
-"""Numbers on their way between the processor and a device, while both go on.
+"""Asynchronous host-device copies through reusable pinned buffers.
 
 A copy from or to page-locked memory is only asked for: the device makes it in the order of its work, after what it was
 asked for before, and beside what the processor does meanwhile. So that memory is lent out until the copy has been made.
@@ -92,7 +92,7 @@ class _Buffer:
 
 
 class Download:
-    """A device's numbers on their way to the processor.
+    """A pending copy from the device to the host.
 
     Args:
         numbers: where they are now; may be overwritten by later work of the device.

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from reference_agents.catalog import Convolution, NetworkPlan, Task
 from reference_agents.networks.plans import (
@@ -199,6 +200,8 @@ class _BasisBuilder:
         # Without equivariance every coordinate has a deviation of its own.
         if self._kind != "equivariant" or self._free_heads:
             return np.eye(actions)[:, :, None]
+        if not isinstance(self._actions, SignedPermutationRepresentation):
+            return _tied_deviations(self._actions)
         # An invariant vector of the permutations: coordinates that change places share a deviation.
         return unit_basis(intertwiner_basis(self._one, _without_signs(self._actions)))
 
@@ -225,18 +228,31 @@ def flat_representation(rho: Representation, spatial: Sequence[str], size: tuple
     return operations.tensor(grids.image_grid(rho.group, *size, spatial), rho)
 
 
-def _without_signs(rho: Representation) -> Representation:
-    """How deviations transform: coordinates change places as actions do, and never their sign.
+def _tied_deviations(rho: Representation) -> Floats:
+    """One deviation for all coordinates that the group mixes with one another, shape (blocks, coordinates, 1).
+
+    A Gaussian with one deviation is unchanged by rotations and reflections, so the maps must be orthogonal.
 
     Raises:
-        SpecError: for a representation that mixes coordinates.
+        SpecError: for maps that are not.
     """
-    if not isinstance(rho, SignedPermutationRepresentation):
+    matrices = [np.asarray(rho.matrix(g), dtype=float) for g in rho.group.generators]
+    # Entries of SPEC files have the digits of a float64.
+    if any(not np.allclose(matrix @ matrix.T, np.eye(rho.dim), atol=1e-9) for matrix in matrices):
         raise SpecError(
-            f"expected actions that are permuted and negated, got {rho.name}.",
+            "expected actions that are permuted, negated or rotated; these maps change lengths.",
             where="action",
-            remedy="A diagonal Gaussian has no equivariant deviation under maps that mix coordinates.",
+            remedy="A Gaussian policy has no equivariant deviation under them: rescale the actions.",
         )
+    mixed = np.eye(rho.dim) + sum(np.abs(matrix) > 0 for matrix in matrices)
+    labels = connected_components(mixed, directed=False)[1]
+    basis = (labels[None, :] == np.arange(labels.max() + 1)[:, None]).astype(float)
+    scaled: Floats = (basis / np.linalg.norm(basis, axis=1, keepdims=True))[:, :, None]
+    return scaled
+
+
+def _without_signs(rho: SignedPermutationRepresentation) -> Representation:
+    """How deviations transform: coordinates change places as actions do, and never their sign."""
     return representations.permutation(rho.group, [image.index.tolist() for image in rho.images])
 
 

@@ -72,7 +72,7 @@ class Views(torch.nn.Module):
             # Means move with signs; logarithms of deviations change places only.
             matrices = np.block([[matrices, zeros], [zeros, np.abs(matrices)]])
         self.register_buffer("matrices", torch.as_tensor(matrices, dtype=torch.float32))
-        self._continuous = task.continuous
+        self._continuous, self._choices = task.continuous, task.choices
 
     def observations(self, x: torch.Tensor) -> torch.Tensor:
         """Every L_g x: (..., batch, *shape) to (..., |G| * batch, *shape), all of one element together."""
@@ -95,8 +95,17 @@ class Views(torch.nn.Module):
             size = actions.shape[-1]
             moved: torch.Tensor = torch.einsum("rbkl,rbl->rbk", self.matrices[which][..., :size, :size], actions)
             return moved
+        if self._choices:
+            return self._choose_each(actions, which)
         # Each column of a permutation matrix has one 1: argmax over rows is where an action goes.
         return self.matrices.argmax(1)[which, actions]
+
+    def _choose_each(self, actions: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+        """Components and their values change places together: as one-hot vectors, one after the other."""
+        pairs = zip(actions.unbind(-1), self._choices, strict=True)
+        hot = torch.cat([torch.nn.functional.one_hot(chosen, count) for chosen, count in pairs], dim=-1)
+        moved = torch.einsum("rbkl,rbl->rbk", self.matrices[which], hot.float())
+        return torch.stack([part.argmax(-1) for part in torch.split(moved, list(self._choices), dim=-1)], dim=-1)
 
     def back(self, numbers: torch.Tensor) -> torch.Tensor:
         """Every K_g^-1 n: (runs, |G| * batch, k) to (runs, |G|, batch, k)."""
@@ -112,7 +121,7 @@ class Views(torch.nn.Module):
 
 
 class ViewingActorCritic(ActorCritic):
-    """A plain network asked from every side.
+    """A plain network whose outputs are averaged over all transformed inputs.
 
     Args:
         plan: the plain network's layers.

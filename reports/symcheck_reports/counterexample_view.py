@@ -8,7 +8,7 @@ from typing import Any
 
 from symcheck.engine.equations import BY_NAME
 from symcheck.engine.results import Counterexample, PropertyResult, to_json_value
-from symcheck_reports import words
+from symcheck_reports import boards, words
 from symcheck_reports.evidence import coordinates
 from symcheck_reports.formatting import leaves, number, scientific, shape_of
 from symcheck_reports.units import labelled
@@ -60,8 +60,13 @@ def counterexample_view(target: str, result: PropertyResult, anchor: str, detail
         tables=tuple(_name_rows_of_table(target, table) for table in tables if table.rows),
         pictures=() if renders else pictures,
         renders=renders,
-        undrawn="" if renders or pictures else _undrawn(result, example),
-        next_observations=tuple((c, to_json_value(v)) for c, v in example.pictures if not isinstance(v, str)),
+        undrawn=""
+        if renders or pictures or any(boards.is_board(v) for _, v in example.pictures)
+        else _undrawn(result, example),
+        boards=tuple((c, v) for c, v in example.pictures if boards.is_board(v)),
+        next_observations=tuple(
+            (c, to_json_value(v)) for c, v in example.pictures if not isinstance(v, str) and not boards.is_board(v)
+        ),
         verdict=result.verdict,
         observation=to_json_value(example.observation),
         image_observation=to_json_value(example.image_observation),

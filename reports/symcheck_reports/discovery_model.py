@@ -20,6 +20,7 @@ class DiscoveryCandidate:
         verdict: "proved", "passed", "failed" or "undecided" by verification, "follows", "refused" or "untried".
         why: the reason, in a sentence.
         residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
+        kind: the reason without its numbers, by which candidates are grouped; "" for a reason of its own.
     """
 
     observation: str
@@ -28,6 +29,22 @@ class DiscoveryCandidate:
     verdict: str
     why: str
     residual: float | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class DiscoveryForm:
+    """One form of maps that was searched.
+
+    Attributes:
+        name: what the maps are, in words.
+        decided: how many were accepted or refused.
+        open: how many were not decided; None where not all were listed.
+    """
+
+    name: str
+    decided: int
+    open: int | None
 
 
 @dataclass(frozen=True)
@@ -69,12 +86,13 @@ class DiscoveryModel:
         names: of the coordinates and actions in `effects`.
         effects: effect of every column on every coordinate, rows scaled to 1; empty where none was measured.
         alpha: of the whole search.
-        level: alpha of each verification.
+        level: alpha of each screening run.
         seed: of the search.
         duration_s: wall time, seconds.
         command: the command line that repeats it; "" where none exists.
         interrupted: whether it was stopped.
         orbits: of a table, what the group makes of its states; None elsewhere.
+        forms: how many maps of each form were decided, and how many not.
         exhaustive: whether the group holds all symmetries there are: a table, searched completely.
     """
 
@@ -98,3 +116,4 @@ class DiscoveryModel:
     interrupted: bool = False
     orbits: HomomorphismModel | None = None
     exhaustive: bool = False
+    forms: Sequence[DiscoveryForm] = ()

@@ -15,6 +15,7 @@ from symcheck_reports.homomorphism_page import homomorphism_sections
 from symcheck_reports.templating import PageHead, Section, document, section
 
 SHOWN = 60  # candidates on a page; JSON has them all
+MOST_ALIKE = 8  # candidates of one verdict and one reason; of more, one is shown and the others are counted
 MOST_DRAWN = 64  # coordinates; beyond, the table of effects is a grey patch
 _LONGEST = 28  # characters of a coordinate's name beside its row
 _CHARACTER = 7.5  # pixels, at 13 pixels of type
@@ -76,15 +77,18 @@ def _spec(model: DiscoveryModel) -> Section | None:
 def _candidates(model: DiscoveryModel) -> Section | None:
     if not model.candidates:
         return None
-    rows = [(candidate, _residual(candidate)) for candidate in model.candidates[:SHOWN]]
-    rest = model.candidates[SHOWN:]
+    listed = words.gather(model.candidates, MOST_ALIKE)
+    rows = [
+        (candidate, _residual(candidate), words.more_of_a_kind(candidate, more)) for candidate, more in listed[:SHOWN]
+    ]
+    rest = listed[SHOWN:]
     return section(
         "discovery_candidates",
         "candidates",
         "What was tried, and what became of it",
         rows=rows,
-        more=len(rest),
-        refused=all(candidate.verdict in words.REFUSALS for candidate in rest),
+        more=sum(1 + more for _, more in rest),
+        refused=all(candidate.verdict in words.REFUSALS for candidate, _ in rest),
     )
 
 
@@ -99,6 +103,7 @@ def _narrowing(model: DiscoveryModel) -> Section:
         "narrowing",
         "How the search narrowed",
         stages=model.narrowing,
+        forms=words.form_lines(model),
         how=model.how,
         remarks=remarks,
     )

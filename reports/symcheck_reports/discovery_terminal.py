@@ -19,7 +19,9 @@ _STYLES = {
     "untried": "yellow",
 }
 _WIDTH = len("undecided")
-SHOWN = 12  # candidates; a robot may have hundreds that the screen refused
+_GAP = " " * (_WIDTH + 2)
+SHOWN = 12  # candidates
+MOST_ALIKE = 3  # candidates of one verdict and one reason; of more, one is shown and the others are counted
 
 
 def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool = True) -> None:
@@ -34,8 +36,6 @@ def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool 
         >>> tried = DiscoveryCandidate("(o0) -> (-o0)", "0 <-> 1", 2, "passed", "holds on 500 rewards", 0.0)
         >>> model = DiscoveryModel("X-v0", "passed", "C2", 2, 'name = "m"', (("2", "maps"),), "", (tried,))
         >>> print_discovery(model, Console(width=100, color_system=None), show_spec=False)  # doctest: +ELLIPSIS
-        X-v0: searching for symmetries
-        ...
         passed     X-v0: C2 (order 2) found and verified.
         ...
     """
@@ -44,39 +44,38 @@ def print_discovery(model: DiscoveryModel, console: Console, *, show_spec: bool 
 
 
 def lines(model: DiscoveryModel, *, show_spec: bool) -> list[Text]:
-    """All lines, one `rich.text.Text` each."""
-    made = [Text(f"{one_line(model.target, 120)}: searching for symmetries", style="bold"), Text()]
+    """All lines, one `rich.text.Text` each: the answer, how the search went, what was tried, the file."""
+    answer = _verdict(model.verdict if model.order > 1 else _nothing(model))
+    facts = f"{seconds(model.duration_s)}, seed {model.seed}, {words.budget_sentence(model)}"
+    made = [Text.assemble(answer, words.found_sentence(model)), Text(f"{_GAP}{facts}", style="dim"), Text()]
     made += [Text(f"  {one_line(line, 200)}", style="dim") for line in words.narrowing_lines(model)]
+    made += [Text(f"  {one_line(line, 200)}", style="dim") for line in words.form_lines(model)]
     made += [Text(f"  {one_line(model.how, 300)}", style="dim")] if model.how else []
     made.append(Text())
-    for candidate in model.candidates[:SHOWN]:
-        made += _candidate(candidate)
-    if rest := words.left_out(model, SHOWN):
-        made.append(Text(f"{' ' * _WIDTH}  {rest}", style="dim"))
+    listed = words.gather(model.candidates, MOST_ALIKE)
+    for candidate, more in listed[:SHOWN]:
+        made += _candidate(candidate, more)
+    if rest := words.left_out(listed[SHOWN:]):
+        made.append(Text(f"{_GAP}{rest}", style="dim"))
     for rotation in model.rotations:
         made.append(Text.assemble(("rotation".ljust(_WIDTH), "bold"), "  ", words.rotation_sentence(rotation)))
     made += [Text.assemble(("note".ljust(_WIDTH), "dim"), "  ", one_line(text, 400)) for text in model.remarks]
-    made += [Text()] if made[-1] else []
-    made.append(
-        Text.assemble(_verdict(model.verdict if model.order > 1 else _nothing(model)), words.found_sentence(model))
-    )
-    facts = f"{seconds(model.duration_s)}, seed {model.seed}, {words.budget_sentence(model)}"
-    made.append(Text(f"{' ' * _WIDTH}  {facts}", style="dim"))
     if show_spec and model.spec:
-        made += [Text(), *(Text(line) for line in model.spec.splitlines())]
-    return made
+        made += [*([Text()] if made[-1] else []), *(Text(line) for line in model.spec.splitlines())]
+    return made if made[-1] else made[:-1]
 
 
 def _nothing(model: DiscoveryModel) -> str:
     return "undecided" if model.verdict == "undecided" else "none"
 
 
-def _candidate(candidate: DiscoveryCandidate) -> list[Text]:
-    gap = " " * (_WIDTH + 2)
+def _candidate(candidate: DiscoveryCandidate, more: int) -> list[Text]:
     made = [Text.assemble(_verdict(candidate.verdict), one_line(candidate.observation, 240))]
     if candidate.action:
-        made.append(Text(f"{gap}actions: {one_line(candidate.action, 240)}"))
-    made.append(Text(f"{gap}order {candidate.order or 'infinite'}; {one_line(candidate.why, 600)}", style="dim"))
+        made.append(Text(f"{_GAP}actions: {one_line(candidate.action, 240)}"))
+    made.append(Text(f"{_GAP}order {candidate.order or 'infinite'}; {one_line(candidate.why, 600)}", style="dim"))
+    if alike := words.more_of_a_kind(candidate, more):
+        made.append(Text(f"{_GAP}{alike}", style="dim"))
     return made
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from symcheck_reports.discovery_model import DiscoveryModel, DiscoveryRotation
+from collections.abc import Sequence
+
+from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryForm, DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count, one_line, plural, scientific
 
 REFUSALS = ("failed", "refused")
@@ -35,10 +37,20 @@ def found_sentence(model: DiscoveryModel) -> str:
 
 
 def budget_sentence(model: DiscoveryModel) -> str:
-    """How the error budget was shared."""
+    """How the error budget was used: whole by what is accepted, shared by what screens."""
     if model.level == model.alpha:
         return f"alpha {model.alpha:g}"
-    return f"alpha {model.level:.2g} for each verification, {model.alpha:g} over all candidates tried"
+    return f"alpha {model.alpha:g} for the group as a whole, {model.level:.2g} for each candidate screened"
+
+
+def form_lines(model: DiscoveryModel) -> list[str]:
+    """How far the search went, one line a form of maps."""
+    return [_form_line(form) for form in model.forms]
+
+
+def _form_line(form: DiscoveryForm) -> str:
+    rest = "more were not listed" if form.open is None else f"{count(form.open)} not decided"
+    return f"{form.name}: {count(form.decided)} decided, {rest}"
 
 
 def rotation_sentence(rotation: DiscoveryRotation) -> str:
@@ -57,10 +69,44 @@ def narrowing_lines(model: DiscoveryModel) -> list[str]:
     return [f"{number} {what}" for number, what in model.narrowing]
 
 
-def left_out(model: DiscoveryModel, shown: int) -> str:
-    """How many candidates a short report leaves out; "" where it shows all."""
-    rest = model.candidates[shown:]
-    if not rest:
+def gather(candidates: Sequence[DiscoveryCandidate], most: int) -> list[tuple[DiscoveryCandidate, int]]:
+    """Candidates as reports list them: those of one verdict and one kind of reason stand for each other.
+
+    Args:
+        candidates: in order, accepted ones first.
+        most: so many of a kind are listed one by one before the rest is counted.
+
+    Returns:
+        (candidate, how many more are like it); 0 for one that stands for itself.
+
+    Example:
+        >>> one = DiscoveryCandidate("(o0) -> (-o0)", "", 2, "refused", "it moves nothing", None, "it moves nothing")
+        >>> [more for _, more in gather([one] * 5, 1)]
+        [4]
+    """
+    groups: dict[tuple[str, str], list[DiscoveryCandidate]] = {}
+    for place, candidate in enumerate(candidates):
+        groups.setdefault((candidate.verdict, candidate.kind or str(place)), []).append(candidate)
+    listed = []
+    for own in groups.values():
+        shown = own if len(own) <= most else own[:1]
+        listed += [(candidate, len(own) - len(shown)) for candidate in shown]
+    return listed
+
+
+def more_of_a_kind(candidate: DiscoveryCandidate, more: int) -> str:
+    """The line that stands for candidates like one that is listed; "" where there are none."""
+    return f"and {plural(more, 'more map')} {candidate.verdict}: {one_line(candidate.kind, 300)}" if more else ""
+
+
+def left_out(rest: Sequence[tuple[DiscoveryCandidate, int]]) -> str:
+    """How many candidates a short report leaves out; "" where it shows all.
+
+    Args:
+        rest: what `gather` lists beyond what is shown.
+    """
+    missing = sum(1 + more for _, more in rest)
+    if not missing:
         return ""
-    fate = " refused" if all(candidate.verdict in REFUSALS for candidate in rest) else ""
-    return f"{plural(len(rest), 'more candidate')}{fate}; --json has them all"
+    fate = " refused" if all(candidate.verdict in REFUSALS for candidate, _ in rest) else ""
+    return f"{plural(missing, 'more candidate')}{fate}; --json has them all"

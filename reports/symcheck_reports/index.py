@@ -8,7 +8,6 @@ listed as such.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from symcheck.documents import UnreadableError, read_json
 from symcheck.engine.published import READABLE, upgrade
 from symcheck.engine.results import overall_verdict
 from symcheck.engine.verdict import Verdict
@@ -172,8 +172,8 @@ def _read_reports(path: Path) -> list[dict[str, Any]]:
         ValueError: it says it is a report, or cannot be parsed, and is not one.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        data = read_json(path)
+    except (OSError, UnreadableError) as error:
         raise ValueError(f"not readable as JSON: {error}") from error
     if not isinstance(data, dict) or not str(data.get("schema", "")).startswith("symcheck/"):
         return []

@@ -65,6 +65,7 @@ class CounterexampleView:
         pictures: the same drawn, where they are grids; empty otherwise.
         renders: drawn by the environment itself, as (caption, address); empty where it cannot.
         undrawn: why the environment drew nothing; "" where it did, or where the page draws it otherwise.
+        boards: of games, as (caption, drawing).
         next_observations: what the next states show, as (caption, raw observation), for drawings of known environments.
         verdict: the property's: a violation that is accepted does not fail.
         observation: the raw observation, for drawings of known environments.
@@ -89,6 +90,7 @@ class CounterexampleView:
     pictures: tuple[Picture, ...]
     renders: tuple[tuple[str, str], ...]
     undrawn: str
+    boards: tuple[tuple[str, dict[str, Any]], ...]
     next_observations: tuple[tuple[str, Any], ...]
     verdict: Verdict
     observation: Any

@@ -13,6 +13,7 @@ from symcheck.engine.equations import BY_NAME
 from symcheck.engine.results import Counterexample, Kind, PropertyResult, RunResult, to_json_value
 from symcheck.engine.verdict import AcceptedBy, Verdict
 from symcheck.statements.statement import Statement, as_sentence, free, state  # noqa: F401 (free and state: doctests)
+from symcheck_reports import boards
 from symcheck_reports.bounds import bound_sentence
 from symcheck_reports.formatting import clean, compact, count, leaves, number, one_line, plural, scientific, seconds
 
@@ -23,7 +24,13 @@ _LAYERS = ("layer_certificate", "representation_propagation")
 _NOUNS: dict[Kind, str] = {"env": "environment", "net": "network"}  # the others are called by their kind
 _PLURALS: dict[Kind, str] = {"policy": "policies"}
 _EQUIVARIANT: tuple[Kind, ...] = ("net", "policy")
-_COUNTED = {"columns": "column", "model": "element", "states": "state"}  # what some methods compare
+_COUNTED = {
+    "columns": "column",
+    "model": "element",
+    "states": "state",
+    "positions": "comparison",
+    "complete": "comparison",
+}  # fmt: skip  (what some methods compare)
 _ACCEPTED: dict[AcceptedBy, str] = {"baseline": "accepted by baseline", "accept_gap": "accepted by --accept-gap"}
 
 
@@ -86,6 +93,8 @@ def verdict_sentence(result: RunResult) -> str:
 def _proved_sentence(result: RunResult, target: str, claim: str) -> str:
     network = result.kind in _EQUIVARIANT
     every = "every input and group element" if network else "every state, action and group element"
+    if result.kind == "game":
+        every = "every position that legal play reaches, every move and image"
     return f"{target} is {claim}: proved for {every}."
 
 
@@ -378,7 +387,8 @@ def labelled_lines(result: PropertyResult) -> list[tuple[str, str]]:
     ]
     causes = [("" if index else "likely", cause) for index, cause in enumerate(causes_lettered(result.causes))]
     again = one_line(example.reproduce, 2000) if example is not None else ""
-    return [(label, text) for label, text in (*lines, *causes, ("again", again)) if text]
+    drawn = boards.text_lines(example.pictures) if example is not None and failed else []
+    return [(label, text) for label, text in (*lines, *causes, *drawn, ("again", again)) if text]
 
 
 def property_lines(result: PropertyResult, run: RunResult) -> list[str]:

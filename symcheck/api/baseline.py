@@ -15,15 +15,14 @@ that is no longer needed is mentioned where it applied.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from symcheck.api.commands import from_command
+from symcheck.documents import UnreadableError, read_json, read_toml
 from symcheck.engine import registry
 from symcheck.engine.acceptance import accept_violation
 from symcheck.engine.results import PropertyResult, RunResult
@@ -114,11 +113,10 @@ def _parsed(file: Path, where: str) -> Any:
     if file.suffix not in (".toml", ".json"):
         raise _malformed(f"expected a .toml or .json file, got {file.name!r}", where)
     try:
-        text = file.read_text(encoding="utf-8")
-        return tomllib.loads(text) if file.suffix == ".toml" else json.loads(text)
+        return read_toml(file) if file.suffix == ".toml" else read_json(file)
     except OSError as error:
         raise _malformed(f"cannot be read: {error.strerror or error}", where) from error
-    except ValueError as error:  # both decoders' errors, and bytes that are no UTF-8
+    except UnreadableError as error:
         raise _malformed(f"expected {file.suffix[1:].upper()}, got: {error}", where) from error
 
 

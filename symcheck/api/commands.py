@@ -49,7 +49,7 @@ def to_command(verb: str, target: str | None, options: Mapping[str, Any]) -> str
     """Write a command line.
 
     Args:
-        verb: "verify-env", "verify-net", "verify-mirror" or "audit-policy".
+        verb: "verify-env", "verify-net", "verify-mirror", "verify-game" or "audit-policy".
         target: the TARGET argument; None where the command has none.
         options: option name to value; True writes a flag, False and None write nothing, tuples join with commas,
             mappings become JSON.

@@ -25,7 +25,7 @@ from symcheck.errors import SymcheckError
 from symcheck.files import write_text
 from symcheck.mdp import pictures
 from symcheck.symmetry.symmetry import Symmetry
-from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel, DiscoveryRotation
+from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryForm, DiscoveryModel, DiscoveryRotation
 from symcheck_reports.formatting import count
 
 
@@ -193,6 +193,7 @@ def _model(result: Discovery, spec: str) -> DiscoveryModel:
         interrupted=result.interrupted,
         orbits=None if result.orbits is None else pictures.model(result.orbits, target=result.target),
         exhaustive=_is_exhaustive(result),
+        forms=[DiscoveryForm(form.name, form.decided, form.open) for form in result.forms],
     )
 
 
@@ -203,4 +204,6 @@ def _is_exhaustive(result: Discovery) -> bool:
 
 
 def _candidate(trial: Trial) -> DiscoveryCandidate:
-    return DiscoveryCandidate(trial.moves, trial.actions, trial.order, trial.verdict, trial.why, trial.residual)
+    return DiscoveryCandidate(
+        trial.moves, trial.actions, trial.order, trial.verdict, trial.why, trial.residual, trial.kind
+    )

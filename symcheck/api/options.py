@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from symcheck.engine.games.options import GameKeywords, GameOptions
 from symcheck.engine.mirrors.options import MirrorKeywords, MirrorOptions
 from symcheck.engine.networks.options import NETWORK, NetKeywords, NetOptions
 from symcheck.engine.option_fields import option, read_json_object
@@ -71,6 +72,15 @@ class AuditPolicyOptions(PolicyOptions):
     trust: bool = option(False, "Load files whose loading may run code.", kind=bool)
 
 
+@dataclass(frozen=True)
+class VerifyGameOptions(GameOptions):
+    """The options of `verify_game` and `symcheck verify-game`."""
+
+    adapter: str | None = option(
+        None, "Of which library the game is: alphazero, openspiel or pgx; when left out, what it looks like."
+    )
+
+
 class VerifyEnvKeywords(EnvKeywords, total=False):
     """The keywords of `verify_env`, for static checkers."""
 
@@ -94,6 +104,12 @@ class VerifyMirrorKeywords(MirrorKeywords, total=False):
 
     layout: Any
     env: Any
+
+
+class VerifyGameKeywords(GameKeywords, total=False):
+    """The keywords of `verify_game`, for static checkers."""
+
+    adapter: str | None
 
 
 class AuditPolicyKeywords(PolicyKeywords, total=False):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import symcheck_properties  # noqa: F401  (registers the properties)
 from symcheck.api.commands import RunCommand, from_command
 from symcheck.api.options import VerifyEnvOptions
+from symcheck.api.replay_trust import check_header, check_symmetry, check_trust
 from symcheck.api.report import Report
 from symcheck.api.specs import resolve_symmetry, symmetry_of_layout
+from symcheck.documents import UnreadableError, read_json
 from symcheck.engine.option_fields import from_texts
 from symcheck.engine.published import READABLE, upgrade
 from symcheck.engine.results import PropertyResult, RunResult
@@ -24,22 +25,33 @@ _FIELDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def replay(path: str | Path) -> Report:
+def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], None] | None = None) -> Report:
     """Evaluate every counterexample of a report again, and check every certificate of a network without the search.
 
     Args:
         path: a JSON report, schema symcheck/2 or symcheck/1.
+        trust: import files and modules outside the current folder as well, and load what may run code.
+        announce: called with each command before anything of it is imported.
 
     Returns:
         A report whose properties are those that had a counterexample or a certificate, with the verdict found now:
         `failed` where the counterexample still violates its property, or the certificate no longer holds.
 
     Raises:
-        SymcheckError: no such file, not a report, nothing in it failed with a counterexample, or its objects cannot
-            be found again.
+        SymcheckError: no such file, not a report, nothing in it failed with a counterexample, header and command
+            disagree, its code lies outside the current folder, or its objects cannot be found again.
     """
     where = str(path)
-    results = [_replay_report(report, where) for report in _read_reports(Path(path)) if _can_replay(report)]
+    reports = [report for report in _read_reports(Path(path)) if _can_replay(report)]
+    commands = [from_command(report.get("command") or "", where=where) for report in reports]
+    # All are looked at before the first is run.
+    for report, command in zip(reports, commands, strict=True):
+        if announce is not None:
+            announce(report["command"])
+        check_header(report, command, where)
+        if not trust:
+            check_trust(command, where)
+    results = [_replay_report(report, command, where) for report, command in zip(reports, commands, strict=True)]
     if not results:
         raise SymcheckError(
             "expected a report with a counterexample or a network's certificate, got neither: nothing to replay.",
@@ -50,10 +62,10 @@ def replay(path: str | Path) -> Report:
 
 def _read_reports(path: Path) -> list[dict[str, Any]]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
     except OSError as error:
         raise SymcheckError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
-    except ValueError as error:
+    except UnreadableError as error:
         raise SymcheckError(f"expected a JSON report, got: {error}.", where=str(path)) from error
     if not isinstance(data, dict) or data.get("schema") not in READABLE:
         given = data.get("schema") if isinstance(data, dict) else type(data).__name__
@@ -97,12 +109,14 @@ def _with_counterexample(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [item for item in report["properties"] if item.get("counterexample")]
 
 
-def _replay_report(report: dict[str, Any], where: str) -> RunResult:
-    command = from_command(report.get("command") or "", where=where)
+def _replay_report(report: dict[str, Any], command: RunCommand, where: str) -> RunResult:
     items = _with_counterexample(report)
     if report["kind"] == "env":
-        properties = _replay_env(command, items)
+        properties = _replay_env(command, items, report, where)
+    elif report["kind"] == "game":
+        properties = _replay_game(command, items, report["seed"])
     else:
+        check_symmetry(report, resolve_symmetry(command.options["symmetry"]).symmetry, where)
         properties = _replay_net(command, items, report["layers"] if _has_certificate(report) else None)
     return RunResult(
         kind=report["kind"],
@@ -118,7 +132,9 @@ def _replay_report(report: dict[str, Any], where: str) -> RunResult:
     )
 
 
-def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[PropertyResult]:
+def _replay_env(
+    command: RunCommand, items: Sequence[dict[str, Any]], report: dict[str, Any], where: str
+) -> list[PropertyResult]:
     from symcheck.engine.environments import replay as env_replay
     from symcheck.envs.targets import resolve_environment
 
@@ -129,6 +145,7 @@ def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[Pr
         if "layout" in command.options
         else resolve_symmetry(command.options["symmetry"]).symmetry
     )
+    check_symmetry(report, symmetry, where)
     try:
         return [
             env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items
@@ -139,6 +156,15 @@ def _replay_env(command: RunCommand, items: Sequence[dict[str, Any]]) -> list[Pr
             where="replay",
             remedy="Replay the report as it was written, against the environment that it was made with.",
         ) from error
+
+
+def _replay_game(command: RunCommand, items: Sequence[dict[str, Any]], seed: int) -> list[PropertyResult]:
+    from symcheck.engine.games.replay import replay_game
+    from symcheck.games.opening import open_game
+
+    given = command.options
+    game = open_game(command.target, adapter=given.get("adapter"), symmetries=given.get("symmetries"))
+    return [replay_game(game, item["name"], item["counterexample"], seed) for item in items]
 
 
 def _replay_net(

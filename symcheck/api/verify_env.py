@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Unpack
@@ -21,6 +22,8 @@ from symcheck.engine.results import RunResult
 from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment
 from symcheck.errors import OptionError, SpecError
 from symcheck.symmetry.symmetry import Symmetry
+
+_SHORTEST_S = 1e-3
 
 
 @shows_options(VerifyEnvOptions)
@@ -68,15 +71,22 @@ def verify_env(
         )
     target = resolve_environment(env, env_kwargs=chosen.env_kwargs)
     named = _symmetries(target, symmetry, chosen.layout)
-    results = []
+    results: list[RunResult] = []
+    ends = None if chosen.max_time is None else time.monotonic() + chosen.max_time
     for item in named:
         command = _command(env, item, chosen, accepted)
-        result = run_env(target.make, item.symmetry, options=chosen, target=target.label, command=command, emit=emit)
+        limited = chosen if ends is None else _with_share(chosen, ends, len(named) - len(results))
+        result = run_env(target.make, item.symmetry, options=limited, target=target.label, command=command, emit=emit)
         drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
         results.append(with_baseline(with_reproduction(drawn), accepted))
         if result.interrupted:
             break
     return Report(results)
+
+
+def _with_share(options: VerifyEnvOptions, ends: float, left: int) -> VerifyEnvOptions:
+    """The options of one of several runs: what is left of the time is theirs in equal parts."""
+    return replace(options, max_time=max(ends - time.monotonic(), _SHORTEST_S) / left)
 
 
 def _with_notes(result: RunResult, symmetry: Symmetry) -> RunResult:

@@ -1,11 +1,14 @@
 """The command line: one module a command, all heavy imports inside the commands."""
 
+import sys
+
+from symcheck.cli.supervisor import supervise
 from symcheck.streams import run_program
 
 
 def entry() -> None:
     """The console script: an interrupt ends it with 130 even while the command line itself is being imported."""
-    run_program("symcheck", _main)
+    supervise(sys.argv[1:], lambda: run_program("symcheck", _main))
 
 
 def _main() -> None:

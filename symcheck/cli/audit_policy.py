@@ -37,8 +37,8 @@ def command(
     accepted = outputs.check()
     options = values_of(AuditPolicyOptions, given)
     from symcheck.api.audit_policy import audit_policy
-    from symcheck.cli.progress import progress
+    from symcheck.cli.watching import watched
 
-    with progress(quiet=outputs.quiet) as emit:
+    with watched(outputs, max_time=options.get("max_time")) as emit:
         report = audit_policy(target, symmetry, str(data), emit=emit, **options)
     outputs.finish(report, accepted)

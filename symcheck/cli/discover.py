@@ -45,9 +45,9 @@ def command(
 
     check_outputs({"--out": out, "--html": html, "--json": json_path})
     from symcheck.api.discover import discover
-    from symcheck.cli.progress import progress
+    from symcheck.cli.watching import watched
 
-    with progress(quiet=quiet) as emit:
+    with watched(Outputs(quiet=quiet), max_time=chosen.get("max_time"), reports=False) as emit:
         discovered = discover(target, emit=emit, **chosen)
     _print_discovery(discovered, quiet=quiet, show_spec=out is None)
     _write(discovered, out, html, json_path, quiet=quiet)

@@ -21,6 +21,7 @@ _EXTRAS = {
     "onnx": (("onnx", "onnxruntime", "onnxscript"), "ONNX networks"),
     "sb3": (("stable_baselines3",), "Stable-Baselines3 policies"),
     "logs": (("tensorboard", "pyarrow"), "TensorBoard logs, Parquet curves"),
+    "games": (("pgx", "pyspiel"), "games of Pgx and OpenSpiel"),
     "video": (("imageio", "imageio_ffmpeg", "PIL", "pygame"), "episodes as GIF or MP4"),
 }
 

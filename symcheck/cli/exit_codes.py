@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ class ExitCode(enum.IntEnum):
     FAILED = 1
     UNUSABLE = 2
     UNDECIDED = 3
+    BROKEN = 4
     INTERRUPTED = 130
 
 
@@ -82,6 +84,14 @@ def code_of(verdict: Verdict, *, interrupted: bool, fail_on: frozenset[FailOn]) 
     return ExitCode.GOOD
 
 
+def echo_problem(message: str) -> None:
+    """Print why a command could not do its work; in a GitHub Actions run beside the job as well."""
+    typer.echo(message, err=True)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        typer.echo(f"::error title=symcheck::{escaped}")
+
+
 def reports_mistakes(command: Command) -> Command:
     """Decorate a command: a `SymcheckError` becomes one message and exit code 2, an interrupt 130."""
 
@@ -90,7 +100,7 @@ def reports_mistakes(command: Command) -> Command:
         try:
             return command(*args, **kwargs)
         except SymcheckError as error:
-            typer.echo(f"symcheck: {error}", err=True)
+            echo_problem(f"symcheck: {error}")
             raise typer.Exit(ExitCode.UNUSABLE) from error
         except KeyboardInterrupt as error:
             typer.echo("interrupted before anything was finished", err=True)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from symcheck import __version__
 from symcheck.cli import (
@@ -24,20 +25,36 @@ from symcheck.cli import (
     run,
     settings,
     verify_env,
+    verify_game,
     verify_mirror,
     verify_net,
 )
 from symcheck.cli.exit_codes import ExitCode
-from symcheck.errors import SymcheckError
+from symcheck.errors import SymcheckError, shortened
+
+
+class _Commands(TyperGroup):
+    """The commands; what they refuse is echoed at a length that can be read."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            message = vars(error).get("message")  # typer's errors of usage have one, the exit of a command has none
+            if isinstance(message, str):
+                vars(error)["message"] = shortened(message)
+            raise
+
 
 app = typer.Typer(
     name="symcheck",
+    cls=_Commands,
     help="Check the symmetries of reinforcement-learning problems on the real environment, and prove them of networks.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,  # a traceback of rich shows local variables, of a user's environment too
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 130 interrupted.",
+    epilog="Exit codes: 0 proved or passed, 1 failed, 2 unusable input, 3 undecided, 4 the run broke, 130 interrupted.",
 )
 
 
@@ -59,6 +76,7 @@ def _common(
 app.command("verify-env")(verify_env.command)
 app.command("verify-net")(verify_net.command)
 app.command("verify-mirror")(verify_mirror.command)
+app.command("verify-game")(verify_game.command)
 app.command("audit-policy")(audit_policy.command)
 app.command("run")(run.command)
 app.command("replay")(replay.command)

@@ -54,6 +54,15 @@ class Outputs:
             typer.Exit: with the run's code.
             SymcheckError: a file could not be written; the others are.
         """
+        self.publish(report)
+        raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
+
+    def publish(self, report: Report) -> None:
+        """Write what was asked for and print the verdict.
+
+        Raises:
+            SymcheckError: a file could not be written; the others are.
+        """
         from symcheck.api.report import Report
         from symcheck.api.reproduce import with_reproduction
         from symcheck.files import write_text
@@ -80,7 +89,6 @@ class Outputs:
                     typer.echo(f"written: {path}")
         if problems:
             raise SymcheckError(" ".join(str(problem) for problem in problems))
-        raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=fail_on))
 
     def show(self, report: Report) -> None:
         """Print the verdict of each property, or the run's alone where it is to be quiet."""

@@ -11,8 +11,13 @@ from symcheck.cli.exit_codes import FailOn, code_of, reports_mistakes
 
 
 @reports_mistakes
-def command(file: Annotated[Path, typer.Argument(help="A JSON report of verify-env or verify-net.")]) -> None:
+def command(
+    file: Annotated[Path, typer.Argument(help="A JSON report of verify-env or verify-net.")],
+    trust: Annotated[bool, typer.Option("--trust", help="Import what lies outside the current folder too.")] = False,
+) -> None:
     """Reproduce the counterexamples of a JSON report; exits 1 while they still fail, 0 once they no longer do.
+
+    The command of the report is printed first; what it names is imported, which runs its code.
 
     Example: symcheck replay report.json
     """
@@ -21,7 +26,7 @@ def command(file: Annotated[Path, typer.Argument(help="A JSON report of verify-e
     from symcheck.api.replay import replay
     from symcheck_reports import terminal
 
-    report = replay(file)
+    report = replay(file, trust=trust, announce=lambda line: typer.echo(f"replaying: {line}\n"))
     terminal.print_run(report.results, Console(highlight=False))
     # Any verdict that is no pass exits non-zero: an undecided counterexample is not resolved.
     raise typer.Exit(code_of(report.verdict, interrupted=False, fail_on=frozenset(FailOn)))

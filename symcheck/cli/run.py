@@ -18,12 +18,14 @@ from symcheck.errors import OptionError, SymcheckError
 
 if TYPE_CHECKING:
     from symcheck.api.report import Report
+    from symcheck.engine.events import Emit
 
 _EXAMPLE = (
     'List checks: [[tool.symcheck.checks]] with env = "CartPole-v1" or net = "my_file.py:policy", and symmetry; '
-    'or mirror = "my_file.py:augment" with model and layout; or policy = "my_file.py:load" with symmetry and data.'
+    'or mirror = "my_file.py:augment" with model and layout; or policy = "my_file.py:load" with symmetry and data; '
+    'or game = "my_game.py:Game".'
 )
-_NEEDED = {"env": (), "net": ("symmetry",), "mirror": ("model",), "policy": ("symmetry", "data")}
+_NEEDED = {"env": (), "net": ("symmetry",), "mirror": ("model",), "policy": ("symmetry", "data"), "game": ()}
 
 
 @dataclass(frozen=True)
@@ -52,22 +54,22 @@ def command(**given: Any) -> None:
     shared = _shared_options(table, baseline)
     # A mistake in the last check is reported before the first one runs for minutes.
     checks = [_read_check(check, f"{table.path}, checks[{i}]", shared) for i, check in enumerate(table.checks)]
-    started_in = Path.cwd()
+    from symcheck.cli.watching import time_limit, watched
+
     reports: list[Report] = []
-    # Paths in the checks are relative to the file that lists them.
-    os.chdir(table.path.parent)
     try:
-        for check in checks:
-            reports.append(_run(check))
-            if reports[-1].interrupted:
-                break
+        with watched(outputs) as emit:
+            for check in checks:
+                # Paths in the checks are relative to the file that lists them.
+                os.chdir(table.path.parent)
+                with time_limit(check.arguments.get("max_time")):
+                    reports.append(_run(check, emit))
+                if reports[-1].interrupted:
+                    break
     except SymcheckError:
         for report in reports:  # what was found before the check that cannot be used
             outputs.show(report)
         raise
-    finally:
-        # Report files were named at the command line: they are relative to where that was typed.
-        os.chdir(started_in)
     from symcheck.api.report import Report
 
     outputs.finish(Report([result for report in reports for result in report.results]), accepted)
@@ -106,25 +108,29 @@ def _read_check(check: Mapping[str, Any], where: str, shared: Mapping[str, Any])
     return _Check(kind, target, arguments, where)
 
 
-def _run(check: _Check) -> Report:
+def _run(check: _Check, emit: Emit) -> Report:
     try:
         if check.kind == "env":
             from symcheck.api.verify_env import verify_env
 
-            return verify_env(str(check.target), **check.arguments)
+            return verify_env(str(check.target), emit=emit, **check.arguments)
         if check.kind == "mirror":
             from symcheck.api.verify_mirror import verify_mirror
 
-            return verify_mirror(check.target, **check.arguments)
+            return verify_mirror(check.target, emit=emit, **check.arguments)
         if check.kind == "policy":
             from symcheck.api.audit_policy import audit_policy
 
             states = check.arguments["data"]
             given = {name: value for name, value in check.arguments.items() if name not in ("data", "symmetry")}
-            return audit_policy(check.target, check.arguments["symmetry"], states, **given)
+            return audit_policy(check.target, check.arguments["symmetry"], states, emit=emit, **given)
+        if check.kind == "game":
+            from symcheck.api.verify_game import verify_game
+
+            return verify_game(check.target, emit=emit, **check.arguments)
         from symcheck.api.verify_net import verify_net
 
-        return verify_net(str(check.target), **check.arguments)
+        return verify_net(str(check.target), emit=emit, **check.arguments)
     except SymcheckError as error:
         raise SymcheckError(str(error), where=check.where) from error
     # An unknown setting was refused before: what is left is a value of a wrong type.
@@ -135,8 +141,8 @@ def _run(check: _Check) -> Report:
 def _subject(check: dict[str, Any], where: str) -> tuple[str, str | None, dict[str, Any]]:
     """What a check is about: its kind, its target, and the remaining settings.
 
-    `net = TARGET`, `env = TARGET`, `mirror = TARGET`, `policy = TARGET`, or `kind = "env"|...` (or `command =
-    "verify-env"`) with `target = TARGET`. A robot's model alone is `model = FILE` without a target.
+    `net = TARGET`, `env = TARGET`, `mirror = TARGET`, `policy = TARGET`, `game = TARGET`, or `kind = "env"|...` (or
+    `command = "verify-env"`) with `target = TARGET`. A robot's model alone is `model = FILE` without a target.
     """
     target: Any
     if "target" in check or "kind" in check or "command" in check:
@@ -146,11 +152,13 @@ def _subject(check: dict[str, Any], where: str) -> tuple[str, str | None, dict[s
         # Before env, which a mirror function may be given.
         kind, target = "mirror", check.pop("mirror", None)
     else:
-        kind = next((name for name in ("net", "policy") if name in check), "env")
+        kind = next((name for name in ("net", "policy", "game") if name in check), "env")
         target = check.pop(kind, None)
     alone = kind == "mirror" and target is None
     if kind not in _NEEDED or not (isinstance(target, str) or alone):
         raise OptionError(
-            f"expected env, net, mirror or policy = TARGET, got {check or 'nothing'}.", where=where, remedy=_EXAMPLE
+            f"expected env, net, mirror, policy or game = TARGET, got {check or 'nothing'}.",
+            where=where,
+            remedy=_EXAMPLE,
         )
     return kind, target, check

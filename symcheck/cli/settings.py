@@ -18,16 +18,22 @@ the file that they stand in.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from symcheck.api.options import AuditPolicyOptions, VerifyEnvOptions, VerifyMirrorOptions, VerifyNetOptions
+from symcheck.api.options import (
+    AuditPolicyOptions,
+    VerifyEnvOptions,
+    VerifyGameOptions,
+    VerifyMirrorOptions,
+    VerifyNetOptions,
+)
 from symcheck.cli.derive import parameter_name
 from symcheck.cli.outputs import Outputs
 from symcheck.discovery.options import DiscoverOptions
+from symcheck.documents import UnreadableError, read_toml
 from symcheck.engine.option_fields import OptionField, option_fields, typed_fields
 from symcheck.errors import OptionError, suggestion
 
@@ -36,17 +42,18 @@ SHARED_CHECK = tuple(field.setting for field in _ENV if field.is_shared)
 """Settings of all checks at once that say how they run."""
 SHARED = (*SHARED_CHECK, *(field.setting for field in _REPORTS if field.is_shared))
 """All settings that may stand beside `checks`."""
-_MIRROR, _POLICY = (typed_fields(kind) for kind in (VerifyMirrorOptions, AuditPolicyOptions))
+_MIRROR, _POLICY, _GAME = (typed_fields(kind) for kind in (VerifyMirrorOptions, AuditPolicyOptions, VerifyGameOptions))
 CHECK = {
     "env": ("symmetry", *(field.setting for field in _ENV)),
     "net": ("symmetry", *(field.setting for field in _NET if field.name != "pytest_file")),
     "mirror": ("model", *(field.setting for field in _MIRROR)),
     "policy": ("symmetry", "data", *(field.setting for field in _POLICY)),
+    "game": ("symmetries", *(field.setting for field in _GAME)),
 }
 """Settings of one check, by its kind."""
 SHARED_BY_KIND = {
     kind: tuple(field.setting for field in fields if field.is_shared)
-    for kind, fields in (("env", _ENV), ("net", _NET), ("mirror", _MIRROR), ("policy", _POLICY))
+    for kind, fields in (("env", _ENV), ("net", _NET), ("mirror", _MIRROR), ("policy", _POLICY), ("game", _GAME))
 }
 """Settings of all checks at once that a kind of check has."""
 _PATHS = tuple(field.setting for field in (*_ENV, *_REPORTS) if field.is_shared and field.kind is Path)
@@ -92,8 +99,8 @@ def _load_table(path: Path, keys: tuple[str, ...]) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table: Any = read_toml(path)
+    except (OSError, UnreadableError) as error:
         if keys and not _speaks_of_us(path):  # a pyproject.toml of somebody else's concern
             return None
         raise OptionError(f"expected a TOML file, got: {error}.", where=str(path)) from error
@@ -161,6 +168,7 @@ def command_defaults(settings: Settings) -> dict[str, dict[str, Any]]:
         "verify-net": dict(values),
         "verify-mirror": _only(values, _MIRROR),
         "audit-policy": _only(values, _POLICY),
+        "verify-game": _only(values, _GAME),
         "run": {name: value for name, value in values.items() if name in running},
         "discover": {name: value for name, value in values.items() if name in searching},
     }

@@ -40,8 +40,8 @@ def command(
     accepted = outputs.check()
     options = values_of(VerifyEnvOptions, given)
     from symcheck.api.verify_env import verify_env
-    from symcheck.cli.progress import progress
+    from symcheck.cli.watching import watched
 
-    with progress(quiet=outputs.quiet) as emit:
+    with watched(outputs, max_time=options.get("max_time")) as emit:
         report = verify_env(target, symmetry, emit=emit, **options)
     outputs.finish(report, accepted)

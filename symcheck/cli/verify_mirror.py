@@ -38,11 +38,11 @@ def command(
     accepted = outputs.check()
     options = values_of(VerifyMirrorOptions, given)
     from symcheck.api.verify_mirror import mirror_text, verify_mirror
-    from symcheck.cli.progress import progress
+    from symcheck.cli.watching import watched
 
     if emit is not None:
         typer.echo(mirror_text(model, options.get("layout"), emit), nl=False)
-    with progress(quiet=outputs.quiet) as listener:
+    with watched(outputs, max_time=options.get("max_time")) as listener:
         report = verify_mirror(target, model=model, emit=listener, **options)
     # What was written can be redirected into a file of its own.
     with contextlib.redirect_stdout(sys.stderr) if emit is not None else contextlib.nullcontext():

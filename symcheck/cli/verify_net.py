@@ -37,8 +37,8 @@ def command(
     accepted = reports.check()
     options = values_of(VerifyNetOptions, given)
     from symcheck.api.verify_net import verify_net
-    from symcheck.cli.progress import progress
+    from symcheck.cli.watching import watched
 
-    with progress(quiet=reports.quiet) as emit:
+    with watched(reports, max_time=options.get("max_time")) as emit:
         report = verify_net(target, symmetry, emit=emit, **options)
     reports.finish(report, accepted)

@@ -36,6 +36,8 @@ _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of 
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
 _RIDGE = 1e-6
+_FORM = "signed permutations of the observation that keep its regression on the step before"
+_PICTURE = "rotations and reflections of the image"
 _SMALL_PICTURE = 24  # pixels a side
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
 
@@ -176,6 +178,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     maps = [SignedMap.of(index, sign) for index, sign in left.maps]
     maps = [each for each in maps if not each.is_identity]
     proposals.structured, proposals.complete = len(maps), left.complete
+    proposals.forms[_FORM] = left.complete
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
     for state_map in maps:
@@ -187,13 +190,26 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             space=lab.action_space,
         )
         proposals.tried += 1
-        candidate = Candidate(state_map, action_map, state_map, residual=model.misfit(state_map, action_map))
+        candidate = Candidate(
+            state_map, action_map, state_map, residual=model.misfit(state_map, action_map), form=_FORM
+        )
         if candidate.residual <= _FITS:
             proposals.candidates.append(candidate)
         else:
             why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
             description = state_text(state_map, "o")
-            proposals.refused.append(Trial(description, "", state_map.order, "refused", why, candidate.residual))
+            proposals.refused.append(
+                Trial(
+                    description,
+                    "",
+                    state_map.order,
+                    "refused",
+                    why,
+                    candidate.residual,
+                    kind="a model of the rollouts differs",
+                    form=_FORM,
+                )
+            )
     _keep_best(proposals)
     return proposals
 
@@ -277,7 +293,7 @@ def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     for name in elements:
         proposals.tried += 1
         action_map, misfit = _matching_moves(lab, before, after, rollouts.actions, name)
-        candidate = Candidate(corners(name), action_map, name, residual=misfit)
+        candidate = Candidate(corners(name), action_map, name, residual=misfit, form=_PICTURE)
         # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
         if candidate.order == corners(name).order:
             proposals.candidates.append(candidate)
@@ -285,7 +301,18 @@ def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
             why = (
                 f"the action map that fits best, {list(action_map.index)}, does not have the order of the picture's map"
             )
-            proposals.refused.append(Trial(name, "", corners(name).order, "refused", why, misfit))
+            proposals.refused.append(
+                Trial(
+                    name,
+                    "",
+                    corners(name).order,
+                    "undecided",
+                    why,
+                    misfit,
+                    kind="no action map was found for it",
+                    form=_PICTURE,
+                )
+            )
     return proposals
 
 

@@ -29,6 +29,9 @@ from symcheck.errors import TargetError
 from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
+_UNSEEN = "it moves nothing that an agent sees or does"
+_REFUSES = "the environment refuses images"
+_BY_NAME = "mirrors by the names of a model"
 _SEARCHING = 0.4  # of the time budget; the rest is for verification
 
 
@@ -47,6 +50,7 @@ class Proposals:
         sensitivities: the table that pruned the search.
         complete: whether no limit was reached.
         interrupted: whether the search was stopped.
+        forms: the forms of maps searched, and whether all maps of the form were listed.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -59,6 +63,7 @@ class Proposals:
     sensitivities: Sensitivities | None = None
     complete: bool = True
     interrupted: bool = False
+    forms: dict[str, bool] = field(default_factory=dict)
 
 
 def identity_on(lab: Laboratory) -> Candidate:
@@ -70,7 +75,9 @@ def identity_on(lab: Laboratory) -> Candidate:
         moved = corners("identity") if is_image(lab) else SignedMap.identity(width)
     else:
         moved = SignedMap.identity(lab.dim)
-    observed: SignedMap | str = "identity" if is_image(lab) else SignedMap.identity(width)
+    # Where the observation is the state, its map is that of the state, pictures included.
+    by_name = is_image(lab) and not (lab.shows_state and lab.kind != "black box")
+    observed: SignedMap | str = "identity" if by_name else SignedMap.identity(width)
     return Candidate(moved, SignedMap.identity(actions), observed)
 
 
@@ -129,6 +136,9 @@ class _Search:
         except TargetError:  # it may be no state
             return
         left = automorphisms(structure)
+        searched = "observation" if self.lab.shows_state else "state"
+        form = f"signed permutations of the {searched} that keep {centre.what} and the effects there"
+        self.found.forms[form] = left.complete
         if self.found.sensitivities is None:
             prefix = "observation" if self.lab.shows_state else "state"
             discrete = self.lab.count_of_actions is not None
@@ -148,20 +158,20 @@ class _Search:
             self.seen.add(self._moving(state_map))
             self.lab.progress(at, len(fresh), "comparing single transitions")
             if not self.lab.in_time(_SEARCHING):
-                self.found.complete = False
+                self.found.complete = self.found.forms[form] = False
                 self.found.remarks.append(f"the time budget left {len(fresh) - at} maps untried")
                 break
-            self._try(state_map)
+            self._try(state_map, form)
 
     def _by_name(self, mirror: NamedMirror) -> None:
         """A mirror that the model has by its names: tried even where a fault hides it from the effects."""
         if self._moving(mirror.state) not in self.seen and self.lab.in_time(_SEARCHING):
             self.seen.add(self._moving(mirror.state))
-            self._try(mirror.state)
+            self._try(mirror.state, _BY_NAME)
         if mirror.remark:
             self.found.remarks.append(mirror.remark)
 
-    def _try(self, state_map: SignedMap) -> None:
+    def _try(self, state_map: SignedMap, form: str) -> None:
         self.found.tried += 1
         identity = SignedMap.identity(1)
         try:
@@ -169,7 +179,8 @@ class _Search:
             screened = screen(self.lab, state_map, action_map, self.cases)
         except TargetError as error:
             # No action map is known yet: the trial names the state map only.
-            self._refuse(Candidate(state_map, identity, state_map), f"the environment refuses images: {error.problem}")
+            why = f"the environment refuses images: {error.problem}"
+            self._refuse(Candidate(state_map, identity, state_map, form=form), why, _REFUSES)
             return
         candidate = Candidate(
             state_map,
@@ -179,20 +190,21 @@ class _Search:
             screened.reward_agrees,
             screened.reward_gap,
             self.labels.get(self._moving(state_map), ""),
+            form,
         )
         if not screened.passes:
-            self._refuse(candidate, self._misfit(screened))
+            self._refuse(candidate, self._misfit(screened), "the next state differs")
             return
         try:
             complete = self._with_observation(candidate)
             if complete.action.is_identity and _unseen(complete):
-                self._refuse(complete, "it moves nothing that an agent sees or does")
+                self._refuse(complete, _UNSEEN, _UNSEEN)
             else:
                 self.found.candidates.append(complete)
         except NoObservationMapError as error:
-            self._refuse(candidate, error.problem)
+            self._refuse(candidate, error.problem, "no map of the observation goes with it")
         except TargetError as error:
-            self._refuse(candidate, f"the environment refuses images: {error.problem}")
+            self._refuse(candidate, f"the environment refuses images: {error.problem}", _REFUSES)
 
     def _with_observation(self, candidate: Candidate) -> Candidate:
         if self.lab.shows_state:
@@ -202,10 +214,11 @@ class _Search:
         observed = matching_observation_map(self.lab, candidate.state, candidate.action, self.sightings)
         return replace(candidate, observation=observed)
 
-    def _refuse(self, candidate: Candidate, why: str) -> None:
+    def _refuse(self, candidate: Candidate, why: str, kind: str) -> None:
         label = self.labels.get(self._moving(candidate.state))
         moves = f"{label}: {state_text(candidate.state)}" if label else state_text(candidate.state)
-        self.found.refused.append(Trial(moves, "", candidate.state.order, "refused", why, candidate.residual))
+        order, misfit, form = candidate.state.order, candidate.residual, candidate.form
+        self.found.refused.append(Trial(moves, "", order, "refused", why, misfit, kind=kind, form=form))
 
     def _misfit(self, screened: Screened) -> str:
         misses = 1 - screened.share

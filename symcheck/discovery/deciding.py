@@ -1,89 +1,29 @@
-"""Verification decides: every candidate worth it goes through `verify-env` on fresh samples; nothing else is claimed.
+"""Verification decides: candidates are screened one by one, then the whole group is accepted, or made smaller.
 
-The maps under which an environment is symmetric form a group, which spares work both ways: a product of verified maps
-needs no run of its own, and where h holds and g does not, neither does any product of h and g.
+The maps under which an environment is symmetric form a group, which spares work both ways: a product of accepted maps
+needs no run of its own, and where h holds and g does not, neither does any product of h and g. Both conclusions are
+drawn from the screen at first; when a member falls that the whole does not hold with, they are drawn anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-import gymnasium as gym
-
-from symcheck.discovery.claims import Spaces, claim_of, describe_candidate, fields, single
+from symcheck.discovery.claims import describe_candidate, fields, single
+from symcheck.discovery.court import Court
 from symcheck.discovery.elements import Key, Recognised, closure, recognise
 from symcheck.discovery.maps import Candidate
-from symcheck.discovery.result import Trial, why_of
-from symcheck.engine.environments.runner import run_env
-from symcheck.engine.events import Emit
-from symcheck.engine.options import EnvOptions
+from symcheck.discovery.result import Fate, Trial, kind_of, why_of
 from symcheck.engine.results import RunResult
 from symcheck.errors import RepresentationError, SymcheckError
-from symcheck.symmetry.symmetry import Symmetry
 
-MOST_VERIFIED = 24
+MOST_SCREENED = 24
 _COUNTEREXAMPLE_SAMPLES = 500  # for candidates whose reward disagrees on most screening states
-_MOST_REFUSED_REWARDS = 3  # candidates whose reward disagrees on the screening states: verified only to say where
-
-
-@dataclass(frozen=True)
-class Court:
-    """What every verification needs.
-
-    Attributes:
-        make_env: builds the environment.
-        label: its name.
-        where: what entries are written for.
-        samples: pairs a verification checks.
-        level: alpha of one verification.
-        seed: of the search; verifications draw from another one, so that their samples are fresh.
-        seconds_left: seconds left of the budget, None for no limit.
-        emit: receives events.
-    """
-
-    make_env: Callable[[], gym.Env[Any, Any]]
-    label: str
-    where: Spaces
-    samples: int
-    level: float
-    seed: int
-    seconds_left: Callable[[], float | None]
-    emit: Emit
-
-    def verify(self, name: str, group: Recognised, *, samples: int | None = None) -> RunResult:
-        """One run of `verify-env`.
-
-        Args:
-            name: of the symmetry.
-            group: with its generators.
-            samples: pairs, where fewer than usual do.
-
-        Raises:
-            SymcheckError: the claim cannot be made or the environment refuses it.
-        """
-        return self.verify_claim(claim_of(name, group, self.where), samples=samples)
-
-    def verify_claim(self, claim: Symmetry, *, samples: int | None = None) -> RunResult:
-        """One run of `verify-env` on a claim.
-
-        Raises:
-            SymcheckError: the environment refuses it.
-        """
-        remaining = self.seconds_left()
-        options = EnvOptions(
-            samples=self.samples if samples is None else min(samples, self.samples),
-            max_time=None if remaining is None else max(remaining, 0.05),  # an option of 0 s is refused
-            alpha=self.level,
-            seed=self.seed,
-        )
-        return run_env(self.make_env, claim, options=options, target=self.label, command="", emit=self.emit)
-
-    def in_time(self) -> bool:
-        """Whether another verification may begin."""
-        remaining = self.seconds_left()
-        return remaining is None or remaining > 0
+_MOST_REFUSED_REWARDS = 3  # candidates whose reward disagrees on the screening states: run only to say where
+_HOLDS = ("passed", "proved")
+_FOLLOWS = "a product of accepted maps"
 
 
 @dataclass
@@ -92,9 +32,9 @@ class Judgement:
 
     Attributes:
         trials: one per candidate.
-        group: the verified group; None where nothing was accepted.
-        verified: the run that verified exactly this group.
-        complete: whether no candidate was left untried.
+        group: the accepted group; None where nothing was accepted.
+        verified: the run that accepted exactly this group.
+        complete: whether every candidate was decided.
         interrupted: whether it was stopped.
     """
 
@@ -105,13 +45,25 @@ class Judgement:
     interrupted: bool = False
 
 
+@dataclass
+class _Record:
+    """What is known about one candidate so far."""
+
+    candidate: Candidate
+    fate: Fate = "untried"
+    why: str = ""
+    kind: str = ""
+    result: RunResult | None = None
+    deduced: bool = False
+
+
 def decide(
     candidates: Sequence[Candidate], identity: Candidate, court: Court, *, interrupted: bool = False
 ) -> Judgement:
-    """Verify candidates until each is accepted, refused or follows from others.
+    """Screen candidates, accept the group of those that are left, and say what became of each.
 
     Args:
-        candidates: what the screen let pass, the identity not among them.
+        candidates: what the search let pass, the identity not among them.
         identity: the identity on the same spaces.
         court: how to verify.
         interrupted: whether the search was stopped: then nothing is verified any more.
@@ -119,171 +71,235 @@ def decide(
     Returns:
         The judgement. After Ctrl-C, what was decided until then.
     """
-    bench = _Bench(identity, court)
+    bench = _Bench(candidates, identity, court)
+    bench.judgement.interrupted = interrupted
     if interrupted:
-        bench.judgement.interrupted = True
-        bench.leave(candidates, "interrupted before it was verified")
-        return bench.judgement
-    if bench.hear_together(candidates):
-        return bench.judgement
-    # Likely and simple maps first: what follows from them is not verified again.
-    ordered = sorted(candidates, key=lambda each: (not each.reward_agrees, each.residual > 1e-6, each.cost))
-    for at, candidate in enumerate(ordered):
-        if bench.judgement.interrupted:
-            bench.leave(ordered[at:], "interrupted before it was verified")
-            break
-        bench.hear(candidate)
-    bench.conclude()
+        bench.leave_rest("interrupted before it was verified")
+    elif not bench.accept_together():
+        bench.screen_all()
+        bench.conclude()
+    bench.write_trials()
     return bench.judgement
 
 
 class _Bench:
-    def __init__(self, identity: Candidate, court: Court) -> None:
+    def __init__(self, candidates: Sequence[Candidate], identity: Candidate, court: Court) -> None:
         self.identity = identity
         self.court = court
         self.judgement = Judgement()
-        self.accepted: list[Candidate] = []
-        self.single_runs: dict[Key, RunResult] = {}
+        # Likely and simple maps first: what follows from them is not run again.
+        ordered = sorted(candidates, key=lambda each: (not each.reward_agrees, each.residual > 1e-6, each.cost))
+        self.records = {candidate.key: _Record(candidate) for candidate in ordered}
+        self.members: list[Candidate] = []
         self.known = closure([], identity)
-        self.refused: list[Candidate] = []
+        self.alone: dict[Key, RunResult] = {}
+        self.accepting: dict[tuple[Key, ...], RunResult] = {}
         self.runs = 0
         self.wrong_rewards = 0
 
-    def hear_together(self, candidates: Sequence[Candidate]) -> bool:
-        """Where several candidates are a whole group by themselves, one run over its generators may accept them all."""
-        if len(candidates) < 2 or not all(candidate.reward_agrees and candidate.order for candidate in candidates):
+    def accept_together(self) -> bool:
+        """Where the candidates are a whole group by themselves, one run over its generators may accept them all."""
+        candidates = [record.candidate for record in self.records.values()]
+        if not candidates or not all(candidate.reward_agrees and candidate.order for candidate in candidates):
             return False
-        known = {self.identity.key: self.identity, **{candidate.key: candidate for candidate in candidates}}
-        # Not closed under products: some element is missing, so candidates are heard one by one.
-        if any((a * b).key not in known for a in candidates for b in candidates):
-            return False
-        # Two elements with one state map would differ in the action map alone: one of them is wrong.
-        if len(known) != len({candidate.state for candidate in known.values()}):
-            return False
-        group = recognise(known, self.identity)
         try:
-            result = self.court.verify(self._name(group), group)
+            known = closure(candidates, self.identity)
         except SymcheckError:
             return False
-        if result.verdict not in ("passed", "proved"):
-            self.judgement.interrupted = result.interrupted
+        # Two elements with one state map would differ in the action map alone: one of them is wrong.
+        states = {element.state for element in known.values()}
+        if len(known) != len(candidates) + 1 or len(states) != len(known):
             return False
-        self.judgement.group, self.judgement.verified = group, result
-        generating = {candidate.key for candidate in group.generators}
-        for candidate in sorted(candidates, key=lambda each: (each.key not in generating, each.cost)):
-            if candidate.key in generating:
-                self._note(candidate, result.verdict, f"{why_of(result)}, together with the other generators", result)
-            else:
-                self._note(candidate, "follows", "a product of verified maps")
+        group = recognise(known, self.identity)
+        result = self._accept(group)
+        if result is None or result.verdict not in _HOLDS:
+            if len(candidates) == 1 and result is not None:
+                self._set(candidates[0], result.verdict, why_of(result), kind_of(result), result)
+                return True
+            return self.judgement.interrupted
+        self.members, self.known = list(group.generators), known
+        self._claim(group, result)
         return True
 
-    def hear(self, candidate: Candidate) -> None:
-        """Accept, refuse or set aside one candidate."""
-        if candidate.key in self.known:
-            self._note(candidate, "follows", "a product of verified maps")
-        elif (other := self._refused_before(candidate)) is not None:
-            self._note(
-                candidate,
-                "refused",
-                f"with verified maps it would give one that is refused: {self._describe(other)[0]}",
-            )
-        elif not candidate.reward_agrees and self.wrong_rewards >= _MOST_REFUSED_REWARDS:
-            self._note(candidate, "refused", f"rewards differ, by {candidate.reward_gap:.2g} at the median state")
-        elif self.runs >= MOST_VERIFIED or not self.court.in_time():
-            limit = "the time budget ran out" if self.runs < MOST_VERIFIED else f"{MOST_VERIFIED} were verified before"
-            self.leave([candidate], limit)
-        else:
-            self._verify(candidate)
+    def screen_all(self) -> None:
+        """Screen every candidate that no other one decides."""
+        for record in self.records.values():
+            if record.fate == "untried" or record.deduced:
+                self._hear(record)
+            if self.judgement.interrupted:
+                self.leave_rest("interrupted before it was verified")
+                return
 
-    def leave(self, candidates: Sequence[Candidate], why: str) -> None:
+    def conclude(self) -> None:
+        """Accept the whole group with the very fields that are written; without its weakest members where it fails."""
+        while self.members and not self.judgement.interrupted:
+            group = recognise(self.known, self.identity)
+            result = self._accept(group) if self.court.in_time() else None
+            if result is not None and result.verdict in _HOLDS:
+                self._claim(group, result)
+                return
+            if self.judgement.interrupted or not self.court.in_time():
+                break
+            self._drop_members(group, result)
+            self.screen_all()
+        for member in self.members:
+            # What the screen let pass is not accepted, and is not called so.
+            self._set(member, "undecided", "it was screened; the whole group could not be verified in time", "time")
+
+    def leave_rest(self, why: str) -> None:
         """Candidates that are never verified."""
-        for candidate in candidates:
-            self._note(candidate, "untried", why)
-            self.judgement.complete = False
+        for record in self.records.values():
+            if record.fate == "untried":
+                record.why, record.kind = why, why
 
-    def _refused_before(self, candidate: Candidate) -> Candidate | None:
-        """A refused map that is a product of this one with verified ones."""
-        for other in self.refused:
-            for element in self.known.values():
-                if (element * candidate).key == other.key or (candidate * element).key == other.key:
-                    return other
-        return None
+    def write_trials(self) -> None:
+        """One trial a candidate, accepted ones first."""
+        made = [self._trial(record) for record in self.records.values()]
+        made.sort(key=lambda trial: _RANK[trial.verdict])
+        self.judgement.trials = made
+        self.judgement.complete &= not any(trial.verdict in ("untried", "undecided") for trial in made)
 
-    def _verify(self, candidate: Candidate) -> None:
+    def _accept(self, group: Recognised) -> RunResult | None:
+        """The accepting run of a group, made once; None where there is none."""
+        made_of = tuple(generator.key for generator in group.generators)
+        if made_of in self.accepting:
+            return self.accepting[made_of]
+        try:
+            result = self.court.accept(self._name(group), group)
+        except SymcheckError:
+            return None
+        except KeyboardInterrupt:
+            self.judgement.interrupted = True
+            return None
+        self.judgement.interrupted |= result.interrupted
+        self.accepting[made_of] = result
+        return result
+
+    def _claim(self, group: Recognised, result: RunResult) -> None:
+        """Write down the group, and that its members hold."""
+        self.judgement.group, self.judgement.verified = group, result
+        generators = {generator.key for generator in group.generators}
+        several = ", together with the other generators" if len(generators) > 1 else ""
+        for record in self.records.values():
+            key = record.candidate.key
+            if key in generators:
+                self._set(record.candidate, result.verdict, f"{why_of(result)}{several}", result=result)
+            elif key in self.known:
+                self._set(record.candidate, "follows", _FOLLOWS, _FOLLOWS)
+
+    def _hear(self, record: _Record) -> None:
+        """Let pass, refuse or set aside one candidate."""
+        candidate = record.candidate
+        record.deduced = True
+        if candidate.key in self.known:
+            self._set(candidate, "follows", _FOLLOWS, _FOLLOWS)
+        elif (other := self._refused_before(candidate)) is not None:
+            described = self._describe(other)[0]
+            why = f"with accepted maps it would give one that is refused: {described}"
+            self._set(candidate, "refused", why, "with accepted maps it would give one that is refused")
+        elif not candidate.reward_agrees and self.wrong_rewards >= _MOST_REFUSED_REWARDS:
+            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median state where they do"
+            self._set(candidate, "refused", why, "rewards differ")
+        elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
+            limit = "the time budget ran out" if self.runs < MOST_SCREENED else f"{MOST_SCREENED} were run before"
+            self._set(candidate, "untried", limit, limit)
+        else:
+            record.deduced = False
+            self._screen(candidate)
+
+    def _screen(self, candidate: Candidate) -> None:
         self.runs += 1
         self.wrong_rewards += not candidate.reward_agrees  # a bool counts as 0 or 1
         group = single(candidate)
         try:
             few = None if candidate.reward_agrees else _COUNTEREXAMPLE_SAMPLES
-            result = self.court.verify(self._name(group), group, samples=few)
+            result = self.court.screen(self._name(group), group, samples=few)
         except RepresentationError as error:
-            why = f"the states met do not settle what observations do: {error.problem}"
-            self._note(candidate, "undecided", why)
-            self.judgement.complete = False
+            self._set(candidate, "undecided", f"the states met do not settle what observations do: {error.problem}")
             return
         except SymcheckError as error:
-            self._refuse(candidate, error.problem)
+            self._set(candidate, "refused", error.problem, "verification refuses the claim")
             return
         except KeyboardInterrupt:
             self.judgement.interrupted = True
-            self.leave([candidate], "interrupted")
             return
-        self.judgement.interrupted = result.interrupted
-        accepted = result.verdict in ("passed", "proved")
-        if accepted and self._contradicts(candidate):
-            why = "it passed, but with verified maps it would exchange actions where nothing else moves"
-            self._note(candidate, "undecided", why, result)
+        self.judgement.interrupted |= result.interrupted
+        self._judge_alone(candidate, result)
+
+    def _judge_alone(self, candidate: Candidate, result: RunResult) -> None:
+        if result.verdict not in _HOLDS:
+            self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
             return
-        if accepted:
-            self.accepted.append(candidate)
-            self.single_runs[candidate.key] = result
-            self.known = closure(self.accepted, self.identity)
-        elif result.verdict == "failed":
-            self.refused.append(candidate)
-        self._note(candidate, result.verdict, why_of(result), result)
+        if self._contradicts(candidate):
+            why = "it was not rejected, but with accepted maps it would exchange actions where nothing else moves"
+            self._set(candidate, "undecided", why, result=result)
+            return
+        self.members.append(candidate)
+        self.known = closure(self.members, self.identity)
+        self.alone[candidate.key] = result
+        self._set(candidate, "undecided", "it was screened only", "it was screened only", result)
 
     def _contradicts(self, candidate: Candidate) -> bool:
-        """Whether products with verified maps move actions and nothing else: then some action map is wrong."""
+        """Whether products with accepted maps move actions and nothing else: then some action map is wrong."""
         try:
-            larger = closure([*self.accepted, candidate], self.identity)
+            larger = closure([*self.members, candidate], self.identity)
         except SymcheckError:
             return True
         return any(element.state.is_identity and not element.action.is_identity for element in larger.values())
 
-    def _refuse(self, candidate: Candidate, why: str) -> None:
-        self.refused.append(candidate)
-        self._note(candidate, "refused", why)
+    def _refused_before(self, candidate: Candidate) -> Candidate | None:
+        """A map that a run refused and that is a product of this one with accepted ones."""
+        for record in self.records.values():
+            if record.fate != "failed":
+                continue
+            other = record.candidate
+            for element in self.known.values():
+                if (element * candidate).key == other.key or (candidate * element).key == other.key:
+                    return other
+        return None
 
-    def conclude(self) -> None:
-        """Verify the whole group with the very fields that are written down."""
-        trials = self.judgement.trials
-        trials.sort(key=lambda trial: _RANK.get(trial.verdict, 9))
-        if not self.accepted:
-            return
-        group = recognise(self.known, self.identity)
-        runs = [self.single_runs.get(generator.key) for generator in group.generators]
-        # A single run of the one generator is the run of the group: only its name differs.
-        if len(group.generators) == 1 and runs[0] is not None:
-            self.judgement.group, self.judgement.verified = group, replace(runs[0], symmetry=self._name(group))
-            return
-        try:
-            result = self.court.verify(self._name(group), group)
-        except (SymcheckError, KeyboardInterrupt) as error:
-            self.judgement.interrupted |= isinstance(error, KeyboardInterrupt)
-            result = None
-        if result is not None and result.verdict in ("passed", "proved"):
-            self.judgement.group, self.judgement.verified = group, result
-            return
-        self._fall_back(group, result)
+    def _drop_members(self, group: Recognised, joint: RunResult | None) -> None:
+        """The whole was not accepted: leave out members that alone are not either, or the one with least evidence."""
+        if len(self.members) == 1 and len(group.generators) == 1 and joint is not None:
+            verdicts = {self.members[0].key: joint}
+        else:
+            verdicts = self._run_alone()
+        dropped = [each for each in self.members if each.key in verdicts and verdicts[each.key].verdict not in _HOLDS]
+        for member in dropped:
+            result = verdicts[member.key]
+            self._set(member, result.verdict, why_of(result), kind_of(result), result)
+        if not dropped and self.members:
+            weakest = min(self.members, key=lambda member: self._evidence(member, verdicts))
+            said = why_of(joint) if joint is not None else "it could not be verified as a whole"
+            why = f"alone it is not rejected, but {group.name} with it and others is not accepted: {said}"
+            self._set(weakest, "undecided", why, "the group with it is not accepted", joint)
+            dropped = [weakest]
+        gone = {member.key for member in dropped}
+        self.members = [member for member in self.members if member.key not in gone]
+        self.known = closure(self.members, self.identity)
 
-    def _fall_back(self, group: Recognised, result: RunResult | None) -> None:
-        """The whole group was not accepted: claim the first verified map alone."""
-        first = self.accepted[0]
-        why = why_of(result) if result is not None else "it could not be verified as a whole"
-        trial = Trial(f"{group.name}, generated by the verified maps", "", group.order, "undecided", why, result=result)
-        self.judgement.trials.append(trial)
-        alone = single(first)
-        self.judgement.group, self.judgement.verified = alone, self.single_runs[first.key]
+    def _run_alone(self) -> dict[Key, RunResult]:
+        """Acceptance of every member by itself, as far as time goes."""
+        made: dict[Key, RunResult] = {}
+        for member in self.members:
+            if self.judgement.interrupted or not self.court.in_time():
+                break
+            result = self._accept(single(member))
+            if result is not None:
+                made[member.key] = result
+        return made
+
+    def _evidence(self, member: Candidate, verdicts: dict[Key, RunResult]) -> tuple[float, float, float]:
+        """How much speaks for a member: what was compared without fail, how far from rejection, how well it fits."""
+        result = verdicts.get(member.key, self.alone.get(member.key))
+        if result is None:
+            return (0.0, 0.0, -member.residual)
+        levels = [one.p_value for one in result.properties if one.p_value is not None]
+        return (float(member.reward_agrees), min(levels, default=math.inf), -member.residual)
+
+    def _set(self, candidate: Candidate, fate: Fate, why: str, kind: str = "", result: RunResult | None = None) -> None:
+        record = self.records[candidate.key]
+        record.fate, record.why, record.kind, record.result = fate, why, kind, result
 
     def _name(self, group: Recognised) -> str:
         return f"{self.court.label} {group.name}"
@@ -291,11 +307,28 @@ class _Bench:
     def _describe(self, candidate: Candidate) -> tuple[str, str]:
         return describe_candidate(candidate, self.court.where)
 
-    def _note(self, candidate: Candidate, verdict: Any, why: str, result: RunResult | None = None) -> None:
+    def _trial(self, record: _Record) -> Trial:
+        candidate = record.candidate
         own = fields(self._name(single(candidate)), single(candidate), self.court.where)
-        self.judgement.trials.append(
-            Trial(*self._describe(candidate), candidate.order, verdict, why, candidate.residual, result, own)
+        return Trial(
+            *self._describe(candidate),
+            candidate.order,
+            record.fate,
+            record.why,
+            candidate.residual,
+            record.result,
+            own,
+            record.kind,
+            candidate.form,
         )
 
 
-_RANK = {"proved": 0, "passed": 1, "follows": 2, "undecided": 3, "failed": 4, "refused": 5, "untried": 6}
+_RANK: dict[Fate, int] = {
+    "proved": 0,
+    "passed": 1,
+    "follows": 2,
+    "undecided": 3,
+    "failed": 4,
+    "refused": 5,
+    "untried": 6,
+}

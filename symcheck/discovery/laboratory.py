@@ -17,6 +17,7 @@ from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.discovery.options import DiscoverOptions
+from symcheck.engine.clock import seconds_from
 from symcheck.engine.environments.cases.pool import Pool, gather
 from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.subject.placement import Placement
@@ -84,7 +85,8 @@ class Laboratory:
         options: DiscoverOptions,
         emit: Emit | None = None,
     ) -> None:
-        self._started, self._budget = time.monotonic(), options.max_time
+        self._started = time.monotonic()
+        self._budget = seconds_from(self._started, options.max_time)
         self.emit: Emit = emit or ignore
         self.label = label
         env = make_env()

@@ -181,6 +181,7 @@ class Candidate:
         reward_agrees: whether rewards agreed on the screening states.
         reward_gap: median difference of rewards there.
         label: what people call it, where that is known.
+        form: which form of maps it belongs to, in words.
     """
 
     state: SignedMap
@@ -190,6 +191,7 @@ class Candidate:
     reward_agrees: bool = True
     reward_gap: float = 0.0
     label: str = ""
+    form: str = ""
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:

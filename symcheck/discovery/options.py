@@ -9,15 +9,14 @@ from typing import Any
 from symcheck.engine.option_fields import option, read_json_object
 from symcheck.engine.options import BUDGET, DEFAULT_SAMPLES, EnvOptions, RunKeywords, RunOptions
 
-_FEWER_SAMPLES = 2_000
-_LONG_STATE = 12
+_SCREENED = 2_000  # a screening run refuses what is broken in one pair of a thousand; acceptance looks closer
 
 
 @dataclass(frozen=True)
 class DiscoverOptions(RunOptions):
     """How much evidence to gather on every candidate.
 
-    alpha is the probability that some true symmetry among all candidates tried is refused.
+    alpha is that of the run that accepts the group, as in `verify-env`; screening runs share as much among them.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -31,8 +30,8 @@ class DiscoverOptions(RunOptions):
 
     samples: int | None = option(
         None,
-        "Pairs (state, action) on which each candidate that survives the search is verified; "
-        f"{DEFAULT_SAMPLES:,} when left out, {_FEWER_SAMPLES:,} where states are long.",
+        "Pairs (state, action) on which the group found is verified as a whole, as verify-env does; "
+        f"{DEFAULT_SAMPLES:,} when left out. Single candidates are screened on at most {_SCREENED:,}.",
         kind=int,
         panel=BUDGET,
     )
@@ -48,22 +47,25 @@ class DiscoverOptions(RunOptions):
             seed=self.seed,
         )
 
-    def samples_for(self, state: int) -> int:
-        """The pairs on which a candidate is verified.
-
-        Args:
-            state: length of a state vector, 0 where states are not set.
-
-        Returns:
-            What was asked for, or the default for that size.
+    @property
+    def accepting_samples(self) -> int:
+        """The pairs on which a group is accepted: the budget of `verify-env`.
 
         Example:
-            >>> DiscoverOptions().samples_for(4), DiscoverOptions().samples_for(29)
-            (10000, 2000)
+            >>> DiscoverOptions().accepting_samples, DiscoverOptions(samples=500).accepting_samples
+            (10000, 500)
         """
-        if self.samples is not None:
-            return self.samples
-        return _FEWER_SAMPLES if state > _LONG_STATE else DEFAULT_SAMPLES
+        return DEFAULT_SAMPLES if self.samples is None else self.samples
+
+    @property
+    def screening_samples(self) -> int:
+        """The pairs on which one candidate is screened.
+
+        Example:
+            >>> DiscoverOptions().screening_samples, DiscoverOptions(samples=500).screening_samples
+            (2000, 500)
+        """
+        return min(_SCREENED, self.accepting_samples)
 
 
 class DiscoverKeywords(RunKeywords, total=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from symcheck.engine.results import SCHEMA, PropertyResult, RunResult, to_json_value
@@ -12,6 +12,7 @@ from symcheck.mdp.homomorphism import Homomorphism
 from symcheck.symmetry.symmetry import Symmetry
 
 Route = Literal["states", "rollouts", "table"]
+Fate = Verdict | Literal["refused", "follows", "untried"]
 
 
 @dataclass(frozen=True)
@@ -22,21 +23,40 @@ class Trial:
         moves: how observations move, in one line.
         actions: how actions move; "" where that was never found out.
         order: of the element.
-        verdict: of verification, or "refused" by the screen, or "follows" from verified elements, or "untried".
+        verdict: of verification, or "refused" by the search, or "follows" from the accepted group, or "untried".
         why: the reason in one sentence.
         residual: median misfit on the screening states, relative to a typical step; None where it was not screened.
         result: the verification, where there was one.
         fields: the SPEC fields of this candidate alone; empty where it was never complete.
+        kind: the reason without its numbers, by which reports group candidates; "" for a reason of its own.
+        form: which form of maps it belongs to, in words.
     """
 
     moves: str
     actions: str
     order: int
-    verdict: Verdict | Literal["refused", "follows", "untried"]
+    verdict: Fate
     why: str
     residual: float | None = None
     result: RunResult | None = None
     fields: dict[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    form: str = ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form of maps, and how far the search went through it.
+
+    Attributes:
+        name: what the maps are, in words.
+        decided: how many were accepted or refused.
+        open: how many were not decided; None where the search reached a limit and never listed them.
+    """
+
+    name: str
+    decided: int
+    open: int | None
 
 
 @dataclass(frozen=True)
@@ -88,7 +108,7 @@ class Discovery:
         narrowing: how the search narrowed: (count in words, what was counted).
         tried: candidates compared with the environment; the error budget counts each.
         alpha: of the whole search.
-        level: alpha of each verification.
+        level: alpha of each screening run; what is claimed is accepted at all of alpha.
         seed: of the search.
         trials: the candidates, accepted first.
         group: {"name", "order"} of the verified group, order 1 where nothing was found.
@@ -98,7 +118,8 @@ class Discovery:
         rotations: continuous symmetries, never claimed.
         remarks: what else to know: limits reached, coordinates left alone, identical actions.
         sensitivities: what pruned the search; None on other routes.
-        complete: whether nothing was left untried for want of time or at a limit.
+        complete: whether every map of the forms searched was decided.
+        forms: how many maps of each form were decided, and how many not.
         interrupted: whether it was stopped.
         duration_s: wall time.
         command: the command line that repeats it.
@@ -126,6 +147,7 @@ class Discovery:
     duration_s: float = 0.0
     command: str = ""
     orbits: Homomorphism | None = None
+    forms: tuple[Form, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -157,6 +179,7 @@ class Discovery:
             **body,
             "symmetry": to_json_value(self.fields) if self.fields else None,
             "report": self.verified.to_dict() if self.verified is not None else None,
+            "forms": [to_json_value(asdict(form)) for form in self.forms],
             "candidates": [_trial_to_dict(trial) for trial in self.trials],
             "rotations": [_plain_rotation(rotation) for rotation in self.rotations],
             **tail,
@@ -199,13 +222,32 @@ def why_of(result: RunResult) -> str:
     refused = [each for each in result.properties if each.verdict == "failed"]
     if refused:
         failures = "; ".join(_failure(each) for each in refused)
+        others = [each for each in result.properties if each.verdict != "failed"]
         only_start = [each.name for each in refused] == ["initial_invariance"]
-        return f"{failures}; everything else holds: claim it with initial = false" if only_start else failures
+        if only_start and all(each.verdict in ("passed", "proved") for each in others):
+            return f"{failures}; everything else passed: initial = false leaves the start out of the claim"
+        open_names = [each.name for each in others if each.verdict == "undecided"]
+        return f"{failures}; undecided: {', '.join(open_names)}" if open_names else failures
     unsure = [each for each in result.properties if each.verdict == "undecided"]
     if unsure:
         return f"{unsure[0].name} is undecided: {unsure[0].detail}"
     kinds: Sequence[str] = list(dict.fromkeys(_evidence_count(each) for each in result.properties if each.checked > 1))
     return f"holds on {', '.join(kinds)}" if kinds else "holds"
+
+
+def kind_of(result: RunResult) -> str:
+    """What a verification says without its numbers: the properties that fail or are undecided.
+
+    Args:
+        result: a finished verification.
+
+    Returns:
+        For instance "reward_invariance fails".
+    """
+    said = {"failed": "fails", "undecided": "is undecided"}
+    worst = "failed" if any(each.verdict == "failed" for each in result.properties) else "undecided"
+    names = [f"{each.name} {said[worst]}" for each in result.properties if each.verdict == worst]
+    return ", ".join(names)
 
 
 def _evidence_count(one: PropertyResult) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,13 @@ from symcheck.discovery import black_box, by_states
 from symcheck.discovery.actions import refuse_large
 from symcheck.discovery.by_states import Proposals, identity_on, number
 from symcheck.discovery.claims import Spaces, claim_of, fields
-from symcheck.discovery.deciding import Court, Judgement, decide
+from symcheck.discovery.court import Court
+from symcheck.discovery.deciding import Judgement, decide
 from symcheck.discovery.elements import Recognised
 from symcheck.discovery.families import Family, with_finite_part
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.options import DiscoverOptions
-from symcheck.discovery.result import Discovery, Rotation, Route
+from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
 from symcheck.discovery.turning import verify_rotation
@@ -72,17 +74,25 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     by_rollouts = lab.kind == "black box"
     where = Spaces(lab.observation_space, lab.action_space, has_state=not (by_rollouts or lab.shows_state))
     proposals = black_box.propose(lab) if by_rollouts else by_states.propose(lab)
-    # One share of the budget for every candidate that was compared with the environment, and one for the whole group.
     try:
         generators = [] if by_rollouts or proposals.interrupted else find_generators(lab)
     except KeyboardInterrupt:
         generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
-    # A rotation takes up to three runs: every angle, a quarter turn, and with the finite part beside it.
-    runs = proposals.tried + 3 * len(generators)
-    level = options.alpha / (runs + 1) if runs else options.alpha
-    samples = options.samples_for(lab.dim)
-    court = Court(target.single, target.label, where, samples, level, options.seed, lambda: lab.seconds_left(), emit)
+    # Screening runs share alpha, whatever they let pass; acceptance has all of it.
+    level = options.alpha / max(1, tried)
+    court = Court(
+        target.single,
+        target.label,
+        where,
+        options.accepting_samples,
+        options.screening_samples,
+        options.alpha,
+        level,
+        options.seed,
+        lab.seconds_left,
+        emit,
+    )
     judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
     result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
     rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
@@ -99,7 +109,7 @@ def _with_family(
         if not court.in_time():
             break
         try:
-            run = court.verify_claim(larger.claim)
+            run = court.accept_claim(larger.claim)
         except SymcheckError:  # no larger group; the family stands by itself
             continue
         if run.verdict in ("passed", "proved"):
@@ -204,8 +214,22 @@ def _discovery(
         remarks=tuple(proposals.remarks),
         sensitivities=proposals.sensitivities,
         complete=proposals.complete and judged.complete,
+        forms=_forms(proposals, (*judged.trials, *proposals.refused)),
         interrupted=judged.interrupted,
     )
+
+
+def _forms(proposals: Proposals, trials: Sequence[Trial]) -> tuple[Form, ...]:
+    """How far the search went through every form of maps."""
+    names = dict.fromkeys([*proposals.forms, *(trial.form for trial in trials if trial.form)])
+    made = []
+    for name in names:
+        own = [trial for trial in trials if trial.form == name]
+        unsettled = sum(trial.verdict in ("untried", "undecided") for trial in own)
+        listed = proposals.forms.get(name, True)
+        if own or not listed:
+            made.append(Form(name, len(own) - unsettled, unsettled if listed else None))
+    return tuple(made)
 
 
 def _with_duration(found: Discovery, seconds: float, command: str) -> Discovery:

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.discovery.claims import Spaces
-from symcheck.discovery.deciding import Court
+from symcheck.discovery.court import Court
 from symcheck.discovery.families import Family, family_of
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.observation_maps import observation_matrix, round_to_whole
 from symcheck.discovery.result import Rotation, why_of
 from symcheck.discovery.rotations import Generator
+from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
@@ -43,13 +44,22 @@ def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tupl
     try:
         family = family_of(lab, generator, court.where)
         broken = generator.reward_residual > _REWARD_BROKEN
-        result = court.verify_claim(family.claim, samples=_COUNTEREXAMPLE_SAMPLES if broken else None)
+        result = _verify_claim(court, family.claim, broken=broken)
     except SymcheckError:  # of every angle there is no claim; of a quarter turn there may be one
         return verify_quarter_turn(lab, court, generator), None
     if result.verdict not in ("passed", "proved"):
         return verify_quarter_turn(lab, court, generator), None
     described, residuals = _describe_generator(generator, lab), (generator.residual, generator.reward_residual)
     return Rotation(described, *residuals, 0.0, result.verdict, why_of(result), result), family
+
+
+def _verify_claim(court: Court, claim: Symmetry, *, broken: bool) -> RunResult:
+    """The accepting run; where the reward speaks against the claim, a short one first, which says where."""
+    if broken:
+        screened = court.screen_claim(claim, samples=_COUNTEREXAMPLE_SAMPLES)
+        if screened.verdict == "failed":
+            return screened
+    return court.accept_claim(claim)
 
 
 def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> Rotation:
@@ -67,7 +77,7 @@ def verify_quarter_turn(lab: Laboratory, court: Court, generator: Generator) -> 
     try:
         claim = _claim(lab, generator, court.where)
         broken = generator.reward_residual > _REWARD_BROKEN
-        result = court.verify_claim(claim, samples=_COUNTEREXAMPLE_SAMPLES if broken else None)
+        result = _verify_claim(court, claim, broken=broken)
     except SymcheckError as error:
         return Rotation(
             described, generator.residual, generator.reward_residual, _ANGLE, "undecided", error.problem.rstrip(".")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from symcheck.engine.clock import TimeUp, seconds_from
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted
 from symcheck.engine.registry import Property, describe, undecided_result
 from symcheck.engine.results import PropertyResult
@@ -35,6 +36,8 @@ def check_in_order(
             facts = Facts(checked=0, interrupted=interrupted, time_up=late)
             asked = not (interrupted or late)
             results.append(describe(item.check(context), item) if asked else undecided_result(item, facts))
+        except TimeUp:
+            results.append(undecided_result(item, Facts(checked=0, time_up=True)))
         except KeyboardInterrupt:
             interrupted = True
             results.append(undecided_result(item, Facts(checked=0, interrupted=True)))
@@ -44,4 +47,5 @@ def check_in_order(
 
 def deadline_of(started: float, max_time: float | None) -> float | None:
     """When a run's time is up, on the clock of `time.monotonic`."""
-    return None if max_time is None else started + max_time
+    seconds = seconds_from(started, max_time)
+    return None if seconds is None else started + seconds

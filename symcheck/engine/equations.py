@@ -134,6 +134,42 @@ POLICY = Equation(
     "tolerance_policy",
 )
 
+LEGAL_MOVES = Equation(
+    "legal_moves",
+    "legal(g s) = g legal(s)",
+    "the legal moves of the moved position are the moved legal moves",
+    "moves that disagree",
+    "legal move",
+)
+NEXT_STATE = Equation(
+    "next_state",
+    "T(g s, g a) = g T(s, a)",
+    "moving and then playing is playing and then moving",
+    "cells that differ",
+    "next position",
+)
+OUTCOME = Equation(
+    "outcome",
+    "z(g s) = z(s)",
+    "the moved position is won, lost, drawn or open as the position is",
+    "outcomes that differ",
+    "outcome",
+)
+POLICY_MAP = Equation(
+    "policy_map",
+    "(g pi)[g a] = pi[a]",
+    "the policy vector is rearranged as the moves are, in the same way at every position",
+    "entries that differ",
+    "policy entry",
+)
+DISTINCT_IMAGES = Equation(
+    "distinct_images",
+    "g s != h s for g != h",
+    "no two images are the same board at every position",
+    "images that repeat another",
+    "image",
+)
+
 BY_PART: dict[Part, Equation] = {
     "observation": OBSERVATION,
     "reward": REWARD,

@@ -7,19 +7,20 @@ every property starts, progresses and finishes, then the run finishes. Property 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from symcheck.engine.results import Kind, PropertyResult, RunResult
 
 
 @dataclass(frozen=True)
 class RunStarted:
-    """A run begins: what is checked, and the properties in the order in which they will be checked."""
+    """A run begins: what is checked, the properties in order, and the result if it ended at once."""
 
     kind: Kind
     target: str
     symmetry: str
     properties: tuple[str, ...]
+    unfinished: RunResult | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

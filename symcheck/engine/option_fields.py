@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from symcheck.documents import UnreadableError, parse_json
 from symcheck.errors import OptionError, suggestion
 
 _META = "symcheck"
@@ -194,8 +194,8 @@ def read_json_object(text: str) -> dict[str, Any]:
         {'g': 9.8}
     """
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
+        value = parse_json(text)
+    except UnreadableError as error:
         raise OptionError(
             f"expected a JSON object, got {text!r} ({error}).", where="--env-kwargs", remedy="""Try '{"g": 9.8}'."""
         ) from error

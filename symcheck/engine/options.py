@@ -13,6 +13,7 @@ from symcheck.errors import OptionError, suggestion
 Method = Literal["auto", "exact", "paired", "distribution", "trajectory"]
 METHODS: tuple[str, ...] = get_args(Method)
 DEFAULT_SAMPLES = 10_000
+MOST_SAMPLES = 100_000_000  # some 50 GB of pairs
 BUDGET, REPORTS = "Budget", "Reports"
 """Headings of `--help`."""
 
@@ -74,7 +75,7 @@ class EnvOptions(RunOptions):
     )
 
     def __post_init__(self) -> None:
-        _check_samples(self.samples)
+        check_samples(self.samples)
         check_limits(self.max_time, self.alpha)
         check_whole(self.seed, "--seed", 0)
         if not is_number(self.discount) or not 0 <= self.discount < 1:
@@ -165,6 +166,8 @@ def check_whole(value: object, where: str, least: int) -> None:
     # True and False are ints in Python: as a seed they are a mistake.
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise OptionError(f"expected a whole number, {least} or more, got {value!r}.", where=where)
+    if value >= 2**64:
+        raise OptionError("expected a whole number below 2^64, got a larger one.", where=where)
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -177,10 +180,28 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _check_samples(samples: object) -> None:
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+def check_samples(samples: object, least: int = 1) -> None:
+    """Refuse what is no number of samples, or more than any machine holds.
+
+    Raises:
+        OptionError: saying what was given.
+
+    Example:
+        >>> check_samples(10**15)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.OptionError: --samples: expected at most 100,000,000 samples, got 1,000,000,000,000,000. ...
+    """
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < least:
         raise OptionError(
-            f"expected a whole number of samples, 1 or more, got {samples!r}.",
+            f"expected a whole number of samples, {least} or more, got {samples!r}.",
             where="--samples",
-            remedy=f"Leave it out for the default of {DEFAULT_SAMPLES}.",
+            remedy=f"Leave it out for the default of {DEFAULT_SAMPLES}." if least == 1 else None,
+        )
+    if samples > MOST_SAMPLES:
+        given = f"{samples:,}" if samples < 10**30 else "a number of more than 30 digits"
+        raise OptionError(
+            f"expected at most {MOST_SAMPLES:,} samples, got {given}.",
+            where="--samples",
+            remedy="All are held in memory; --max-time bounds a long run.",
         )

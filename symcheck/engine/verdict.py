@@ -38,6 +38,7 @@ class ReasonCode(StrEnum):
     SETTING_HAS_NO_EFFECT = "setting_has_no_effect"
     SLOTS_LEAK = "slots_leak"
     OUTCOMES_RANDOM = "outcomes_random"
+    STATISTICS_ASYMMETRIC = "statistics_asymmetric"
     START_FOLLOWS_PAST = "start_follows_past"
     START_ASYMMETRIC = "start_asymmetric"
     START_UNKNOWN = "start_unknown"
@@ -53,6 +54,7 @@ class ReasonCode(StrEnum):
     DECISIONS_FLIP = "decisions_flip"
     NO_OUTPUT_SHOWS = "no_output_shows"
     MIRROR_AMBIGUOUS = "mirror_ambiguous"
+    NO_END_REACHED = "no_end_reached"
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Facts:
         finite: whether some comparison had a number on one of its sides.
         moved: whether the claim moves anything that was tested.
         constant: the value of an outcome that never varied, as text; None where it varied, or was not looked at.
-        unrepeatable: suspects that gave another outcome when they were stepped again.
+        unrepeatable: suspects whose outcome did not reproduce when they were stepped again.
         unjudged: suspects of which it is not known whether they violate the claim.
         swamped: share of the comparisons in which rounding may do what a violation would.
         interrupted: whether the user ended the run first.

@@ -32,7 +32,7 @@ SPATIAL_OPERATORS: dict[str, Callable[[npt.NDArray[Any]], npt.NDArray[Any]]] = {
     "flip_lr": lambda x: x[..., ::-1],
     "transpose": lambda x: np.swapaxes(x, -2, -1),
 }
-_SIGNED_IMAGE = re.compile(r"[+-]?\d+")
+_SIGNED_IMAGE = re.compile(r"[+-]?\d{1,18}")  # more digits are no index that a machine counts to
 _FORMS = (
     "a square matrix, a list of signs (+1 or -1), a permutation of 0..n-1, signed one-based images as strings "
     '(["-1", "+3", "+2"]), {"matrix" or "signs": ..., "offset": ...}, a named spatial operator, a callable, '
@@ -316,7 +316,7 @@ def read_numbers(written: Any, where: str) -> Floats:
         written = written.detach().cpu().numpy()
     try:
         values = np.asarray(written, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         # Items such as "-pi/3" in data files.
         values = _numbers_in_words(written, where)
     if not np.isfinite(values).all():
@@ -327,7 +327,7 @@ def read_numbers(written: Any, where: str) -> Floats:
 def _numbers_in_words(written: Any, where: str) -> Floats:
     try:
         return np.asarray(_map_nested(written, lambda item: number(item, where)), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise SpecError(f"expected {_FORMS}; got {_short(written)} ({type(written).__name__}).", where=where) from error
 
 
@@ -338,5 +338,8 @@ def _map_nested(value: Any, convert: Callable[[Any], float]) -> Any:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or endless nesting
+        text = f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 120 else f"{text[:117]}..."

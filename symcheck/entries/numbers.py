@@ -42,7 +42,16 @@ def number(written: Any, where: str) -> float:
     try:
         # Only the syntax tree is read: nothing in the text is ever executed.
         return float(_evaluate(ast.parse(written, mode="eval").body))
-    except (SyntaxError, KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError) as error:
+    except (
+        SyntaxError,
+        KeyError,
+        TypeError,
+        ValueError,
+        ZeroDivisionError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise SpecError(
             f"expected a number or an expression of numbers, pi, + - * /, sqrt, cos and sin; got {written!r}.",
             where=where,

@@ -15,7 +15,7 @@ KEEPS_STEPS = frozenset(
     f"gymnasium.wrappers.common:{name}"
     for name in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics")
 )
-# The law of a step that is taken passes through; the step after an end may be a reset.
+# The distribution of a step that is taken passes through; the step after an end may be a reset.
 KEEPS_LAWS = KEEPS_STEPS | {"gymnasium.wrappers.common:Autoreset", "gymnasium.wrappers.rendering:RecordVideo"}
 
 

@@ -22,7 +22,7 @@ from symcheck.mdp import search_builtin, search_igraph
 from symcheck.mdp.ends import extend_symmetry
 from symcheck.mdp.finite import FiniteMDP
 from symcheck.mdp.group_names import named_group
-from symcheck.mdp.homomorphism import EXACT_LAW, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
+from symcheck.mdp.homomorphism import EXACT_DISTRIBUTION, Homomorphism, exact_reward_error, from_maps, ranked_in_blocks
 from symcheck.mdp.sparse_rows import orbit_labels, renumber
 from symcheck.mdp.structure import Structure, reduce_mdp
 
@@ -42,7 +42,7 @@ class AutomorphismGroup:
         action_maps: K of each generator: the image of action a in state s, (generators, S, A).
         counted: the states that count: reachable and not absorbing, (S,).
         reward_residual: largest |R(s, a) - R(L s, K a)| over all counted pairs and generators.
-        transition_residual: largest L1 distance of the law of (s, a), mapped, from that of its image.
+        transition_residual: largest L1 distance of the distribution of (s, a), mapped, from that of its image.
         moves_ends: whether the states in which episodes end can be moved along consistently; they carry no value, but
             an environment shows them.
         verdict: "proved": all (s, a) were enumerated under all generators.
@@ -115,7 +115,7 @@ class AutomorphismGroup:
         start = self.mdp.initial
         if start is None:
             return True
-        # Start probabilities are given, not computed: 64 rounding units of 1, as for the laws.
+        # Start probabilities are given, not computed: 64 rounding units of 1, as for the distributions.
         # The start distribution on images of states.
         return all(np.abs(start[images] - start).max() <= 64 * np.finfo(np.float64).eps for images in self.state_maps)
 
@@ -249,10 +249,10 @@ def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators:
     counted = mdp.acted_in
     # Both equations on every counted pair: nothing rests on hashes or on the search.
     residuals = [_residuals(mdp, counted, extension.states, extension.actions) for extension in everywhere]
-    reward, law = (max(part) for part in zip(*residuals, strict=True))
-    if not (reward <= exact_reward_error(mdp) and law <= EXACT_LAW):
+    reward, transition = (max(part) for part in zip(*residuals, strict=True))
+    if not (reward <= exact_reward_error(mdp) and transition <= EXACT_DISTRIBUTION):
         raise SymcheckError(
-            f"the maps found are no symmetry: rewards differ by {reward:.3g}, laws by {law:.3g}.",
+            f"the maps found are no symmetry: rewards differ by {reward:.3g}, distributions by {transition:.3g}.",
             where="automorphism_group",
             remedy="Numbers of the model differ by amounts between rounding and 1e-9; round them.",
         )
@@ -265,28 +265,35 @@ def _verify_maps(mdp: FiniteMDP, structure: Structure, known: Group, generators:
         relators=(lambda: known.relators),
     )
     return AutomorphismGroup(
-        mdp, group, state_maps, action_maps, counted, reward, law, all(extension.moves_ends for extension in everywhere)
+        mdp,
+        group,
+        state_maps,
+        action_maps,
+        counted,
+        reward,
+        transition,
+        all(extension.moves_ends for extension in everywhere),
     )
 
 
 def _residuals(mdp: FiniteMDP, counted: Bools, states: Ints, actions: Ints) -> tuple[float, float]:
-    """The largest differences of rewards and of laws over all counted pairs, by enumeration."""
+    """The largest differences of rewards and of distributions over all counted pairs, by enumeration."""
     _require_permutations(counted, states, actions)
     # Pairs of states that count, as row numbers s * actions + a.
     pairs = np.flatnonzero((counted[:, None] & mdp.available).reshape(-1))
     s, a = np.divmod(pairs, mdp.n_actions)
     images = states[s] * mdp.n_actions + actions[s, a]
     rewards = mdp.rewards.reshape(-1)
-    # Laws are compared on states that count; outcomes elsewhere are compared in total only.
+    # Distributions are compared on states that count; outcomes elsewhere are compared in total only.
     living = np.flatnonzero(counted)
     position = np.full(mdp.n_states, -1, dtype=np.int64)
     position[states[living]] = np.arange(len(living))
-    laws = mdp.transitions[pairs][:, living]
-    image_laws = mdp.transitions[images][:, states[living]]  # column j is the image of living[j]
-    law: Floats = np.asarray(abs(sparse.csr_array(laws - image_laws)).sum(axis=1)).reshape(-1)
+    of_pairs = mdp.transitions[pairs][:, living]
+    of_images = mdp.transitions[images][:, states[living]]  # column j is the image of living[j]
+    apart: Floats = np.asarray(abs(sparse.csr_array(of_pairs - of_images)).sum(axis=1)).reshape(-1)
     # What ends, or goes on into an absorbing state, ends: the missing mass must agree as well.
-    gone = np.abs(np.asarray(laws.sum(axis=1)).reshape(-1) - np.asarray(image_laws.sum(axis=1)).reshape(-1))
-    return float(np.abs(rewards[pairs] - rewards[images]).max(initial=0.0)), float((law + gone).max(initial=0.0))
+    gone = np.abs(np.asarray(of_pairs.sum(axis=1)).reshape(-1) - np.asarray(of_images.sum(axis=1)).reshape(-1))
+    return float(np.abs(rewards[pairs] - rewards[images]).max(initial=0.0)), float((apart + gone).max(initial=0.0))
 
 
 def _require_permutations(counted: Bools, states: Ints, actions: Ints) -> None:

@@ -1,8 +1,8 @@
 """What an approximate symmetry, or an approximate homomorphism, costs in value.
 
-Both bounds are one contraction argument. A map of the MDP to itself that misses rewards by epsilon_R and laws by
-epsilon_T changes optimal values by at most a one-step error divided by 1 - discount, because errors of later steps come
-back discounted. They are worst cases: about ten times the true gap at discount 0.9 and a hundred times at 0.99 on
+Both bounds are one contraction argument. A map of the MDP to itself that misses rewards by epsilon_R and distributions
+by epsilon_T changes optimal values by at most a one-step error divided by 1 - discount, because errors of later steps
+come back discounted. They are worst cases: about ten times the true gap at discount 0.9 and a hundred times at 0.99 on
 random MDPs, so say "at most".
 """
 
@@ -32,9 +32,9 @@ def value_gap_bound(
         epsilon_R = sup |R(s, a) - R(L s, K a)|,    epsilon_T = sup TV(L T(. | s, a), T(. | L s, K a)).
 
     S is `value_span`; where that is not known, `reward_range / (1 - discount)` is never below it. With `lipschitz`,
-    epsilon_T is the largest Wasserstein-1 distance of the two laws and S is the Lipschitz constant of V*: the form for
-    deterministic dynamics, where total variation is 1 as soon as anything differs. Where episodes terminate, count the
-    terminal state as one more state of value 0: let 0 be in the span, and in the range of rewards.
+    epsilon_T is the largest Wasserstein-1 distance of the two distributions and S is the Lipschitz constant of V*: the
+    form for deterministic dynamics, where total variation is 1 as soon as anything differs. Where episodes terminate,
+    count the terminal state as one more state of value 0: let 0 be in the span, and in the range of rewards.
 
     Args:
         epsilon_reward: in units of reward, >= 0.
@@ -76,8 +76,8 @@ def lifted_policy_loss_bound(
 
         V*(s) - V^lifted(s) <= 2 (K_R + discount span(V_abstract*) K_T / 2) / (1 - discount)    for every state s,
 
-    with K_R = max |R(s, a) - R_abstract(h(s, a))| and K_T = max over (s, a) of the L1 distance of the law over blocks
-    of T(. | s, a) and the abstract law of h(s, a).
+    with K_R = max |R(s, a) - R_abstract(h(s, a))| and K_T = max over (s, a) of the L1 distance of the distribution over
+    blocks of T(. | s, a) and the abstract distribution of h(s, a).
 
     Args:
         reward_error: K_R, in units of reward.
@@ -132,7 +132,7 @@ def _value_scale(
     if reward_range is not None:
         # Values lie within reward_range / (1 - discount) of each other.
         return reward_range / (1.0 - discount)
-    # Laws that agree cost nothing, whatever the scale.
+    # Distributions that agree cost nothing, whatever the scale.
     if epsilon_transition == 0.0:
         return 0.0
     raise OptionError(

@@ -81,13 +81,13 @@ def _final_outcomes(mdp: FiniteMDP, structure: Structure) -> _Ends:
     sources: list[tuple[Csr, int]] = [(mdp.transitions, 0)]
     if mdp.terminations is not None:
         sources.append((mdp.terminations, 1))
-    for law, kind in sources:
-        row = row_of_entry(law.indptr.astype(np.int64))
+    for distribution, kind in sources:
+        row = row_of_entry(distribution.indptr.astype(np.int64))
         # Transitions count as ends where the next state does not count; terminations always do.
-        keep = (structure.distinct[row] >= 0) & ((kind == 1) | ~counted[law.indices])
+        keep = (structure.distinct[row] >= 0) & ((kind == 1) | ~counted[distribution.indices])
         pairs.append(row[keep])
-        targets.append(law.indices[keep].astype(np.int64))
-        values.append(law.data[keep])
+        targets.append(distribution.indices[keep].astype(np.int64))
+        values.append(distribution.data[keep])
         kinds.append(np.full(int(keep.sum()), kind, dtype=np.int64))
     # Odd and even classes: ends proper and steps into absorbing states never match.
     weight = ValueClasses(ROUNDING).of(np.concatenate(values)) * 2 + np.concatenate(kinds)

@@ -1,10 +1,10 @@
-"""A finite MDP: states and actions are numbers, laws are sparse rows, rewards are expectations.
+"""A finite MDP: states and actions are numbers, distributions are sparse rows, rewards are expectations.
 
     R(s, a),    T(s' | s, a),    and the probability that the episode ends with (s, a), in s' where that is known.
 
-Row s * actions + a of `transitions` is the law of the states in which the episode goes on; together with
-`terminations`, the law of the states in which it has just ended, it sums to one. What follows an end is worth 0. An
-absorbing state that pays nothing says the same in the other usual way.
+Row s * actions + a of `transitions` is the distribution of the states in which the episode goes on; together with
+`terminations`, the distribution of the states in which it has just ended, it sums to one. What follows an end is worth
+0. An absorbing state that pays nothing says the same in the other usual way.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ class FiniteMDP:
         labels: Sequence[Hashable] | None = None,
     ) -> None:
         self.discount = reading.read_discount(discount)
-        law, self.n_states, self.n_actions, unit = reading.read_law(transitions, "transitions")
+        distribution, self.n_states, self.n_actions, unit = reading.read_distributions(transitions, "transitions")
         shape = (self.n_states, self.n_actions)
         ends, ending = self._read_ends(terminations, shape)
-        # Rows of the law may sum to less than 1: the rest ends the episode.
-        going_on: Floats = np.asarray(law.sum(axis=1)).reshape(shape)
+        # Rows of the distribution may sum to less than 1: the rest ends the episode.
+        going_on: Floats = np.asarray(distribution.sum(axis=1)).reshape(shape)
         self.available = _read_available(available, shape)
         # The longest row bounds what rounding adds up to.
-        longest = int(np.diff(law.indptr).max(initial=0))
+        longest = int(np.diff(distribution.indptr).max(initial=0))
         reading.check_sums(going_on + ending, self.available, longest, unit)
         if not self.available.any(axis=1).all():
             state = int(np.flatnonzero(~self.available.any(axis=1))[0])
             raise SpecError(f"expected an action in every state, state {state} has none.", where="available")
         # Rewards per next state are averaged over outcomes that end as well.
-        everything = law if ends is None else law + ends
+        everything = distribution if ends is None else distribution + ends
         expected = reading.read_rewards(rewards, everything, *shape)
         self.rewards: Floats = np.where(self.available, expected, 0.0)
-        self.transitions: Csr = law
+        self.transitions: Csr = distribution
         self.terminations: Csr | None = ends
         self.termination: Floats = ending
         self.initial = reading.read_initial(initial, self.n_states)
@@ -86,7 +86,7 @@ class FiniteMDP:
             if not ((ending >= 0) & np.isfinite(ending)).all():
                 raise SpecError("expected probabilities of at least 0.", where="terminations")
             return None, ending
-        ends, states, actions, _ = reading.read_law(value, "terminations")
+        ends, states, actions, _ = reading.read_distributions(value, "terminations")
         if (states, actions) != shape:
             raise SpecError(
                 f"expected the shape of the transitions, {shape} states and actions; got {(states, actions)}.",

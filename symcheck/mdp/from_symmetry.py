@@ -38,8 +38,8 @@ def homomorphism_from_symmetry(
     if not (homomorphism.is_exact or approximate):
         raise SpecError(
             f"{symmetry.name} is no symmetry of this MDP: over an orbit rewards are off by up to "
-            f"{homomorphism.reward_error:.3g} and laws by up to {homomorphism.transition_error:.3g} (L1) from their "
-            "average.",
+            f"{homomorphism.reward_error:.3g} and distributions by up to {homomorphism.transition_error:.3g} (L1) "
+            "from their average.",
             where="homomorphism_from",
             remedy="Pass approximate=True for the averaged MDP, with a bound on what that costs.",
         )

@@ -3,8 +3,8 @@
     R_abstract(sigma(s), alpha_s(a)) = R(s, a),
     T_abstract(sigma(s') | sigma(s), alpha_s(a)) = sum over s'' in sigma^-1(sigma(s')) of T(s'' | s, a).
 
-Given any two maps, the abstract MDP here averages rewards and laws over the pairs that become one, and the largest
-deviation from these averages says how far the maps are from a homomorphism: rounding for an exact one.
+Given any two maps, the abstract MDP here averages rewards and distributions over the pairs that become one, and the
+largest deviation from these averages says how far the maps are from a homomorphism: rounding for an exact one.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Homomorphism:
         state_map: sigma, the abstract state of each state, (S,).
         action_map: alpha, the abstract action of each action in each state, (S, A); -1 where it is not available.
         reward_error: largest |R(s, a) - R_abstract(h(s, a))|, in units of reward.
-        transition_error: largest L1 distance of the law of (s, a) over blocks, with the end among them, from the
-            abstract law of h(s, a), in [0, 2]. Blocks of absorbing states are the end in another notation.
+        transition_error: largest L1 distance of the distribution of (s, a) over blocks, with the end among them, from
+            the abstract distribution of h(s, a), in [0, 2]. Blocks of absorbing states are the end in another notation.
         origin: how it was found, in words.
         group: the group whose orbits the blocks are, where they are.
 
@@ -66,7 +66,7 @@ class Homomorphism:
     @property
     def is_exact(self) -> bool:
         """Whether both errors are rounding: then h-equivalent pairs have the same optimal value."""
-        return self.reward_error <= exact_reward_error(self.mdp) and self.transition_error <= EXACT_LAW
+        return self.reward_error <= exact_reward_error(self.mdp) and self.transition_error <= EXACT_DISTRIBUTION
 
     @cached_property
     def blocks(self) -> tuple[Ints, ...]:
@@ -162,7 +162,7 @@ class Homomorphism:
         if self.is_exact:
             return f"{sizes}; exact"
         return (
-            f"{sizes}; approximate: rewards off by up to {self.reward_error:.3g}, laws by up to "
+            f"{sizes}; approximate: rewards off by up to {self.reward_error:.3g}, distributions by up to "
             f"{self.transition_error:.3g} (L1)"
         )
 
@@ -188,14 +188,14 @@ class Homomorphism:
         return pictures.render_frame(self)
 
 
-EXACT_LAW = 1e-9
-"""L1 distances of laws that count as rounding: up to 100 times the rounding of adding up a law of 10,000 outcomes
-(`value_classes.ROUNDING`), which is how many blocks' worth of it a long law can gather."""
+EXACT_DISTRIBUTION = 1e-9
+"""L1 distances of distributions that count as rounding: up to 100 times the rounding of adding up a distribution of
+10,000 outcomes (`value_classes.ROUNDING`), which is how many blocks' worth of it a long distribution can gather."""
 
 
 def exact_reward_error(mdp: FiniteMDP) -> float:
-    """Differences of rewards that count as rounding: 1e-9 of the largest reward, as for laws."""
-    return EXACT_LAW * float(np.abs(mdp.rewards).max(initial=0.0))
+    """Differences of rewards that count as rounding: 1e-9 of the largest reward, as for distributions."""
+    return EXACT_DISTRIBUTION * float(np.abs(mdp.rewards).max(initial=0.0))
 
 
 def from_maps(
@@ -216,7 +216,7 @@ def from_maps(
         group: the group whose orbits the blocks are, where they are.
 
     Returns:
-        The abstract MDP averages rewards and laws over the pairs that become one.
+        The abstract MDP averages rewards and distributions over the pairs that become one.
 
     Raises:
         SpecError: maps of the wrong shape; states of one block that do not have the same abstract actions.
@@ -240,13 +240,15 @@ def from_maps(
     # average is (abstract pairs, pairs), onto is (states, blocks).
     average = sparse.csr_array((weights, (image, np.arange(len(pairs)))), shape=(blocks * wide, len(pairs)))
     onto = sparse.csr_array((np.ones(states), (np.arange(states), state_map)), shape=(states, blocks))
-    laws = sparse.csr_array(mdp.transitions[pairs] @ onto)
+    distributions = sparse.csr_array(mdp.transitions[pairs] @ onto)
     ends, rewards = mdp.termination.reshape(-1)[pairs], mdp.rewards.reshape(-1)[pairs]
-    abstract_laws = sparse.csr_array(average @ laws)
+    abstract_distributions = sparse.csr_array(average @ distributions)
     abstract_ends, abstract_rewards = average @ ends, average @ rewards
     # Each pair against the average of its class.
-    gaps = _distances(laws - abstract_laws[image], ends - abstract_ends[image], _worthless(mdp, state_map, blocks))
-    abstract = _abstract(mdp, abstract_laws, abstract_rewards, abstract_ends, available, state_map)
+    gaps = _distances(
+        distributions - abstract_distributions[image], ends - abstract_ends[image], _worthless(mdp, state_map, blocks)
+    )
+    abstract = _abstract(mdp, abstract_distributions, abstract_rewards, abstract_ends, available, state_map)
     reward_gap = float(np.abs(rewards - abstract_rewards[image]).max(initial=0.0))
     return Homomorphism(mdp, abstract, state_map, action_map, reward_gap, float(gaps.max(initial=0.0)), origin, group)
 
@@ -259,11 +261,11 @@ def _worthless(mdp: FiniteMDP, state_map: Ints, blocks: int) -> Bools:
     return only
 
 
-def _distances(laws: sparse.csr_array[np.float64], ends: Floats, worthless: Bools) -> Floats:
-    """L1 norms of differences of laws over blocks, those in which nothing follows counted with the end."""
-    going: Floats = np.asarray(abs(laws[:, np.flatnonzero(~worthless)]).sum(axis=1)).reshape(-1)
+def _distances(distributions: sparse.csr_array[np.float64], ends: Floats, worthless: Bools) -> Floats:
+    """L1 norms of differences of distributions over blocks, those in which nothing follows counted with the end."""
+    going: Floats = np.asarray(abs(distributions[:, np.flatnonzero(~worthless)]).sum(axis=1)).reshape(-1)
     # Absorbing blocks and ends proper are two notations of one thing.
-    ended = np.asarray(laws[:, np.flatnonzero(worthless)].sum(axis=1)).reshape(-1) + ends
+    ended = np.asarray(distributions[:, np.flatnonzero(worthless)].sum(axis=1)).reshape(-1) + ends
     distances: Floats = going + np.abs(ended)
     return distances
 
@@ -287,20 +289,20 @@ def _match_actions(state_map: Ints, image: Ints, owner: Ints, blocks: int, wide:
 
 def _abstract(
     mdp: FiniteMDP,
-    laws: sparse.csr_array[np.float64],
+    distributions: sparse.csr_array[np.float64],
     rewards: Floats,
     ends: Floats,
     available: Bools,
     state_map: Ints,
 ) -> FiniteMDP:
-    """The abstract MDP; averages of laws are laws up to rounding, which is divided out."""
+    """The abstract MDP; averages of distributions are distributions up to rounding, which is divided out."""
     shape = available.shape
-    # Laws and ends together sum to 1 for a true pair, to 0 for one that is not available.
-    total = np.asarray(laws.sum(axis=1)).reshape(-1) + ends
+    # Distributions and ends together sum to 1 for a true pair, to 0 for one that is not available.
+    total = np.asarray(distributions.sum(axis=1)).reshape(-1) + ends
     scale = np.where(total > 0, 1.0 / np.where(total > 0, total, 1.0), 0.0)
     initial = None if mdp.initial is None else np.bincount(state_map, weights=mdp.initial, minlength=shape[0])
     return type(mdp)(
-        sparse.csr_array(sparse.diags_array(scale) @ laws),
+        sparse.csr_array(sparse.diags_array(scale) @ distributions),
         rewards.reshape(shape),
         mdp.discount,
         initial,

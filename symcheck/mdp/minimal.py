@@ -27,7 +27,7 @@ def minimal_homomorphism(mdp: FiniteMDP, *, tolerance: float = 0.0) -> Homomorph
         if tolerance > 0 or homomorphism.is_exact:
             return homomorphism
     raise SymcheckError(
-        f"the partition found is no homomorphism: rewards differ by {homomorphism.reward_error:.3g}, laws by "
+        f"the partition found is no homomorphism: rewards differ by {homomorphism.reward_error:.3g}, distributions by "
         f"{homomorphism.transition_error:.3g} within a block.",
         where="minimal_homomorphism",
         remedy="Numbers of the model differ by amounts between rounding and 1e-9; give a tolerance, or round them.",

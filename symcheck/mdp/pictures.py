@@ -61,7 +61,7 @@ class Drawn(Protocol):
 
     @property
     def transition_error(self) -> float:
-        """Largest L1 distance of laws."""
+        """Largest L1 distance of distributions."""
 
     @property
     def group(self) -> Group | None:

@@ -19,12 +19,12 @@ from symcheck.mdp.sparse_rows import Csr, row_of_entry
 _EPS = {"f2": 2.0**-10, "f4": 2.0**-23}
 
 
-def read_law(value: Any, where: str) -> tuple[Csr, int, int, float]:
-    """Laws of next states as one sparse matrix with a row per pair.
+def read_distributions(value: Any, where: str) -> tuple[Csr, int, int, float]:
+    """Distributions of next states as one sparse matrix with a row per pair.
 
     Args:
         value: an array (states, actions, states); a list of one (states, states) matrix per action, dense or sparse;
-            or a sparse matrix (states * actions, states) whose row s * actions + a is the law of (s, a).
+            or a sparse matrix (states * actions, states) whose row s * actions + a is the distribution of (s, a).
         where: the argument's name, for messages.
 
     Returns:
@@ -56,20 +56,20 @@ def _stacked_sparse(value: Any, where: str) -> tuple[Any, int, int, float]:
         raise SpecError(
             f"expected a sparse matrix of shape (states * actions, states), got {value.shape}.",
             where=where,
-            remedy="Row s * actions + a is the law of next states after action a in state s.",
+            remedy="Row s * actions + a is the distribution of next states after action a in state s.",
         )
     return value, states, rows // states, _unit(value.dtype)
 
 
 def _one_per_action(value: Sequence[Any], where: str) -> tuple[Any, int, int, float]:
-    shapes = sorted({law.shape for law in value})
+    shapes = sorted({distribution.shape for distribution in value})
     if len(shapes) > 1 or shapes[0][0] != shapes[0][1]:
         raise SpecError(f"expected one square matrix per action, got shapes {shapes}.", where=where)
     states, actions = shapes[0][0], len(value)
-    stacked = sparse.vstack([sparse.csr_array(law) for law in value]).tocsr()
+    stacked = sparse.vstack([sparse.csr_array(distribution) for distribution in value]).tocsr()
     # From action by action to state by state: row s * actions + a.
     by_state = np.arange(states * actions).reshape(actions, states).T.reshape(-1)
-    return stacked[by_state], states, actions, max(_unit(law.dtype) for law in value)
+    return stacked[by_state], states, actions, max(_unit(distribution.dtype) for distribution in value)
 
 
 def _dense(value: Any, where: str) -> tuple[Any, int, int, float]:
@@ -81,8 +81,8 @@ def _dense(value: Any, where: str) -> tuple[Any, int, int, float]:
         raise SpecError(
             f"expected shape (states, actions, states), got {array.shape}.",
             where=where,
-            remedy="transitions[s][a] is the law of next states; large models take a scipy.sparse matrix of shape "
-            "(states * actions, states).",
+            remedy="transitions[s][a] is the distribution of next states; large models take a scipy.sparse "
+            "matrix of shape (states * actions, states).",
         )
     states, actions, _ = array.shape
     return array.reshape(states * actions, states), states, actions, _unit(array.dtype)
@@ -113,7 +113,7 @@ def _count_others(count: int) -> str:
 
 
 def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> None:
-    """Refuse laws that do not sum to one.
+    """Refuse distributions that do not sum to one.
 
     Args:
         total: probability of each pair's outcomes, terminations included, shape (states, actions).
@@ -128,9 +128,10 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
     if missing.any():
         state, action = np.argwhere(missing)[0]
         raise SpecError(
-            f"action {action} has no outcome in state {state}{_count_others(int(missing.sum()))}: its law sums to 0.",
+            f"action {action} has no outcome in state {state}{_count_others(int(missing.sum()))}: "
+            "its distribution sums to 0.",
             where="transitions",
-            remedy="Give the pair a law, or say which actions exist where: available=array of booleans "
+            remedy="Give the pair a distribution, or say which actions exist where: available=array of booleans "
             "(states, actions).",
         )
     # Each probability is rounded once and the sum once for each term: at least 64 units so that decimals pass, and
@@ -146,7 +147,7 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
     expected = 1 if available[state, action] else 0
     rows = "1 row does" if wrong.sum() == 1 else f"{int(wrong.sum()):,} rows do"
     raise SpecError(
-        f"{rows} not sum to {expected}: the law of action {action} in state {state} sums to "
+        f"{rows} not sum to {expected}: the distribution of action {action} in state {state} sums to "
         f"{float(total[state, action]):.9g}, {abs(excess):.3g} too {'much' if excess > 0 else 'little'}"
         f"{' (the worst)' if wrong.sum() > 1 else ''}.",
         where="transitions",
@@ -154,12 +155,12 @@ def check_sums(total: Floats, available: Bools, longest: int, unit: float) -> No
     )
 
 
-def read_rewards(value: Any, law: Csr, states: int, actions: int) -> Floats:
+def read_rewards(value: Any, distribution: Csr, states: int, actions: int) -> Floats:
     """Expected rewards.
 
     Args:
         value: an array (states, actions), or (states, actions, states) with a reward for each next state.
-        law: laws of all outcomes, ends included, (states * actions, states).
+        distribution: distributions of all outcomes, ends included, (states * actions, states).
         states: their number.
         actions: their number.
 
@@ -189,7 +190,7 @@ def read_rewards(value: Any, law: Csr, states: int, actions: int) -> Floats:
         return array
     # R(s, a) = sum over s' of T(s' | s, a) R(s, a, s').
     flat = array.reshape(states * actions, states)
-    expected = np.asarray(sparse.csr_array(law.multiply(flat)).sum(axis=1)).reshape(states, actions)
+    expected = np.asarray(sparse.csr_array(distribution.multiply(flat)).sum(axis=1)).reshape(states, actions)
     return expected.astype(np.float64)
 
 
@@ -220,7 +221,7 @@ def read_initial(value: Any, states: int) -> Floats | None:
     if array.shape != (states,):
         raise SpecError(f"expected one probability per state, shape ({states},), got {array.shape}.", where="initial")
     total = float(array.sum())
-    # As for the laws: 64 rounding units, or one for each state. Gymnasium's start distributions are float64.
+    # As for the distributions: 64 rounding units, or one for each state. Gymnasium's start distributions are float64.
     if not (array >= 0).all() or not abs(total - 1.0) <= max(64, states) * np.finfo(np.float64).eps:
         raise SpecError(
             f"expected probabilities that sum to 1, got a sum of {total:.9g} and a smallest of {array.min():.3g}.",

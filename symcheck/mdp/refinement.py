@@ -63,12 +63,12 @@ class _Refinement:
     def __init__(self, mdp: FiniteMDP, tolerance: float, salt: int) -> None:
         self._mdp = mdp
         self._salt = salt
-        law: Csr = mdp.transitions
-        self._indptr = law.indptr.astype(np.int64)
-        self._columns = law.indices.astype(np.int64)
-        self._values: Floats = law.data
+        distribution: Csr = mdp.transitions
+        self._indptr = distribution.indptr.astype(np.int64)
+        self._columns = distribution.indices.astype(np.int64)
+        self._values: Floats = distribution.data
         # Which pairs lead to a state: only their descriptions change when its block does.
-        self._into = _predecessors(law)
+        self._into = _predecessors(distribution)
         self._classes = ValueClasses(max(tolerance, ROUNDING), chained=tolerance == 0.0)
         self._reward = _reward_hashes(mdp, tolerance, salt)
         self._available = mdp.available.reshape(-1)
@@ -94,7 +94,7 @@ class _Refinement:
         return Partition(_numbered_by_lowest(self.block), self.pair, rounds)
 
     def _describe_pairs(self, pairs: Ints) -> Hashes:
-        """Reward and law over blocks of some pairs, hashed."""
+        """Reward and distribution over blocks of some pairs, hashed."""
         entries, pointers = gather_rows(self._indptr, pairs)
         # Probabilities of equal blocks are added up first, then classed: 1/3 + 1/3 is 2/3.
         where, key_of, total = self._block_law(entries, pointers)
@@ -184,9 +184,9 @@ class _Refinement:
         return _unique(pairs[entries], len(self.pair))
 
 
-def _predecessors(law: Csr) -> tuple[Ints, Ints]:
+def _predecessors(distribution: Csr) -> tuple[Ints, Ints]:
     """For each state the pairs that lead to it, as pointers and pairs."""
-    turned = sparse.csc_array(law)
+    turned = sparse.csc_array(distribution)
     return turned.indptr.astype(np.int64), turned.indices.astype(np.int64)
 
 

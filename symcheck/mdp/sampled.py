@@ -43,7 +43,7 @@ def count_model(
     visits = np.bincount(pair, minlength=n_states * n_actions)
     available, idle = _available(visits.reshape(n_states, n_actions), following, ended, unseen)
     shape = (n_states * n_actions, n_states)
-    # States that are never acted in get one action that stays: rows need a law.
+    # States that are never acted in get one action that stays: rows need a distribution.
     alone = np.flatnonzero(idle)
     going = _frequencies(
         np.concatenate([pair[~ended], alone * n_actions]), np.concatenate([following[~ended], alone]), visits, shape
@@ -135,5 +135,5 @@ def largest_deviation(mdp: FiniteMDP, alpha: float) -> float:
     # Weissman et al.: a union bound over all subsets of outcomes; log1p keeps the logarithm accurate for many.
     sets = outcomes * math.log(2.0) + math.log1p(-(2.0 ** (1 - outcomes)))  # ln(2^k - 2)
     deviation = math.sqrt((sets + math.log(len(visits) / alpha)) / (2.0 * int(visits.min())))
-    # Both laws deviate from the truth, hence twice; probabilities differ by at most 1.
+    # Both distributions deviate from the truth, hence twice; probabilities differ by at most 1.
     return min(1.0, 2.0 * deviation)

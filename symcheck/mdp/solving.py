@@ -25,7 +25,7 @@ from symcheck.mdp.finite import FiniteMDP
 _SOLVED_DENSE = 1_500
 """Up to so many states a dense solve takes under a second."""
 _SOLVED_DIRECTLY = 20_000
-"""Up to so many states a sparse factorisation is tried; fill-in of random laws is quadratic."""
+"""Up to so many states a sparse factorisation is tried; fill-in of random distributions is quadratic."""
 
 
 class Solution(NamedTuple):
@@ -151,12 +151,12 @@ def evaluate_policy(
         [2.0]
     """
     probabilities = read_policy(mdp, policy)
-    law, rewards = _chain(mdp, probabilities)
+    distribution, rewards = _chain(mdp, probabilities)
     if mdp.discount == 1.0:
-        return _evaluate_undiscounted(law, rewards)
+        return _evaluate_undiscounted(distribution, rewards)
     if method == "iterate" or (method == "auto" and mdp.n_states > _SOLVED_DIRECTLY):
-        return _iterate_values(law, rewards, mdp.discount)
-    return _solve_linear(law, rewards, mdp.discount)
+        return _iterate_values(distribution, rewards, mdp.discount)
+    return _solve_linear(distribution, rewards, mdp.discount)
 
 
 def policy_iteration(mdp: FiniteMDP, *, max_iterations: int = 1_000) -> Solution:
@@ -249,42 +249,43 @@ def _chain(mdp: FiniteMDP, probabilities: Floats) -> tuple[Any, Floats]:
     """The Markov chain under a policy, (S, S), and its expected rewards, (S,)."""
     flat = probabilities.reshape(-1)
     rows = np.repeat(np.arange(mdp.n_states), mdp.n_actions)
-    # choose[s, (s, a)] = pi(a | s): rows of the law are averaged over actions.
+    # choose[s, (s, a)] = pi(a | s): rows of the distribution are averaged over actions.
     choose = sparse.csr_array((flat, (rows, np.arange(len(flat)))), shape=(mdp.n_states, len(flat)))
     return sparse.csr_array(choose @ mdp.transitions), (probabilities * mdp.rewards).sum(axis=1)
 
 
-def _solve_linear(law: Any, rewards: Floats, discount: float) -> Floats:
+def _solve_linear(distribution: Any, rewards: Floats, discount: float) -> Floats:
     states = len(rewards)
     # (I - discount T) V = R.
-    system = sparse.eye_array(states, format="csc") - discount * law.tocsc()
+    system = sparse.eye_array(states, format="csc") - discount * distribution.tocsc()
     if states <= _SOLVED_DENSE:
         return np.asarray(np.linalg.solve(system.toarray(), rewards), dtype=np.float64)
     return np.asarray(sparse_linalg.spsolve(sparse.csc_array(system), rewards), dtype=np.float64)
 
 
-def _iterate_values(law: Any, rewards: Floats, discount: float) -> Floats:
+def _iterate_values(distribution: Any, rewards: Floats, discount: float) -> Floats:
     values = np.zeros_like(rewards)
     scale = max(1.0, float(np.abs(rewards).max()))
     # A residual of this size leaves the distance asked for after discounting.
     target = _attainable(1e-12, scale, discount) * (1.0 - discount)
     while True:
-        following: Floats = rewards + discount * (law @ values)
+        following: Floats = rewards + discount * (distribution @ values)
         if float(np.abs(following - values).max()) <= target:
             return following
         values = following
 
 
-def _evaluate_undiscounted(law: Any, rewards: Floats) -> Floats:
+def _evaluate_undiscounted(distribution: Any, rewards: Floats) -> Floats:
     """Total rewards: classes of states that are never left must pay nothing; the others are solved for."""
     # Classes of states that reach each other: a class is left by an edge out of it, or by an end.
-    count, label = csgraph.connected_components(law, directed=True, connection="strong")
-    edges = law.tocoo()
+    count, label = csgraph.connected_components(distribution, directed=True, connection="strong")
+    edges = distribution.tocoo()
     leaves = np.zeros(count, dtype=np.bool_)
     crossing = label[edges.row] != label[edges.col]
     leaves[label[edges.row[crossing]]] = True
-    # A row that sums to less than one ends the episode with what is missing; 64 units as for the laws themselves.
-    ends = np.asarray(law.sum(axis=1)).reshape(-1) < 1.0 - 64 * np.finfo(np.float64).eps
+    # A row that sums to less than one ends the episode with what is missing; 64 units as for the distributions
+    # themselves.
+    ends = np.asarray(distribution.sum(axis=1)).reshape(-1) < 1.0 - 64 * np.finfo(np.float64).eps
     leaves[label[ends]] = True
     # States from which the episode never ends: finite total only where nothing is paid.
     held = ~leaves[label]
@@ -299,5 +300,5 @@ def _evaluate_undiscounted(law: Any, rewards: Floats) -> Floats:
     free = np.flatnonzero(~held)
     if len(free):
         # Where the chain ends surely the system with discount 1 is regular.
-        values[free] = _solve_linear(sparse.csr_array(law[free][:, free]), rewards[free], 1.0)
+        values[free] = _solve_linear(sparse.csr_array(distribution[free][:, free]), rewards[free], 1.0)
     return values

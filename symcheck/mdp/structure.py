@@ -1,6 +1,7 @@
 """What a symmetry of an MDP has to preserve, with everything that must not count taken out.
 
-Only states that an episode acts in count. Actions of one state with the same reward and law are one action with a
+Only states that an episode acts in count. Actions of one state with the same reward and distribution are one action
+with a
 multiplicity: exchanging them is a symmetry of no interest, and there are very many of those. What is left is a graph:
 states, the distinct actions of each, and weighted arrows from an action to states. Distinct actions of a state differ,
 so a permutation of the states determines what happens to them: symmetries are permutations of states.
@@ -57,7 +58,7 @@ class Structure:
         own_order = np.lexsort((self._signatures(np.arange(len(self.states))), self.owner))
         moved = images[self.owner]
         image_order = np.lexsort((self._signatures(images), moved))
-        # Every distinct action must find one of equal reward, multiplicity and law.
+        # Every distinct action must find one of equal reward, multiplicity and distribution.
         same = (self.owner[own_order] == moved[image_order]) & (
             self._signatures(np.arange(len(self.states)))[own_order] == self._signatures(images)[image_order]
         )
@@ -68,8 +69,8 @@ class Structure:
         return result
 
     def _signatures(self, images: Ints) -> Hashes:
-        """Reward, multiplicity and law of each distinct action, with states renamed."""
-        # The law as a sum of hashes over (next state, weight).
+        """Reward, multiplicity and distribution of each distinct action, with states renamed."""
+        # The distribution as a sum of hashes over (next state, weight).
         return self.colour + row_sums(hash_pairs(images[self.columns], self.weights), self.indptr)
 
 
@@ -119,16 +120,16 @@ def reduce_mdp(mdp: FiniteMDP, *, preserve_initial: bool = False, keep_ends: boo
 def _relevant_outcomes(mdp: FiniteMDP, rows: Ints, counted: Bools, keep_ends: bool) -> tuple[Ints, Ints, Ints]:
     """Row (its place in `rows`), next state and weight class of every outcome that is part of the structure."""
     parts = []
-    laws = [(mdp.transitions, 0)]
+    distributions = [(mdp.transitions, 0)]
     if keep_ends and mdp.terminations is not None:
-        laws.append((mdp.terminations, 1))
-    for law, kind in laws:
-        entries, pointers = gather_rows(law.indptr.astype(np.int64), rows)
-        columns = law.indices[entries].astype(np.int64)
+        distributions.append((mdp.terminations, 1))
+    for distribution, kind in distributions:
+        entries, pointers = gather_rows(distribution.indptr.astype(np.int64), rows)
+        columns = distribution.indices[entries].astype(np.int64)
         # Outcomes in states that do not count carry no value, unless ends are asked for.
         stays = np.ones(len(columns), dtype=np.bool_) if keep_ends else counted[columns]
         kinds = np.full(int(stays.sum()), kind, dtype=np.int64)
-        parts.append((row_of_entry(pointers)[stays], columns[stays], law.data[entries][stays], kinds))
+        parts.append((row_of_entry(pointers)[stays], columns[stays], distribution.data[entries][stays], kinds))
     row, columns, values, kinds = (np.concatenate(part) for part in zip(*parts, strict=True))
     # Transitions and terminations of equal probability stay apart.
     weights = ValueClasses(ROUNDING).of(values) * 2 + kinds

@@ -24,7 +24,7 @@ class TabularMDP(FiniteMDP):
 
     Args:
         transitions: T, an array (S, A, S); or one (S, S) matrix per action, dense or sparse; or a sparse matrix
-            (S * A, S) with the law of (s, a) in row s * A + a. Rows sum to one together with `terminations`.
+            (S * A, S) with the distribution of (s, a) in row s * A + a. Rows sum to one together with `terminations`.
         rewards: R, (S, A) in units of reward, or (S, A, S) for each next state; then its expectation is kept.
         discount: in [0, 1].
         initial: start distribution (S,), or one state; None where any state may be the first.
@@ -62,7 +62,7 @@ class TabularMDP(FiniteMDP):
 
         Raises:
             TargetError: no such environment, or one without a table; the message gives the size and the ways out.
-            SpecError: a table with missing states or actions, or that is no law.
+            SpecError: a table with missing states or actions, or that is no distribution.
 
         Example:
             >>> TabularMDP.from_gymnasium("FrozenLake-v1")
@@ -95,7 +95,7 @@ class TabularMDP(FiniteMDP):
             The MDP; `labels` are the states' values.
 
         Raises:
-            SpecError: more than `limit` states, or outcomes that are no law.
+            SpecError: more than `limit` states, or outcomes that are no distribution.
 
         Example:
             >>> walk = TabularMDP.from_model([0], 1, lambda s, a: [(1.0, s + 1, 0.0, s == 2)], discount=0.9)
@@ -151,7 +151,7 @@ class TabularMDP(FiniteMDP):
         )
 
     def sampling_tolerance(self, *, alpha: float = 0.01) -> float:
-        """How far apart sampling alone can leave the probabilities of two pairs with the same law.
+        """How far apart sampling alone can leave the probabilities of two pairs with the same distribution.
 
         With probability 1 - alpha every relative frequency of every set of next states is within half of this of the
         truth, for all pairs seen at once: 2 sqrt((ln(2^k - 2) + ln(pairs / alpha)) / (2 n)), with k = S + 1 outcomes
@@ -184,8 +184,8 @@ class TabularMDP(FiniteMDP):
     ) -> AutomorphismGroup:
         """All symmetries (L, K) of the MDP, found by graph automorphism and verified by enumeration.
 
-        Actions of a state with equal rewards and laws are interchangeable and no symmetry of interest: they are merged
-        first. States that no episode acts in do not count.
+        Actions of a state with equal rewards and distributions are interchangeable and no symmetry of interest: they
+        are merged first. States that no episode acts in do not count.
 
         Args:
             method: "igraph" needs the extra `discover`; "builtin" serves small MDPs; "auto" takes igraph where it is.
@@ -205,10 +205,10 @@ class TabularMDP(FiniteMDP):
         return find_automorphisms(self, method=method, preserve_initial=preserve_initial)
 
     def minimal_homomorphism(self, *, tolerance: float = 0.0) -> Homomorphism:
-        """The coarsest abstract MDP with the same rewards and laws, with state-dependent action maps.
+        """The coarsest abstract MDP with the same rewards and distributions, with state-dependent action maps.
 
-        Two states are one abstract state when their actions can be matched so that rewards agree and the laws over
-        abstract states agree.
+        Two states are one abstract state when their actions can be matched so that rewards agree and the distributions
+        over abstract states agree.
 
         Args:
             tolerance: rewards, and probabilities of abstract states, that differ by at most this count as equal: then

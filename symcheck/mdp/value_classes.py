@@ -13,8 +13,8 @@ from symcheck.array_types import Floats, Ints
 ROUNDING = 1e-11
 """Differences that count as rounding, relative to the scale of the numbers.
 
-Adding up a law of 10,000 outcomes loses at most 10,000 half units in the last place of 1, 1.1e-12; differences that a
-model writes on purpose start far above this."""
+Adding up a distribution of 10,000 outcomes loses at most 10,000 half units in the last place of 1, 1.1e-12; differences
+that a model writes on purpose start far above this."""
 
 
 class ValueClasses:

@@ -72,7 +72,10 @@ def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Differen
         yield from difference(element, counterpart, quantity, getattr(model, key)[i], getattr(model, key)[j])
     kind = int(model.eq_type[i])
     if kind in (_JOINT, _TENDON):
-        yield from difference(element, counterpart, "polynomial", _polynomial(model, pairing, i), model.eq_data[j][:5])
+        # Without a second joint or tendon the length is held at c_0, and MuJoCo reads no other coefficient.
+        read = 5 if int(model.eq_obj2id[i]) >= 0 else 1
+        image = _polynomial(model, pairing, i)[:read]
+        yield from difference(element, counterpart, "polynomial", image, model.eq_data[j][:read])
         return
     # A connection of A with B may be the image of one of B with A.
     turned_round = _tie_of(model, j) != _image(model, pairing, i)
@@ -82,8 +85,9 @@ def _equality(model: Any, pairing: Pairing, i: int, j: int) -> Iterator[Differen
     if kind == _WELD:
         # Orientation M H M^T, with H reversed where the two ends are exchanged.
         matrix, held = pairing.isometry.matrix, _weld_orientation(model, pairing, i)
-        image = matrix @ (held.T if turned_round else held) @ matrix.T
-        yield from difference(element, counterpart, "relative orientation", image, _weld_orientation(model, pairing, j))
+        turned = matrix @ (held.T if turned_round else held) @ matrix.T
+        there = _weld_orientation(model, pairing, j)
+        yield from difference(element, counterpart, "relative orientation", turned, there)
         yield from difference(element, counterpart, "torque scale", model.eq_data[i][10], model.eq_data[j][10])
 
 

@@ -74,5 +74,9 @@ def short_text(value: Any) -> str:
         >>> short_text(list(range(100)))[-3:]
         '...'
     """
-    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value).split())
+    try:
+        text = str(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+    except Exception:  # an integer of thousands of digits, or a class of the user's that cannot print itself
+        text = f"<{type(value).__name__} that cannot be printed>"
+    text = " ".join(text.split())
     return text if len(text) <= 160 else f"{text[:157]}..."

@@ -35,6 +35,7 @@ from symcheck.entries.forms import (
 from symcheck.errors import SpecError, suggestion
 
 _LAYOUTS = ("frames", "components")
+_MOST_COLUMNS = 10_000_000  # each has an index and a sign in memory
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,8 @@ def _check_fields(block: Block, where: str) -> None:
         raise SpecError("has names and a shape; expected one of them.", where=where)
     if not _is_count(block.history):
         raise SpecError(f"expected a history of 1 frame or more, got {block.history!r}.", where=where)
+    if block.width > _MOST_COLUMNS:
+        raise SpecError(f"expected at most {_MOST_COLUMNS:,} columns, got {block.width:,}.", where=where)
     if block.layout not in _LAYOUTS:
         raise SpecError(
             f"expected layout 'frames' or 'components', got {block.layout!r}.",

@@ -15,11 +15,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from symcheck.documents import UnreadableError, read_toml
 from symcheck.errors import GroupError, SpecError, suggestion
 from symcheck.groups import catalog, continuous
 from symcheck.groups.group import Group
@@ -58,10 +58,10 @@ def symmetry_from_toml(path: Path) -> Symmetry:
         SpecError: the file cannot be read, is no TOML, or does not describe a symmetry.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path)
     except OSError as error:
         raise SpecError(f"cannot be read: {error.strerror or error}.", where=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnreadableError as error:
         raise SpecError(f"expected a TOML file, got: {error}.", where=str(path)) from error
     return symmetry_from_mapping(data, str(path))
 

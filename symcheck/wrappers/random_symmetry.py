@@ -1,9 +1,9 @@
 """`RandomSymmetry`: every episode is shown through a group element drawn at random.
 
 In an episode with element g the agent sees x = L_g s, and its action a reaches the environment as K_{g^-1}^x a. An
-agent trained on it meets every state in all its images: augmentation that needs nothing from the learner. The law of
-what the agent sees is symmetric whether or not the environment is, so the environment must have the symmetry:
-otherwise the wrapper is a task of its own.
+agent trained on it meets every state in all its images: augmentation that needs nothing from the learner. The
+distribution of what the agent sees is symmetric whether or not the environment is, so the environment must have the
+symmetry: otherwise the wrapper is a task of its own.
 """
 
 from __future__ import annotations

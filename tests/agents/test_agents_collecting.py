@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -134,7 +135,7 @@ def test_a_hunter_that_is_not_active_stands_still_and_its_clock_too() -> None:
 @pytest.mark.parametrize("name", ["Pendulum-v1", "MountainCarContinuous-v0"])
 def test_random_actions_fill_the_range_between_the_bounds(name: str) -> None:
     vector = GymnasiumVector(name, [0], 1)
-    space = vector._space
+    space = gym.make(name).action_space
     uniforms = np.array([[[0.0]], [[0.25]], [[1.0]]])
     expected = [space.low, 0.75 * space.low + 0.25 * space.high, space.high]
     np.testing.assert_allclose(vector.random_actions(uniforms)[:, 0], expected, rtol=1e-6)  # float32

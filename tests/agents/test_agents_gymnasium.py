@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from reference_agents.catalog import TASKS, find_network
+from reference_agents.encoding.environment import keep_object
 from reference_agents.environments.gymnasium_vector import GymnasiumVector
 from reference_agents.randomness import Purpose, episode_seed
 from reference_agents.settings import preset
-from reference_agents.tasks import resolve_task
+from reference_agents.tasks import own_task, resolve_network, resolve_task
 from reference_agents.trainer import Job, train
 from symcheck.errors import OptionError, TargetError
 
@@ -130,18 +131,22 @@ def test_an_environment_is_found_by_the_name_of_its_task_or_by_its_id() -> None:
     ("name", "message"),
     [
         ("cartpol", "unknown task 'cartpol'. Did you mean 'cartpole'"),
-        ("MountainCar-v0", "the atlas claims no symmetry of 'MountainCar-v0'"),
-        ("CartPol-v1", "the atlas claims no symmetry of 'CartPol-v1'. Did you mean 'CartPole-v1'"),
+        ("MountainCar-v0", "network 'equivariant' needs a symmetry, and none was given or is claimed for MountainCar"),
+        ("CartPol-v1", "got 'CartPol-v1'; no such id is registered. Did you mean 'CartPole-v1'"),
     ],
 )
-def test_what_is_neither_a_task_nor_in_the_atlas_is_refused(name: str, message: str) -> None:
-    with pytest.raises(OptionError) as refusal:
-        resolve_task(name)
+def test_what_is_neither_a_task_nor_in_the_atlas_has_no_equivariant_network(name: str, message: str) -> None:
+    with pytest.raises((OptionError, TargetError)) as refusal:
+        resolve_network(resolve_task(name), "equivariant")
     assert message in str(refusal.value)
 
 
-def test_an_id_that_gymnasium_cannot_make_and_spaces_that_no_agent_can_use_are_refused() -> None:
-    with pytest.raises(TargetError, match="expected an environment that Gymnasium can make, got 'Nothing-v0'"):
+class Texts(Counting):
+    observation_space = gym.spaces.Dict({"say": gym.spaces.Text(5)})
+
+
+def test_an_id_that_gymnasium_cannot_make_and_spaces_that_cannot_be_encoded_are_refused() -> None:
+    with pytest.raises(TargetError, match="got 'Nothing-v0'; no such id is registered"):
         GymnasiumVector("Nothing-v0", [0], 1)
-    with pytest.raises(TargetError, match="expected a Box of observations, and a Discrete or a bounded vector"):
-        GymnasiumVector("FrozenLake-v1", [0], 1)
+    with pytest.raises(TargetError, match=r"observation\['say'\]: expected observations of numbers of a fixed size"):
+        own_task(keep_object(Texts, "Texts"), None)

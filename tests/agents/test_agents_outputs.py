@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import importlib
 import io
 from pathlib import Path
@@ -19,6 +20,7 @@ from reference_agents.cli import live, sweep
 from reference_agents.cli.app import app
 from reference_agents.cli.report import step_ratio
 from reference_agents.deploy import write_network
+from reference_agents.encoding.environment import encoded_environment
 from reference_agents.loading import load_network
 from reference_agents.logs import TensorBoardLog
 from reference_agents.settings import Settings
@@ -121,8 +123,9 @@ class TestFilm:
 
     def test_a_film_plays_the_environment_to_its_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         written: list[int] = []
+        world = encoded_environment("symcheck/PredatorPrey-v0", "", scaled=False)
         monkeypatch.setattr(film, "_write", lambda frames, target, fps: written.append(len(frames)))
-        steps, total = film.film("symcheck/PredatorPrey-v0", lambda x, u: 0, (1,), tmp_path / "x.gif", seed=3)
+        steps, total = film.film(world, lambda x, u: 0, (1,), tmp_path / "x.gif", seed=3)
         assert written == [steps + 1]
         assert total == pytest.approx(-0.1 * steps) or total == pytest.approx(1.0 - 0.1 * (steps - 1))
 
@@ -151,9 +154,11 @@ class TestFilm:
             film.check_film(tmp_path / "film.gif")
 
     def test_an_environment_that_draws_nothing_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(film.gym, "make", _refuses)
-        with pytest.raises(TargetError, match=r"'Dark-v0' cannot be made with render_mode='rgb_array' \(no pictures\)"):
-            film.film("Dark-v0", lambda x, u: 0, (1,), tmp_path / "x.gif", seed=0)
+        cartpole = encoded_environment("CartPole-v1", "", scaled=False)
+        with pytest.raises(
+            TargetError, match=r"'CartPole-v1' cannot be made with render_mode='rgb_array' \(no pictures\)"
+        ):
+            film.film(dataclasses.replace(cartpole, remake=_refuses), lambda x, u: 0, (1,), tmp_path / "x.gif", seed=0)
 
 
 def _refuses(*_: object, **__: object) -> None:
@@ -340,12 +345,15 @@ class TestTask:
         ("arguments", "message"),
         [
             (["cartpole", "--env", "Acrobot-v1"], "--env: expected TASK or --env, got 'cartpole' and 'Acrobot-v1'"),
-            ([], "TASK: expected a task, or --env with a Gymnasium id"),
+            ([], "TASK: expected a task, or --env with an environment"),
             (
                 ["cartpole", "--symmetry", "pendulum/mirror"],
                 "--symmetry: the atlas has no symmetry 'pendulum/mirror' of",
             ),
-            (["--env", "MountainCar-v0"], "--env: the atlas claims no symmetry of 'MountainCar-v0'"),
+            (
+                ["--env", "MountainCar-v0"],
+                "--symmetry: network 'equivariant' needs a symmetry, and none was given",
+            ),
             (["cartpole", "--set", "steps=80", "--steps", "80"], "--set: expected each setting once, got steps twice"),
             (["--env", "ALE/Pong-v5"], "The task 'pong' plays it: reference-agents train pong."),
             (["cartpole", "--evaluation-every", "0"], "expected a number of steps between evaluations of 1"),

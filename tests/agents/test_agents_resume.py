@@ -264,7 +264,7 @@ def test_another_file_of_a_users_network_is_refused(tmp_path: Path) -> None:
     begin(tmp_path, Started(job, "tuned", "", (job,)))
     assert started_in(tmp_path).job == job
     file.write_text(source + "\n# changed\n")
-    with pytest.raises(OptionError, match="expected the same file of the network as when the training was started"):
+    with pytest.raises(OptionError, match="expected the same files as when the training was started"):
         started_in(tmp_path)
 
 

@@ -157,14 +157,21 @@ def test_what_cannot_be_used_exits_2_with_one_message_and_no_report(folder, case
 
 def test_an_interrupt_exits_130_and_reports_what_was_finished(folder):
     (folder / "slow.py").write_text(
-        "import gymnasium, time\n"
+        "import gymnasium, pathlib, time\n"
         "class Slow(gymnasium.Wrapper):\n"
-        "    def step(self, action):\n        time.sleep(0.002)\n        return self.env.step(action)\n"
+        "    steps = 0\n"
+        "    def step(self, action):\n"
+        "        self.steps += 1\n"
+        "        if self.steps == 200: pathlib.Path('stepping').touch()\n"
+        "        time.sleep(0.002)\n"
+        "        return self.env.step(action)\n"
         "def make(): return Slow(gymnasium.make('CartPole-v1'))\n"
     )
     words = ["verify-env", "slow.py:make", "--symmetry", "cartpole/mirror", "--samples", "100000", "--json", "r.json"]
     process = subprocess.Popen([Path(sys.executable).parent / "symcheck", *words], stdout=subprocess.PIPE, text=True)
-    time.sleep(4)
+    limit = time.monotonic() + 60
+    while not (folder / "stepping").exists() and time.monotonic() < limit:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output

@@ -1,5 +1,6 @@
 """Searches of environments with known symmetries: what holds is found, what does not is refused with the reason."""
 
+import dataclasses
 import functools
 
 import gymnasium as gym
@@ -133,11 +134,83 @@ def test_a_black_box_is_searched_through_its_rollouts_and_says_so():
     assert any("whole episodes decide" in remark for remark in found.remarks)
 
 
-def test_every_candidate_tried_has_its_share_of_the_error_budget():
+def test_screening_runs_share_alpha_and_what_is_claimed_has_all_of_it():
     found = search(worlds.PlaneWithBiasedReward)
     assert found.tried == 7
-    assert found.level == pytest.approx(0.01 / 8)
-    assert all(trial.result.alpha == found.level for trial in found.trials if trial.result is not None)
+    assert found.level == pytest.approx(0.01 / 7)
+    refused = [trial.result for trial in found.trials if trial.verdict == "failed"]
+    assert refused
+    assert all(result.alpha == found.level for result in refused)
+    assert found.verified.alpha == 0.01
+
+
+def test_what_is_written_is_accepted_by_the_very_run_that_verify_env_makes():
+    found = search(worlds.WindyPlane)
+    again = sc.verify_env(worlds.WindyPlane, found.claim, samples=600)
+    assert [one.p_value for one in again.results[0].properties] == [one.p_value for one in found.verified.properties]
+
+
+def test_a_map_that_only_the_screen_lets_pass_is_not_claimed(monkeypatch):
+    """The band is too rare for the pairs of a screening run; verification meets it."""
+    from symcheck.discovery.court import Court
+
+    screened = []
+    real = Court.screen
+
+    def noting(self, *args, **options):
+        screened.append(real(self, *args, **options))
+        return screened[-1]
+
+    monkeypatch.setattr(Court, "screen", noting)
+    found = search(worlds.PlaneWithRareBand, fresh=True, samples=10_000)
+    assert sum(result.verdict == "passed" for result in screened) > 1
+    assert found.fields["observation"] == [[1, -1]]
+    assert [trial.verdict for trial in found.trials].count("passed") == 1
+    assert all(trial.verdict != "follows" for trial in found.trials)
+
+
+def test_two_maps_that_pass_singly_and_fail_together_lose_the_weaker(monkeypatch):
+    """The whole group is verified as one claim: where it fails, the member with the least evidence goes first."""
+    from symcheck.discovery import court
+
+    real = court.run_env
+
+    def failing(make_env, claim, **options):
+        result = real(make_env, claim, **options)
+        if len(claim.group.generators) == 1:
+            return result
+        broken = [dataclasses.replace(one, verdict="failed") for one in result.properties]
+        return dataclasses.replace(result, properties=tuple(broken))
+
+    monkeypatch.setattr(court, "run_env", failing)
+    found = search(worlds.Plane, fresh=True, samples=200)
+    assert found.group["order"] in (2, 4)
+    assert len(found.claim.group.generators) == 1
+    assert any(trial.kind == "the group with it is not accepted" for trial in found.trials)
+
+
+def test_nothing_undecided_is_said_to_hold():
+    found = search(worlds.falling_ball, samples=400)
+    half_turn = [trial for trial in found.trials if trial.moves == "rot180"]
+    assert half_turn
+    assert all("everything else" not in trial.why for trial in half_turn)
+    assert found.fields["observation"] == ["flip_lr"]
+
+
+def test_the_forms_searched_say_how_many_maps_were_decided():
+    found = search(worlds.WindyPlane)
+    assert sum(form.decided for form in found.forms) == len(found.trials)
+    assert all(form.open == 0 for form in found.forms)
+
+
+def test_a_search_that_could_not_list_every_map_does_not_say_none(monkeypatch):
+    from symcheck.discovery import automorphisms
+
+    monkeypatch.setattr(automorphisms, "_MOST_NODES", 1)
+    found = search(worlds.PlaneWithBiasedReward, fresh=True)
+    assert any(form.open is None for form in found.forms)
+    assert not found.complete
+    assert found.found or found.verdict == "undecided"
 
 
 def test_the_same_seed_gives_the_same_search():
@@ -152,11 +225,11 @@ def test_a_short_time_budget_leaves_candidates_untried_instead_of_claiming_them(
     assert found.verdict == "undecided"
 
 
-def test_an_interrupt_gives_what_was_found_until_then(monkeypatch):
-    from symcheck.discovery import deciding
+def test_an_interrupt_before_acceptance_claims_nothing(monkeypatch):
+    from symcheck.discovery import court
 
     runs = []
-    real = deciding.run_env
+    real = court.run_env
 
     def interrupted(*args, **kwargs):
         runs.append(1)
@@ -164,10 +237,11 @@ def test_an_interrupt_gives_what_was_found_until_then(monkeypatch):
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(deciding, "run_env", interrupted)
+    monkeypatch.setattr(court, "run_env", interrupted)
     found = search(worlds.PlaneWithBiasedReward, fresh=True)
     assert found.interrupted
-    assert found.group["order"] == 2  # the reflection that was verified first
+    assert not found.found
+    assert all(trial.verdict not in ("passed", "proved", "follows") for trial in found.trials)
     assert any(trial.verdict == "untried" for trial in found.trials)
 
 
@@ -184,18 +258,17 @@ def test_an_interrupt_of_the_search_itself_claims_nothing(monkeypatch):
     assert found.verdict == "undecided"
 
 
-def test_a_failed_whole_never_outlives_its_verification(monkeypatch):
-    """Maps that pass one by one are claimed as a group only if the group passes as well."""
-    from symcheck.discovery import deciding
+def test_a_group_that_cannot_be_verified_as_a_whole_is_not_claimed(monkeypatch):
+    from symcheck.discovery.court import Court
 
-    real = deciding.Court.verify
+    real = Court.accept
 
-    def refusing(self, name, group, **options):
+    def refusing(self, name, group):
         if len(group.generators) > 1:
             raise SymcheckError("planted")
-        return real(self, name, group, **options)
+        return real(self, name, group)
 
-    monkeypatch.setattr(deciding.Court, "verify", refusing)
+    monkeypatch.setattr(Court, "accept", refusing)
     found = search(worlds.Plane, fresh=True, samples=200)
     assert found.group["order"] in (2, 4)
     assert any(trial.verdict == "undecided" for trial in found.trials)

@@ -1,18 +1,21 @@
 """`symcheck discover` as a user types it, and what it writes."""
 
 import dataclasses
+import io
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import symcheck as sc
 from symcheck.cli.main import app
 from symcheck_reports.discovery_model import DiscoveryCandidate, DiscoveryModel
 from symcheck_reports.discovery_page import render_discovery
-from symcheck_reports.discovery_words import left_out
+from symcheck_reports.discovery_terminal import print_discovery
+from symcheck_reports.discovery_words import gather, left_out
 
 WORLDS = Path(__file__).parent / "worlds_to_search.py"
 
@@ -112,15 +115,29 @@ def test_a_page_draws_the_table_that_pruned_the_search():
 
 
 def test_what_a_short_report_leaves_out_is_called_refused_only_where_it_was():
-    """A group of order 48 has more verified elements than a terminal shows."""
+    """A group of order 48 has more accepted elements than a terminal shows."""
     tried = _model().candidates[0]
-    follows = dataclasses.replace(tried, verdict="follows", why="a product of verified maps")
+    follows = dataclasses.replace(tried, verdict="follows", why="a product of accepted maps")
     mixed, refused = _model(candidates=[follows] * 100), _model(candidates=[tried] * 100)
-    assert left_out(mixed, 60) == "40 more candidates; --json has them all"
-    assert left_out(refused, 60) == "40 more candidates refused; --json has them all"
-    assert left_out(refused, 100) == ""
+    assert left_out(gather(mixed.candidates, 3)[60:]) == "40 more candidates; --json has them all"
+    assert left_out(gather(refused.candidates, 3)[60:]) == "40 more candidates refused; --json has them all"
+    assert left_out(gather(refused.candidates, 3)[100:]) == ""
     assert "40 more were tried; the JSON report has them all" in render_discovery(mixed)
     assert "40 more were refused; the JSON report has them all" in render_discovery(refused)
+
+
+def test_refusals_of_one_kind_are_counted_and_the_answer_comes_first():
+    tried = _model().candidates[0]
+    still = dataclasses.replace(tried, verdict="refused", why="it moves nothing", kind="it moves nothing")
+    stream = io.StringIO()
+    print_discovery(_model(candidates=[still] * 499 + [tried]), Console(file=stream, width=100, color_system=None))
+    lines = stream.getvalue().splitlines()
+    assert lines[0].startswith("none")
+    assert "no symmetry of the forms searched holds" in lines[0]
+    assert sum(line.startswith("refused") for line in lines) == 1
+    assert any("and 498 more maps refused: it moves nothing" in line for line in lines)
+    assert any(line.startswith("failed") for line in lines)
+    assert len(lines) < 20
 
 
 def test_a_table_without_symmetry_is_proved_to_have_none(folder):

@@ -65,6 +65,14 @@ class PlaneWithBiasedReward(Plane):
         return moved, reward + x[0]
 
 
+class PlaneWithRareBand(Plane):
+    """A reward in a band on the right that few states are in: only the second axis may be reflected."""
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        moved, reward = super().move(x * np.array([1.0, 1.3]), action)
+        return moved, reward + float(0.05 < x[0] < 0.05013)
+
+
 class RoundPlane(Vector):
     """A point pulled to the origin alike from all sides: any rotation is a symmetry."""
 
@@ -118,6 +126,34 @@ class ManyActions(Vector):
 
     def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
         return x, 0.0
+
+
+class FallingBall(gym.Env):
+    """A ball falls through a picture, a paddle waits below: columns may be reversed, the picture not turned about."""
+
+    observation_space = gym.spaces.Box(0, 1, (6, 5), np.float32)
+    action_space = gym.spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self._ball, self._paddle = [0, int(self.np_random.integers(5))], 2
+        return self._picture(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self._paddle = int(np.clip(self._paddle + int(action) - 1, 0, 4))
+        self._ball[0] += 1
+        ended = self._ball[0] == 5
+        reward = (1.0 if self._ball[1] == self._paddle else -1.0) if ended else 0.0
+        return self._picture(), reward, ended, False, {}
+
+    def _picture(self) -> np.ndarray:
+        picture = np.zeros((6, 5), np.float32)
+        picture[tuple(self._ball)] = picture[5, self._paddle] = 1.0
+        return picture
+
+
+def falling_ball() -> FallingBall:
+    return FallingBall()
 
 
 def plane() -> Plane:

@@ -95,7 +95,7 @@ def test_the_gap_of_a_known_mdp_is_the_gap_of_its_optimal_values(bonus: float, s
     assert bound is not None
     assert bound["kind"] == "value_gap"
     assert bound["value"] == pytest.approx(_true_gap(env, 0.9), rel=1e-6)
-    # Expected rewards differ by at most what was planted; laws by exactly the slip.
+    # Expected rewards differ by at most what was planted; distributions by exactly the slip.
     assert bound["epsilon_transition"] == pytest.approx(slip, abs=1e-12)
     value = symcheck.mdp.value_gap_bound(bound["epsilon_reward"], slip, 0.9, reward_range=1.0 + bonus)
     assert bound["value"] <= value

@@ -55,7 +55,10 @@ def test_rewards_for_next_states_are_averaged_over_all_outcomes() -> None:
             "negative probability, -0.5, from state 0 under action 0 to state 1",
         ),
         ({"transitions": [[[np.nan, 1.0]], [[0.5, 0.5]]]}, "not finite, nan, from state 0"),
-        ({"transitions": [[[0.0, 0.0]], [[0.5, 0.5]]]}, "action 0 has no outcome in state 0: its law sums to 0"),
+        (
+            {"transitions": [[[0.0, 0.0]], [[0.5, 0.5]]]},
+            "action 0 has no outcome in state 0: its distribution sums to 0",
+        ),
         ({"transitions": [[0.5, 0.5]]}, r"expected shape \(states, actions, states\), got \(1, 2\)"),
         ({"rewards": [[np.nan], [0.0]]}, "rewards: expected finite rewards, got nan in state 0 under action 0"),
         ({"rewards": [0.0, 1.0]}, r"rewards: expected shape \(states, actions\) = \(2, 1\)"),

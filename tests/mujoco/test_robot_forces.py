@@ -198,6 +198,37 @@ def test_a_joint_that_follows_the_first_joint_is_mirrored_with_the_signs_of_both
     assert "polynomial of equality" in planted.findings()
 
 
+GRIPPER = """
+<mujoco>
+  <option gravity="0 0 0"/>
+  <worldbody>
+    <body name="thumb" pos="0.1 0.2 0">
+      <joint name="thumb" axis="0 0 1" damping="0.1"/>
+      <geom type="capsule" fromto="0 0 0 0.2 0.1 0" size="0.02"/>
+    </body>
+    <body name="finger" pos="0.1 -0.2 0">
+      <joint name="finger" axis="0 0 1" damping="0.1"/>
+      <geom type="capsule" fromto="0 0 0 0.2 -0.1 0" size="0.02"/>
+    </body>
+  </worldbody>
+  <tendon><fixed name="sum"><joint joint="thumb" coef="1"/><joint joint="finger" coef="1"/></fixed></tendon>
+  <equality><tendon tendon1="sum"{polynomial}/></equality>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("polynomial", ["", ' polycoef="0 1 0.3 0 0"'])
+def test_only_the_constant_of_an_equality_of_one_tendon_is_compared(polynomial):
+    # The tendon's length changes sign. MuJoCo's default coefficient c1 = 1 belongs to a second tendon, which is absent.
+    text = GRIPPER.format(polynomial=polynomial)
+    symmetry = mirror(text)
+    assert symmetry.model_is_symmetric, symmetry.findings()
+    assert gap(text, symmetry, 0) < 1e-10  # as above
+    planted = GRIPPER.format(polynomial=' polycoef="0.05 1 0 0 0"')
+    assert "polynomial of equality" in mirror(planted).findings()
+    assert gap(planted, mirror(planted), 0) > 1e-6
+
+
 # Coordinates measured from unequal references, right = 0.1 - left: every number of a pair is shifted or negated.
 SHIFTED = """
 <mujoco>

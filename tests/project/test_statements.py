@@ -281,7 +281,7 @@ OUTSIDE_TEXT = {
     "reports/symcheck_reports/units.py": "environment ids and coordinate names",
     "reports/symcheck_reports/markdown.py": "characters that Markdown would read as its own",
     "reports/symcheck_reports/sketches.py": "environment ids",
-    "reference_agents/cli/train.py": "names of networks, which become names of folders",
+    "reference_agents/encoding/environment.py": "names of environments and networks, which become names of folders",
 }
 
 

@@ -13,6 +13,7 @@ from symcheck.engine import registry
 TESTS = Path(__file__).parents[1]
 WORLDS = "defects/environments/test_planted_faults.py::test_a_planted_fault_fails_exactly_where_it_was_planted"
 LAYERS = "defects/networks/test_planted_faults.py::test_a_planted_fault_is_found_at_its_layer"
+GAMES = "games/test_game_verdicts.py::test_a_planted_fault_fails_what_it_breaks_and_is_named"
 HANDED = "networks/test_net_handed_rows.py"
 DEFECTS = {
     ("env", "group_axioms"): WORLDS,
@@ -23,6 +24,12 @@ DEFECTS = {
     ("env", "transition_invariance"): WORLDS,
     ("env", "termination_invariance"): WORLDS,
     ("env", "initial_invariance"): WORLDS,
+    ("game", "group_axioms"): GAMES,
+    ("game", "legal_moves"): GAMES,
+    ("game", "next_state"): GAMES,
+    ("game", "outcome"): GAMES,
+    ("game", "policy_map"): GAMES,
+    ("game", "distinct_images"): GAMES,
     ("net", "group_axioms"): f"{HANDED}::test_a_callable_action_map_of_order_three_fails_group_axioms",
     ("net", "layer_certificate"): LAYERS,
     ("net", "network_equivariance"): LAYERS,
@@ -35,7 +42,7 @@ USUAL = "properties/test_{name}.py::test_a_planted_defect_fails"
 
 OURS = [
     entry
-    for kind in ("env", "net")
+    for kind in ("env", "net", "game")
     for entry in registry.registered_properties(kind)  # type: ignore[arg-type]
     if entry.check.__module__.startswith("symcheck_properties")
 ]

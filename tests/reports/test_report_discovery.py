@@ -77,7 +77,7 @@ def test_a_proof_is_called_one_only_where_the_verdict_is(model: DiscoveryModel) 
 
 
 def test_the_share_of_each_verification_stands_beside_the_whole_budget(model: DiscoveryModel) -> None:
-    assert budget_sentence(model) == "alpha 0.0033 for each verification, 0.01 over all candidates tried"
+    assert budget_sentence(model) == "alpha 0.01 for the group as a whole, 0.0033 for each candidate screened"
 
 
 def test_a_long_list_of_refusals_is_counted_on_the_terminal(model: DiscoveryModel) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcheck_reports import png, sketches
+from symcheck_reports import boards, png, sketches
 from symcheck_reports.templating import Section, section
-from symcheck_reports.views import Picture, RunView
+from symcheck_reports.views import CounterexampleView, Picture, RunView
 
 
 def build(run: RunView) -> Section | None:
@@ -15,10 +15,20 @@ def build(run: RunView) -> Section | None:
         return None
     title = "Counterexample" if len(run.counterexamples) == 1 else "Counterexamples"
     shown = [
-        (view, [(p.caption, picture_uri(p), p.low, p.high) for p in view.pictures], sketches.scenes(run.target, view))
+        (view, [(p.caption, picture_uri(p), p.low, p.high) for p in view.pictures], _scenes(run, view))
         for view in run.counterexamples
     ]
     return section("counterexamples", f"{run.anchor}-counterexamples", title, shown=shown)
+
+
+def _scenes(run: RunView, view: CounterexampleView) -> list[sketches.Scene]:
+    if view.boards:
+        drawn = [
+            (caption, boards.figure(drawing, f"{view.anchor}-board{i}", caption))
+            for i, (caption, drawing) in enumerate(view.boards)
+        ]
+        return [sketches.Scene(caption, drawing) for caption, drawing in drawn]
+    return sketches.scenes(run.target, view)
 
 
 def picture_uri(picture: Picture) -> str:

@@ -12,20 +12,22 @@ import importlib.metadata
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from symcheck.engine import registry
-from symcheck.engine.clock import Clock
+from symcheck.engine.clock import Clock, TimeUp
 from symcheck.engine.elements_note import with_elements
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.causes.statistics_of_wrappers import name_statistics
 from symcheck.engine.environments.methods.axioms import judge_axioms, only_data
 from symcheck.engine.environments.methods.selection import Chosen, choose_method, prepare
 from symcheck.engine.environments.methods.value_gap import with_value_gap
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
-from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.registry import Property
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.unfinished import run_started
 from symcheck.engine.verdict import Facts
 from symcheck.envs.targets import AnyEnv
 from symcheck.errors import SymcheckError
@@ -154,7 +156,7 @@ def run_env(
     with warnings.catch_warnings():
         # Gymnasium warns about observations outside their space and the like; states set on purpose may be there.
         warnings.filterwarnings("ignore", module=r"gymnasium(\..*)?")
-        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started)
+        results, context, interrupted = _run(make_env, symmetry, options, target, listener, entries, started, command)
     result = RunResult(
         kind="env",
         target=target,
@@ -180,14 +182,15 @@ def _run(
     options: EnvOptions,
     target: str,
     listener: Emit,
-    entries: Iterable[Property],
+    entries: Sequence[Property],
     started: float,
+    command: str,
 ) -> tuple[list[PropertyResult], EnvContext | None, bool]:
     results: list[PropertyResult] = []
     context: EnvContext | None = None
-    listener(RunStarted("env", target, symmetry.name, tuple(entry.name for entry in entries)))
+    listener(run_started("env", target, symmetry.name, symmetry.group, entries, options, command))
+    clock = Clock(started, options.max_time)
     try:
-        clock = Clock(started, options.max_time)
         context = EnvContext(prepare(make_env, symmetry, options, target, listener, clock))
         entries = [entry for entry in entries if entry.applies(context)]
         for entry in entries:
@@ -199,20 +202,30 @@ def _run(
                 facts = Facts(checked=0, stopped=stopped, interrupted=not stopped)
                 results.append(registry.undecided_result(entry, facts))
             else:
-                results.append(
-                    with_elements(registry.describe(entry.check(context), entry), context.bench.pairs.bound.note)
-                )
+                described = registry.describe(_check_in_time(entry, context), entry)
+                result = name_statistics(described, context.bench.pairs)
+                results.append(with_elements(result, context.bench.pairs.bound.note))
             listener(PropertyFinished(results[-1]))
         failed = any(result.verdict == "failed" for result in results)
+        if clock.refusal is not None and not failed:
+            raise clock.refusal  # a failure found before it stands
         if failed and not (context.bench.interrupted or options.fail_fast):
             evidence, options = context.chosen.evidence, context.bench.options
             results = with_value_gap(results, evidence, discount=options.discount, accept=options.accept_gap)
-    except KeyboardInterrupt:
-        done = {result.name for result in results}
-        facts = Facts(checked=0, interrupted=True)
+    except KeyboardInterrupt as end:
+        done, late = {result.name for result in results}, isinstance(end, TimeUp)
+        facts = Facts(checked=0, interrupted=not late, time_up=late)
         results += [registry.undecided_result(entry, facts) for entry in entries if entry.name not in done]
-        return results, context, True
-    return results, context, context.bench.interrupted
+        return results, context, not late
+    return results, context, clock.interrupted and clock.refusal is None
+
+
+def _check_in_time(entry: Property, context: EnvContext) -> PropertyResult:
+    """The property's verdict; undecided where it needs a step for which there is no time."""
+    try:
+        return entry.check(context)
+    except TimeUp:
+        return registry.undecided_result(entry, Facts(checked=0, time_up=True))
 
 
 def _versions() -> dict[str, str]:

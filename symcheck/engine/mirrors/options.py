@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_whole, is_number
+from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_samples, check_whole, is_number
 from symcheck.errors import OptionError
 
 DEFAULT_SAMPLES = 64
@@ -37,7 +37,7 @@ class MirrorOptions(RunOptions):
     )
 
     def __post_init__(self) -> None:
-        check_whole(self.samples, "--samples", 2)
+        check_samples(self.samples, 2)
         check_whole(self.seed, "--seed", 0)
         check_limits(self.max_time, self.alpha)
         given: object = self.tolerance

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from symcheck.engine.checks import check_in_order, deadline_of
-from symcheck.engine.events import Emit, RunFinished, RunStarted
+from symcheck.engine.events import Emit, RunFinished
 from symcheck.engine.mirrors.context import MirrorContext, versions
 from symcheck.engine.mirrors.drawing import draw_poses
 from symcheck.engine.mirrors.findings import code_columns
@@ -19,6 +19,7 @@ from symcheck.engine.mirrors.options import MirrorOptions
 from symcheck.engine.mirrors.published import publish_columns, publish_differences
 from symcheck.engine.registry import registered_properties
 from symcheck.engine.results import RunResult
+from symcheck.engine.unfinished import run_started
 from symcheck.errors import SpecError, TargetError
 from symcheck.mirror_functions.grouped_calls import GroupedFunction, as_function, choose_form
 from symcheck.mujoco.layouts.document import WrittenLayout
@@ -66,7 +67,7 @@ def run_mirror(
     if not properties:
         raise TargetError("no property of mirrors is registered: nothing would be tested.", where="verify-mirror")
     name = " and ".join(pairing.isometry.name for pairing in robot.pairings)
-    emit(RunStarted("mirror", target, name, tuple(item.name for item in properties)))
+    emit(run_started("mirror", target, name, robot.group, properties, options, command))
     deadline = deadline_of(started, options.max_time)
     results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
     coded = [] if function is None or interrupted else code_columns(context)[0]

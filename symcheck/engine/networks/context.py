@@ -13,6 +13,7 @@ import numpy as np
 from torch import nn
 
 from symcheck.array_types import Floats
+from symcheck.engine.clock import seconds_from
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.networks.adapters import adapt_agent
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
@@ -194,7 +195,7 @@ class NetContext:
     @cached_property
     def measured(self) -> Measured:
         """What the samples show."""
-        seconds = self.options.max_time
+        seconds = seconds_from(self._started, self.options.max_time)
         return gather_evidence(
             self.subject,
             self.inputs,

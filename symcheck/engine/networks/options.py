@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_whole
+from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_samples, check_whole
 from symcheck.errors import OptionError, suggestion
 
 DEFAULT_SAMPLES = 10_000
@@ -97,7 +97,7 @@ class NetOptions(RunOptions):
 
     def __post_init__(self) -> None:
         if self.samples is not None:
-            check_whole(self.samples, "--samples", 1)
+            check_samples(self.samples)
         check_whole(self.seed, "--seed", 0)
         if self.noise_seed is not None:
             check_whole(self.noise_seed, "--noise-seed", 0)

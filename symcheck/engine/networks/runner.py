@@ -10,7 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, RunStarted, ignore
+from symcheck.engine.clock import TimeUp
+from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, ignore
 from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.subject import random_state_kept
@@ -18,6 +19,7 @@ from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.networks.verdicts import layer_facts
 from symcheck.engine.registry import Property, describe, registered_properties
 from symcheck.engine.results import PropertyResult, RunResult
+from symcheck.engine.unfinished import run_started
 from symcheck.engine.verdict import Facts, decide
 from symcheck.errors import TargetError
 from symcheck.statements.statement import Statement, state
@@ -65,7 +67,11 @@ def run_net(
         properties = registered_properties("net")
         if not properties:
             raise TargetError("no property of networks is registered: nothing would be tested.", where="verify-net")
-        emit(RunStarted("net", target or type(net).__name__, symmetry.name, tuple(p.name for p in properties)))
+        emit(
+            run_started(
+                "net", target or type(net).__name__, symmetry.name, symmetry.group, properties, options, command
+            )
+        )
         results, interrupted = _check(properties, context, emit)
     result = RunResult(
         kind="net",
@@ -102,14 +108,16 @@ def _check(properties: tuple[Property, ...], context: NetContext, emit: Emit) ->
             emit(PropertyStarted(item.name))
             results.append(describe(item.check(context), item))
             emit(PropertyFinished(results[-1]))
+        except TimeUp:
+            results.append(_unchecked_result(item, time_up=True))
         except KeyboardInterrupt:
             interrupted = True
             results.append(_unchecked_result(item))
     return results, interrupted
 
 
-def _unchecked_result(item: Property) -> PropertyResult:
-    facts = Facts(checked=0, interrupted=True)
+def _unchecked_result(item: Property, *, time_up: bool = False) -> PropertyResult:
+    facts = Facts(checked=0, interrupted=not time_up, time_up=time_up)
     verdict, reason = decide(facts)
     return describe(PropertyResult(item.name, verdict, "sampled", checked=0, reason=reason, facts=facts), item)
 

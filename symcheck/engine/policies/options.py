@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import RunKeywords, RunOptions, check_limits, check_whole, is_number
+from symcheck.engine.options import RunKeywords, RunOptions, check_limits, check_samples, check_whole, is_number
 from symcheck.errors import OptionError
 
 
@@ -33,7 +33,7 @@ class PolicyOptions(RunOptions):
 
     def __post_init__(self) -> None:
         if self.samples is not None:
-            check_whole(self.samples, "--samples", 1)
+            check_samples(self.samples)
         check_whole(self.seed, "--seed", 0)
         check_limits(self.max_time, self.alpha)
         given: object = self.tolerance

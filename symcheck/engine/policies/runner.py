@@ -9,13 +9,14 @@ import numpy as np
 from torch import nn
 
 from symcheck.engine.checks import check_in_order, deadline_of
-from symcheck.engine.events import Emit, RunFinished, RunStarted
+from symcheck.engine.events import Emit, RunFinished
 from symcheck.engine.mirrors.context import versions
 from symcheck.engine.policies.calling import open_policy
 from symcheck.engine.policies.context import PolicyContext
 from symcheck.engine.policies.options import PolicyOptions
 from symcheck.engine.registry import registered_properties
 from symcheck.engine.results import RunResult
+from symcheck.engine.unfinished import run_started
 from symcheck.errors import TargetError
 from symcheck.statements.statement import state
 from symcheck.symmetry.symmetry import Symmetry
@@ -58,7 +59,7 @@ def run_policy(
     properties = registered_properties("policy")
     if not properties:
         raise TargetError("no property of policies is registered: nothing would be tested.", where="audit-policy")
-    emit(RunStarted("policy", target, symmetry.name, tuple(item.name for item in properties)))
+    emit(run_started("policy", target, symmetry.name, symmetry.group, properties, options, command))
     deadline = deadline_of(started, options.max_time)
     results, interrupted = check_in_order(properties, context, emit, deadline=deadline)
     result = RunResult(

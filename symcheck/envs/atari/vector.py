@@ -48,7 +48,7 @@ class AtariVector(gym.vector.VectorEnv[Any, Any, Any]):
         num_envs: how many environments.
         reduction: how the field is brought to 80 x 80; the game's own if None (see `pixels`).
         symmetrized: draw for each episode whether it is played reflected: images flipped, actions swapped. What is
-            seen is then symmetric in law, whatever the game is.
+            seen is then symmetric in distribution, whatever the game is.
         clip_rewards: rewards are replaced by their sign; `info["score"]` has them as they are.
         episodic_life: a lost life counts as `terminated`.
         horizon: steps after which a game is truncated.

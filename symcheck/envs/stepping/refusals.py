@@ -73,6 +73,12 @@ def of_size(source: str, size: int, dim: int, space: Any, label: str) -> TargetE
     return TargetError(text, where=label, remedy=f"The space is {space}.")
 
 
+def of_shape(source: str, shape: tuple[int, ...], space: Any, label: str) -> TargetError:
+    """What `source` returned has the right numbers in another shape."""
+    text = f"{source} returned an observation of shape {shape}; its space has shape {space.shape}."
+    return TargetError(text, where=label, remedy=f"Return it as the space says: observation.reshape({space.shape}).")
+
+
 def five_of(returned: Any, label: str) -> tuple[Any, Any, Any, Any, Any]:
     """What a step returned.
 
@@ -95,9 +101,15 @@ def number_of(reward: Any, label: str) -> float:
     Raises:
         TargetError: it is no number.
     """
+    number = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
+    # Python reads "1.0" as a number; an environment that returns it has not computed one.
+    if isinstance(number, str | bytes):
+        raise TargetError(
+            f"expected a number as reward, got {short_text(number)} ({type(number).__name__}).", where=label
+        )
     try:
-        return float(reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward)
-    except (TypeError, ValueError) as error:
+        return float(number)
+    except (TypeError, ValueError, OverflowError) as error:
         raise TargetError(f"expected a number as reward, got {short_text(reward)}.", where=label) from error
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -23,7 +24,8 @@ from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from symcheck.array_types import Floats
 from symcheck.envs.state_access.record import StateAccess
-from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, freeze_statistics, stack_steps
+from symcheck.envs.stepping.running_statistics import settle_statistics
+from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, stack_steps
 from symcheck.errors import TargetError
 from symcheck.spaces.values import copy_value, numeric, short_text
 
@@ -305,8 +307,9 @@ class SlotStepper(Stepper):
         self.slots = Slots(vector, access)
         self.view = SlotView(self.slots, seed)
         self._episodes: list[Played] = []
+        warmed = settle_statistics(vector, partial(vector.reset, seed=seed))
         super().__init__(self.view, single_access(access), label, seed=seed)
-        freeze_statistics(vector)
+        self.warmed = warmed
 
     def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
         """`outcome` for many states and actions: in random slots, as many at a time as there are."""

@@ -2,7 +2,8 @@
 
 The wrapper stack that the user gave is what is stepped; the unwrapped environment inside is what is put into states.
 What poking accumulates is cleared each time (the counter of TimeLimit, flags of the base environment), running
-statistics of normalising wrappers are frozen, and values handed out are copies: an environment may reuse its buffers.
+statistics of normalising wrappers are warmed and frozen, and values handed out are copies: an environment may reuse
+its buffers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,6 +23,7 @@ from symcheck.array_types import Floats
 from symcheck.envs.state_access.generators import without_chance
 from symcheck.envs.state_access.record import Origin, StateAccess
 from symcheck.envs.stepping import refusals
+from symcheck.envs.stepping.running_statistics import settle_statistics
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import SpaceCodec
 from symcheck.spaces.values import (
@@ -116,6 +119,7 @@ class Stepper:
     Attributes:
         reset_first: reset before each state is set, for environments that remember more than their state.
         at: which of many states is under way, so that a refusal can be traced to its case.
+        warmed: whether fresh statistics of normalising wrappers were gathered first.
 
     Raises:
         TargetError: the environment raises, or returns what Gymnasium does not allow.
@@ -134,10 +138,11 @@ class Stepper:
         self.steps = 0
         self.reset_first = False
         self.at = 0
+        self.check_time: Callable[[], None] | None = None  # raises where the run may take no further step
         self._ahead: tuple[Any, list[Any]] = (None, [])
         self._put: tuple[Any, ...] = ()  # the state that was set just before, if one was
         self._clocks = _time_limits_of(env)
-        freeze_statistics(env)
+        self.warmed = settle_statistics(env, partial(env.reset, seed=seed))
         self.first_obs = self.reset(seed=seed)
         if access is not None and not self.batched and access.origin != Origin.BUILT_IN:
             self.access = without_chance(self.base, access)
@@ -154,6 +159,8 @@ class Stepper:
             TargetError: the environment raised, or returned no pair of observation and info.
         """
         self._put = ()
+        if self.check_time is not None:
+            self.check_time()
         try:
             returned = self.env.reset(seed=seed)
         except STOPPED as error:
@@ -249,6 +256,8 @@ class Stepper:
     def _step(self, action: Any, *, keep: bool) -> Step:
         self.steps += 1
         put, self._put = self._put, ()
+        if self.check_time is not None:
+            self.check_time()
         try:
             returned = self.env.step(copy_value(action))
         except STOPPED as error:
@@ -271,6 +280,8 @@ class Stepper:
             raise refusals.of_observation(source, short_text(obs), self.codec.space, self.label) from error
         if flat.size != self.codec.coordinates.dim:
             raise refusals.of_size(source, flat.size, self.codec.coordinates.dim, self.codec.space, self.label)
+        if self.codec.is_array and np.shape(obs) != self.codec.space.shape:
+            raise refusals.of_shape(source, np.shape(obs), self.codec.space, self.label)
         return flat
 
     def read_state(self) -> Floats | None:
@@ -330,6 +341,7 @@ class Stepper:
             return stack_steps([self._outcome_at(i, states[i], actions[i]) for i in range(len(states))])
         base, step, put, shape, clocks = self.base, self.env.step, access.set, self.codec.space.shape, self._clocks
         get, label, before = access.get if self.keeps_states else None, self.label, self.steps
+        check_time = self.check_time
         observations: list[Any] = []
         rewards: list[float] = []
         ends: list[bool] = []
@@ -337,6 +349,8 @@ class Stepper:
         i = 0
         try:
             for i, state in enumerate(copy_rows(states)):
+                if check_time is not None:
+                    check_time()
                 if self.reset_first:
                     self.reset()
                 for clock in clocks:
@@ -424,12 +438,3 @@ def _time_limits_of(env: gym.Env[Any, Any]) -> tuple[Any, ...]:
             clocks.append(layer)
         layer = layer.env
     return tuple(clocks)
-
-
-def freeze_statistics(env: Any) -> None:
-    """Stop normalising wrappers from updating their running statistics while they are checked."""
-    layer: Any = env
-    while isinstance(layer, gym.Wrapper | gym.vector.VectorWrapper):
-        if isinstance(getattr(type(layer), "update_running_mean", None), property):
-            setattr(layer, "update_running_mean", False)  # noqa: B010 - not every Wrapper has it
-        layer = layer.env

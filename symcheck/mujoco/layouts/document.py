@@ -13,12 +13,12 @@ history = 5
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from symcheck.documents import UnreadableError, read_toml
 from symcheck.errors import SpecError, suggestion
 from symcheck.mujoco.layouts.vocabulary import TERMS
 
@@ -137,10 +137,10 @@ def _load_table(given: Any) -> tuple[str, Mapping[str, Any]]:
             f"expected the path of a TOML file or a dictionary, got {given!r} ({type(given).__name__}).", where="layout"
         )
     try:
-        return str(given), tomllib.loads(Path(given).read_text(encoding="utf-8"))
+        return str(given), read_toml(Path(given))
     except FileNotFoundError as error:
         raise SpecError(f"there is no file {given}.", where="layout", remedy="Give the path of a TOML file.") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnreadableError) as error:
         raise SpecError(f"expected a TOML file, got: {error}.", where=str(given)) from error
 
 

@@ -98,7 +98,9 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     if reached.caution is not None:
         return reached
     remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
-    return SetVersusReached(_compare_cut_steps(stepper, pool, rng), remarks)
+    # What is known to lag by a step after setting lags on the last step too, and says nothing about the time.
+    lagging: Bools = np.asarray(first.any(axis=0) & bool(reached.remarks))
+    return SetVersusReached(_compare_cut_steps(stepper, pool, rng, lagging), remarks)
 
 
 def _compare_columns(stepper: Stepper, first: Bools, second: Bools, columns: npt.NDArray[np.intp]) -> SetVersusReached:
@@ -134,7 +136,7 @@ def _remark_the_past(stepper: Stepper, columns: npt.NDArray[np.intp]) -> tuple[S
     return (state("shows_the_past", coordinate=first, more=len(columns) - 1),)
 
 
-def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> Statement | None:
+def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator, lagging: Bools) -> Statement | None:
     """Whether steps that a time limit cut short pay or show anything else than the same steps set."""
     cut = [visit for visit in pool.visits if visit.step.truncated and not visit.step.terminated]
     picked = [cut[i] for i in rng.permutation(len(cut))[:_PICKED_CUT]]
@@ -144,7 +146,7 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator) -
     observations = np.stack([visit.step.flat for visit in pool.visits])
     typical = typical_sizes(observations, stepper.codec.coordinates.epsilon)
     differ = _mismatches(stepper, [visit.step for visit in picked], again, typical)
-    differ = differ & ~_columns_of_the_past(stepper, pool.visits, list(range(len(pool.visits))))
+    differ = differ & ~lagging & ~_columns_of_the_past(stepper, pool.visits, list(range(len(pool.visits))))
     count = int(differ.any(axis=1).sum())
     if count < max(2, len(picked) // 8):
         return None

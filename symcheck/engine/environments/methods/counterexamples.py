@@ -53,7 +53,10 @@ class SinglePairs:
         return bool((over[:, visible_columns(pairs, part)] if visibly else over).any())
 
     def shrink(self, part: Part, cases: list[Case]) -> Case:
-        """The simplest violating case found, starting from violating ones."""
+        """The simplest violating case found, starting from violating ones; one of them where time is up."""
+        return self.bench.clock.while_in_time(lambda: self._shrink(part, cases), cases[0])
+
+    def _shrink(self, part: Part, cases: list[Case]) -> Case:
         pairs = self.bench.pairs
         visible = [case for case in cases if self.violates(part, case, visibly=True)]
         visibly = bool(visible)  # what the agent sees is shown before what it does not
@@ -65,7 +68,8 @@ class SinglePairs:
     def show(self, part: Part, case: Case) -> tuple[Counterexample, Measurement]:
         """One case as the report shows it, and its measurement."""
         pairs = self.bench.pairs
-        measured = pairs.measure([case])
+        with self.bench.clock.overtime():
+            measured = pairs.measure([case])
         comparison = pairs.comparison(part, measured)
         residual = comparison.residual()
         column = self._worst_column(comparison, residual)

@@ -24,13 +24,14 @@ from symcheck.engine.equations import Part
 from symcheck.engine.options import DEFAULT_SAMPLES
 from symcheck.engine.outcomes import Outcomes, outcomes_of
 from symcheck.envs.models.model import BatchModel
+from symcheck.errors import TargetError
 from symcheck.statements.statement import Statement, state
 
 BY_HAND = 2_000  # pairs that the environment steps itself where it has a batched form
 Enough = Callable[[Sequence[Measurement], int], bool]
 _MANY = 100_000  # pairs in all where it has one, unless fewer than the default are asked for
 _BATCH = 500
-_SMALL_BATCH = 50  # where there is a time budget to keep
+_SMALL_BATCH = 10  # where there is a time budget to keep
 _STEPPING, _SEARCHING = 0.7, 0.8  # of the time budget; the rest is for second looks, starts and counterexamples
 
 
@@ -222,8 +223,8 @@ class PairSample:
                 if self._enough is not None and self._enough(parts, len(cases)):
                     self.stopped = True
                     break
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, TargetError) as error:
             if not parts:
                 raise
-            self._bench.clock.interrupt()  # judge what there is, and be quick: causes are not looked for
+            self._bench.clock.stop(error)  # judge what there is, and be quick: causes are not looked for
         return join_measurements(parts) or self._pairs.measure(cases[:1])

@@ -304,7 +304,9 @@ class PairedEvidence:
             result,
             max_residual=example.residual if tie else result.max_residual,
             counterexample=example,
-            causes=tuple(likely_causes(violations, case, shown, tie)) if asked else (),
+            causes=self.bench.clock.while_in_time(lambda: tuple(likely_causes(violations, case, shown, tie)), ())
+            if asked
+            else (),
             approximate=size is not None,
             notes=(*([size] if size else []), *result.notes, state("shrunk", violations=result.violations)),
         )

@@ -30,7 +30,7 @@ class Suspects:
     Attributes:
         confirmed: they violate the claim.
         rounding: they differ by no more than a nudge does there.
-        unrepeatable: they gave another outcome when they were stepped again.
+        unrepeatable: their outcome did not reproduce when they were stepped again.
         unseen: they were not looked at.
     """
 

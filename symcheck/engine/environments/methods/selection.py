@@ -137,6 +137,8 @@ def prepare(
         # The space draws every action of the run, so that its seed decides them.
         env.action_space.seed(options.seed)
         stepper = Stepper(env, access, label, seed=reset_seed(options.seed))
+    if clock.is_limited:
+        stepper.check_time = clock.check
     bound = bound.at_tested_elements(options.seed, partial(shown_values, stepper))
     stepper.codec.coordinates = label_columns(stepper.codec.coordinates, bound.column_labels("observation"))
     stepper.action_codec.coordinates = label_columns(stepper.action_codec.coordinates, bound.column_labels("action"))

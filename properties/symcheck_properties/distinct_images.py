@@ -1,0 +1,56 @@
+"""The images of a position are different boards, unless the position has a symmetry of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symcheck.engine.equations import DISTINCT_IMAGES
+from symcheck.engine.registry import register
+from symcheck.engine.results import PropertyResult
+from symcheck.engine.verdict import Facts, decide
+
+if TYPE_CHECKING:
+    from symcheck.engine.games.context import GameContext
+
+_LEAST = 10  # positions: the first ones of a game have symmetries of their own
+
+
+@register(DISTINCT_IMAGES.name, kind="game", order=60, claim=DISTINCT_IMAGES.claim, meaning=DISTINCT_IMAGES.meaning)
+def check_distinct_images(context: GameContext) -> PropertyResult:
+    """Two images that are the same board at every position are one image that is listed twice.
+
+    Args:
+        context: the run.
+
+    Returns:
+        passed or proved, or failed with the images that repeat each other.
+    """
+    from symcheck.engine.games.causes import causes_of_repetition  # only games need it
+    from symcheck.engine.games.judgement import positions_note
+
+    repeated = sum(len(group) - 1 for group in context.classes)
+    positions = context.positions
+    checked = len(positions.reached)
+    too_few = repeated and checked < _LEAST and not positions.is_complete
+    facts = Facts(
+        checked=checked,
+        least=_LEAST if too_few else 1,
+        violations=0 if too_few else repeated,
+        exhaustive=positions.is_complete,
+        quantity=DISTINCT_IMAGES.noun,
+        moved=context.moves_something,
+        unrepeatable=context.unrepeatable,
+    )
+    verdict, reason = decide(facts)
+    return PropertyResult(
+        name=DISTINCT_IMAGES.name,
+        verdict=verdict,
+        method="complete" if positions.is_complete else "positions",
+        checked=facts.checked,
+        violations=facts.violations,
+        unit=DISTINCT_IMAGES.unit,
+        causes=causes_of_repetition(context) if verdict == "failed" else (),
+        notes=(positions_note(context),),
+        reason=reason,
+        facts=facts,
+    )

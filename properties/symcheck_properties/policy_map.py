@@ -1,0 +1,28 @@
+"""The policy image is one fixed rearrangement of the policy vector, the one that next states imply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from symcheck.engine.equations import POLICY_MAP
+from symcheck.engine.registry import register
+from symcheck.engine.results import PropertyResult
+
+if TYPE_CHECKING:
+    from symcheck.engine.games.context import GameContext
+
+
+@register(POLICY_MAP.name, kind="game", order=50, claim=POLICY_MAP.claim, meaning=POLICY_MAP.meaning)
+def check_policy_map(context: GameContext) -> PropertyResult:
+    """All positions that legal play reached, under every image.
+
+    Args:
+        context: the run.
+
+    Returns:
+        passed or proved, or failed with a position in few moves.
+    """
+    from symcheck.engine.games.causes import causes_of_moves  # only games need it
+    from symcheck.engine.games.judgement import judge_part
+
+    return judge_part(context, POLICY_MAP, causes_of_moves)

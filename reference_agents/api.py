@@ -1,0 +1,203 @@
+"""Training from Python: `train` does what `reference-agents train` does, and gives back what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reference_agents.assemble import save_training
+from reference_agents.checkpoint import (
+    Checkpointer,
+    Started,
+    begin,
+    checkpoint_path,
+    folder_name,
+    remove_checkpoints,
+)
+from reference_agents.encoding.environment import keep_object
+from reference_agents.export import TrainedNetwork, export_module
+from reference_agents.record import Record, prepare_folder
+from reference_agents.settings import preset as find_preset
+from reference_agents.settings import preset_name
+from reference_agents.tasks import resolve_network, resolve_task
+from reference_agents.trainer import Job, Progress, Training
+from reference_agents.trainer import train as run
+from reference_agents.vectorised import check_environment
+from reference_agents.verification import DIVERGED, verify
+from symcheck.errors import OptionError
+from symcheck.symmetry.symmetry import Symmetry
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What came of a training.
+
+    Attributes:
+        training: curves and parameters of all runs.
+        record: what `record.json` holds; None where nothing was written.
+        folder: the run folder; None where nothing was written.
+    """
+
+    training: Training
+    record: Record | None
+    folder: Path | None
+
+    @property
+    def runs(self) -> tuple[tuple[float, int], ...]:
+        """(learning rate, seed) of every run."""
+        return self.training.job.runs
+
+    @property
+    def env_steps(self) -> npt.NDArray[np.int64]:
+        """Environment steps of each run when each evaluation was made, shape (evaluations,)."""
+        return np.array(self.training.env_steps, dtype=np.int64)
+
+    @property
+    def returns(self) -> npt.NDArray[np.float64]:
+        """Mean returns, shape (evaluations, runs); NaN from where a run diverged."""
+        return np.array(self.training.returns)
+
+    @property
+    def score(self) -> float:
+        """The mean over runs of each run's mean return over the last fifth of its evaluations.
+
+        A run that diverged has the lowest return of all evaluations; where all did, the score is minus infinity.
+        """
+        returns = self.returns
+        last = returns[-max(1, len(returns) // 5) :].mean(0)
+        if np.isnan(returns).all():
+            return -np.inf
+        return float(np.where(np.isnan(last), np.nanmin(returns), last).mean())
+
+    def network(self, *, seed: int | None = None, learning_rate: float | None = None) -> TrainedNetwork:
+        """The trained module of one run: observations (batch, ...), encoded, to (logits or means, values).
+
+        Args:
+            seed: which; the first where None.
+            learning_rate: which; the first where None.
+
+        Raises:
+            OptionError: there is no such run, or it diverged.
+        """
+        for position, (rate, of) in enumerate(self.runs):
+            fits = learning_rate in (None, rate) and seed in (None, of)
+            if fits and position not in self.training.stopped:
+                return self._module(position)
+        raise OptionError(
+            f"expected a run that was trained, got learning rate {learning_rate} and seed {seed} of {self.runs}.",
+            where="network",
+        )
+
+    def verdicts(self) -> list[str | None]:
+        """What `verify-net` says of each trained network; None where it claims nothing, or diverged."""
+        if self.record is not None:
+            return [item.after.verdict for item in self.record.runs]
+        job, stopped = self.training.job, self.training.stopped
+        return [
+            (DIVERGED if position in stopped else verify(self._module(position), job.network, job.task)).verdict
+            for position in range(len(self.runs))
+        ]
+
+    def _module(self, position: int) -> TrainedNetwork:
+        job = self.training.job
+        return export_module(job.task, job.network, self.training.network.parameters.of_run(position))
+
+
+def train(
+    env: Any,
+    *,
+    symmetry: Symmetry | str | None = None,
+    network: str = "equivariant",
+    seeds: int | Sequence[int] = 5,
+    learning_rate: float | Sequence[float] | None = None,
+    steps: int | None = None,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    max_episode_steps: int | None = None,
+    out: str | Path | None = None,
+    device: str = "cpu",
+    on_progress: Callable[[Progress], None] | None = None,
+) -> TrainingResult:
+    """Train every seed of one network at every learning rate, as one stacked program.
+
+    Args:
+        env: a task of `reference-agents list`, a Gymnasium id, `module:factory`, `file.py:factory`, a zero-argument
+            factory, or an environment that can be copied.
+        symmetry: a `Symmetry` or a SPEC; the task's own, or what the atlas claims, where None.
+        network: a name, or `file.py:factory` of your own module. Plain ones (`mlp`, `cnn`) need no symmetry.
+        seeds: how many, from 0 on, or which.
+        learning_rate: one or several; the network's own where None.
+        steps: environment steps of each run; the preset's where None.
+        preset: "paper", "paper-code" or "tuned"; the paper's where it has the task.
+        settings: further fields of `reference_agents.settings.Settings`.
+        max_episode_steps: episodes are cut after this many steps; 1,000 where None and the environment states no limit.
+        out: a folder of runs, in which a run folder is made; None writes nothing.
+        device: "cpu" or "cuda".
+        on_progress: told after every update.
+
+    Returns:
+        Curves, networks and verdicts. After Ctrl-C, what was finished by then.
+
+    Raises:
+        SymcheckError: an environment, a symmetry, a network or a setting that cannot be used.
+
+    Example:
+        >>> result = train("cartpole", network="mlp", seeds=2, steps=160)
+        >>> result.returns.shape, result.verdicts()
+        ((2, 2), [None, None])
+
+    Cost: all runs together take little longer than one, up to about 100 runs of a small network on one core.
+    """
+    job = _job(env, symmetry, network, seeds, learning_rate, steps, preset, settings, max_episode_steps, device)
+    if out is None:
+        return TrainingResult(run(job, on_progress=on_progress), None, None)
+    named = preset_name(job.task.name, preset)
+    folder = prepare_folder(Path(out), folder_name(job))
+    begin(folder, Started(job, named, "", (job,)))
+    writer = Checkpointer(checkpoint_path(folder, 0, 1))
+    training = run(job, on_progress=on_progress, on_checkpoint=writer.offer)
+    record = save_training(training, folder, preset_name=named, command="")
+    if not training.interrupted:
+        remove_checkpoints(folder, 1)
+    return TrainingResult(training, record, folder)
+
+
+def _job(
+    env: Any,
+    symmetry: Symmetry | str | None,
+    network: str,
+    seeds: int | Sequence[int],
+    learning_rate: float | Sequence[float] | None,
+    steps: int | None,
+    preset: str | None,
+    settings: Mapping[str, Any] | None,
+    max_episode_steps: int | None,
+    device: str,
+) -> Job:
+    name = env if isinstance(env, str) else keep_object(env, getattr(env, "__name__", type(env).__name__))
+    spec = symmetry if isinstance(symmetry, str | None) else keep_object(symmetry, symmetry.name)
+    task = resolve_task(name, spec)
+    check_environment(task)
+    plan = resolve_network(task, network)
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
+        raise OptionError(f"expected different seeds of 0 or more, at least one, got {seeds}.", where="seeds")
+    rates = (plan.learning_rate,) if learning_rate is None else tuple(np.atleast_1d(learning_rate).astype(float))
+    if not rates or not all(0.0 < rate < np.inf for rate in rates):
+        raise OptionError(f"expected positive learning rates, got {learning_rate}.", where="learning_rate")
+    if device not in ("cpu", "cuda"):
+        raise OptionError(f"expected 'cpu' or 'cuda', got {device!r}.", where="device")
+    changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
+    try:
+        filled = find_preset(task.name, preset_name(task.name, preset)).with_changes(**changes)
+    except TypeError as error:
+        raise OptionError(
+            f"expected fields of Settings, got {', '.join(changes)} ({error}).", where="settings"
+        ) from error
+    ordered = tuple(sorted({float(rate) for rate in rates}))
+    return Job(task, plan.with_quirks(asdict(filled)), chosen, ordered, filled, device)

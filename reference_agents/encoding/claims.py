@@ -1,0 +1,321 @@
+"""A claimed symmetry of an environment as it acts on encoded observations and on a policy's numbers.
+
+Each part of an observation is a block of the encoded vector. How a generator acts there is read off by applying its map
+to 0 and to the unit vectors, whatever form the entry has, a callable included; random points then say whether the map
+is affine at all. Affine maps become linear around a point that all of them leave where it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from reference_agents.encoding.actions import ActionEncoder
+from reference_agents.encoding.observations import Leaf, ObservationEncoder, counts_of, one_hot
+from symcheck.array_types import Floats
+from symcheck.entries.forms import SPATIAL_OPERATORS, Entry, IdentityEntry, TreeEntry
+from symcheck.errors import SpecError
+from symcheck.representations import constructors as representations
+from symcheck.symmetry.space_maps import SpaceMap, fit
+from symcheck.symmetry.symmetry import Symmetry
+
+# Layers over the flattened numbers of an observation have a basis of this many elements for each channel.
+MOST_NUMBERS = 2048
+# Hidden layers have one component for each element of the group.
+MOST_ELEMENTS = 512
+_INSTEAD = "Train a plain network (--network mlp, or cnn for images), or give a network of your own (file.py:factory)."
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """x to matrix @ x + offset."""
+
+    matrix: Floats
+    offset: Floats
+
+
+def encode_claim(
+    symmetry: Symmetry, observation: ObservationEncoder, action: ActionEncoder, space: spaces.Space[Any]
+) -> Symmetry:
+    """The claim on encoded observations and on a policy's numbers.
+
+    Args:
+        symmetry: the claim on the environment's own spaces.
+        observation: how its observations are encoded; its `centre` is set where maps have offsets.
+        action: how its actions are.
+        space: of the observations.
+
+    Returns:
+        The claim that equivariant networks are built for and verified against.
+
+    Raises:
+        SpecError: a continuous group, or a map that no layer can carry.
+        RepresentationError: maps that break a relation of the group.
+    """
+    if symmetry.is_continuous:
+        raise SpecError(
+            f"expected a finite group, got {symmetry.group.name} of {symmetry.name!r}.",
+            where="--symmetry",
+            remedy="Name a finite subgroup in the SPEC, for instance C4 of SO(2). " + _INSTEAD,
+        )
+    if symmetry.group.order > MOST_ELEMENTS:
+        raise SpecError(
+            f"expected a group of at most {MOST_ELEMENTS} elements, got {symmetry.group.name} of order "
+            f"{symmetry.group.order}.",
+            where="--symmetry",
+            remedy=_INSTEAD,
+        )
+    acting = _center_action(symmetry, _action_maps(symmetry, action, space), action)
+    if len(observation.shape) == 3:
+        seen: Any = spatial_names(symmetry, space, last=observation.channels_last)
+    else:
+        seen = _center_observation(symmetry, observation)
+    return Symmetry(symmetry.name, symmetry.group, seen, acting, initial=symmetry.initial)
+
+
+def spatial_names(symmetry: Symmetry, space: spaces.Space[Any], *, last: bool) -> list[str] | None:
+    """The spatial operator that each generator applies to an image; None where one is something else.
+
+    Args:
+        symmetry: the claim on the images.
+        space: of the images.
+        last: whether channels are on the last axis.
+    """
+    if not isinstance(space, spaces.Box | spaces.MultiBinary):
+        return None
+    shape = space.shape or ()
+    height, width = shape[:2] if last else shape[-2:]
+    labels = np.arange(1.0, np.prod(shape) + 1.0).reshape(shape)
+    known = {"identity": lambda image: image, **SPATIAL_OPERATORS}
+    names = []
+    for entry in symmetry.observation:
+        image = _apply(fit(entry, _as_floats(space), "observation"), labels)
+        for name, operator in known.items():
+            if name in ("rot90", "transpose") and height != width:
+                continue
+            wanted = np.moveaxis(operator(np.moveaxis(labels, 2, 0)), 0, 2) if last else operator(labels)
+            if image is not None and np.array_equal(image, wanted):
+                names.append(name)
+                break
+        else:
+            return None
+    return names
+
+
+def _apply(space_map: SpaceMap, value: Floats) -> Floats | None:
+    try:
+        return np.asarray(space_map.image(value), dtype=np.float64)
+    except SpecError:
+        return None
+
+
+def _as_floats(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The space without bounds and rounding, so that unit vectors and labels are values of it."""
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return spaces.Box(-np.inf, np.inf, space.shape, np.float64)
+    return space
+
+
+def _center_observation(symmetry: Symmetry, encoder: ObservationEncoder) -> Any:
+    """The representation on encoded vectors, around the point that is set as the encoder's centre."""
+    size = encoder.shape[0]
+    if size > MOST_NUMBERS:
+        raise SpecError(
+            f"expected an observation of at most {MOST_NUMBERS:,} numbers, or one image that spatial operators act "
+            f"on, got {size:,} numbers.",
+            where="--symmetry",
+            remedy=_INSTEAD,
+        )
+    maps = [_join(list(_leaf_maps(symmetry, encoder.leaves, i))) for i in range(len(symmetry.observation))]
+    encoder.centre = _fixed_point(symmetry, maps)
+    return representations.from_matrices(symmetry.group, [part.matrix for part in maps], name="encoded observation")
+
+
+def _leaf_maps(symmetry: Symmetry, leaves: Sequence[Leaf], generator: int) -> Iterator[_Affine]:
+    for leaf in leaves:
+        entry, where = symmetry.observation[generator], f"observation[{generator}]"
+        for key in leaf.path:
+            entry, where = _child(entry, key, where), f"{where}[{key!r}]"
+        yield _read_leaf(entry, leaf, where)
+
+
+def _child(entry: Entry, key: Any, where: str) -> Entry:
+    if isinstance(entry, IdentityEntry):
+        return entry
+    if not isinstance(entry, TreeEntry):
+        raise SpecError(
+            "expected one entry for each key of the observation, got one for all of it.",
+            where=where,
+            remedy="Write a mapping of keys to entries, as on the page about Dict observations. " + _INSTEAD,
+        )
+    # Positions of a Tuple are strings in a TOML file.
+    return entry.children.get(key, entry.children.get(str(key), IdentityEntry()))
+
+
+def _read_leaf(entry: Entry, leaf: Leaf, where: str) -> _Affine:
+    space = leaf.space
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        return _Affine(_read_choices(fit(entry, space, where).image, space, where), np.zeros(leaf.size))
+    fit(entry, space, where)  # its own messages for entries that do not fit
+    affine = _read_affine(fit(entry, _as_floats(space), where), space.shape or (), where)
+    if isinstance(space, spaces.MultiBinary):
+        # With e = 2 x - 1: x' = M x + o becomes e' = M e + M 1 + 2 o - 1.
+        return _Affine(affine.matrix, affine.matrix.sum(1) + 2.0 * affine.offset - 1.0)
+    return _Affine(affine.matrix, affine.offset * leaf.scale)
+
+
+def _read_affine(space_map: SpaceMap, shape: tuple[int, ...], where: str) -> _Affine:
+    """The matrix and the offset of a map, after random points have shown that it is affine."""
+    size = int(np.prod(shape))
+    points = np.random.default_rng(0).standard_normal((4, size))
+    inputs = np.concatenate([np.zeros((1, size)), np.eye(size), points]).reshape(-1, *shape)
+    images = np.asarray(space_map.batch(inputs), dtype=np.float64).reshape(len(inputs), size)
+    offset, matrix = images[0], (images[1 : size + 1] - images[0]).T
+    # Callables may compute in float32, whose rounding is 1e-7 of numbers of order one, and a few operations deep.
+    if not np.allclose(images[size + 1 :], points @ matrix.T + offset, rtol=1e-5, atol=1e-5):
+        raise SpecError(
+            "expected a linear or affine map, which layers can carry; this callable is neither.",
+            where=where,
+            remedy=_INSTEAD,
+        )
+    exact = np.rint(matrix)
+    return _Affine(exact if np.allclose(matrix, exact, rtol=0.0, atol=1e-6) else matrix, offset)
+
+
+def _read_choices(image: Callable[[Any], Any], space: spaces.Discrete | spaces.MultiDiscrete, where: str) -> Floats:
+    """The permutation of one-hot vectors that a map of values induces, shape (values, values).
+
+    Raises:
+        SpecError: the map mixes components, or is no permutation.
+    """
+    counts, first = counts_of(space)
+    start = np.array(first)
+    as_value = (lambda chosen: int(chosen[0])) if isinstance(space, spaces.Discrete) else _shaped(space)
+
+    def encoded(chosen: Any) -> Floats:
+        return one_hot(np.asarray(image(as_value(chosen))), space)
+
+    begins = np.cumsum([0, *counts])
+    matrix = np.zeros((begins[-1], begins[-1]))
+    try:
+        base = encoded(start)
+        for component, count in enumerate(counts):
+            # Where this component goes is the block in which any other value of it changes the image.
+            images = [encoded(start + value * (np.arange(len(counts)) == component)) for value in range(count)]
+            changed = np.flatnonzero(np.abs(images[-1] - base) > 0) if count > 1 else np.array([begins[component]])
+            target = int(np.searchsorted(begins, changed[0], side="right")) - 1
+            block = slice(begins[target], begins[target + 1])
+            for value, at in enumerate(images):
+                matrix[block, begins[component] + value] = at[block]
+    except (IndexError, ValueError) as error:
+        raise _no_permutation(where) from error
+    # Only a permutation of components and of the values of each has one 1 in every row and column.
+    if (matrix.sum(0) != 1).any() or (matrix.sum(1) != 1).any():
+        raise _no_permutation(where)
+    drawn = np.random.default_rng(0)
+    for _ in range(8):
+        chosen = start + np.array([drawn.integers(count) for count in counts])
+        if not np.array_equal(encoded(chosen), matrix @ one_hot(chosen, space)):
+            raise _no_permutation(where)
+    return matrix
+
+
+def _shaped(space: spaces.MultiDiscrete) -> Callable[[Any], Any]:
+    return lambda chosen: np.asarray(chosen, dtype=space.dtype).reshape(space.shape)
+
+
+def _no_permutation(where: str) -> SpecError:
+    return SpecError(
+        "expected a map that exchanges components, or the values of one; this one mixes them or leaves the space.",
+        where=where,
+        remedy=_INSTEAD,
+    )
+
+
+class _AtObservation:
+    """A map of actions at one observation, which callables are given."""
+
+    def __init__(self, space_map: SpaceMap, observation: Any) -> None:
+        self._map, self._observation = space_map, observation
+
+    def image(self, value: Any, context: Any = None) -> Any:
+        return self._map.image(value, self._observation)
+
+    def batch(self, values: Any, contexts: Any = None) -> Any:
+        return np.stack([self.image(value) for value in values])
+
+
+def _action_maps(symmetry: Symmetry, encoder: ActionEncoder, space: spaces.Space[Any]) -> list[_Affine]:
+    """How each generator acts on a policy's numbers, the same at a few random observations."""
+    drawn = copy.deepcopy(space)
+    drawn.seed(0)
+    observations = [drawn.sample() for _ in range(3)]
+    maps = []
+    for i, entry in enumerate(symmetry.action):
+        first, *others = (_read_action(entry, encoder.space, seen, f"action[{i}]") for seen in observations)
+        if not all(np.allclose(first.matrix, o.matrix) and np.allclose(first.offset, o.offset) for o in others):
+            raise SpecError(
+                "expected one map of actions for all states; this callable gives others in other states.",
+                where=f"action[{i}]",
+                remedy=_INSTEAD,
+            )
+        maps.append(first)
+    return maps
+
+
+def _read_action(entry: Entry, space: spaces.Space[Any], observation: Any, where: str) -> _Affine:
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        image = _AtObservation(fit(entry, space, where), observation).image
+        # Bits are choices between two values.
+        choices = spaces.MultiDiscrete(np.full(space.shape, 2)) if isinstance(space, spaces.MultiBinary) else space
+        matrix = _read_choices(image, choices, where)
+        return _Affine(matrix, np.zeros(len(matrix)))
+    fit(entry, space, where)  # its own messages for entries that do not fit
+    return _read_affine(_AtObservation(fit(entry, _as_floats(space), where), observation), space.shape or (), where)
+
+
+def _center_action(symmetry: Symmetry, maps: Sequence[_Affine], encoder: ActionEncoder) -> Any:
+    """The representation on a policy's numbers; units in which real numbers are drawn are made to commute with it."""
+    if encoder.continuous:
+        fixed = _fixed_point(symmetry, maps)
+        moved = [np.abs(part.matrix @ encoder.centre + part.offset - encoder.centre).max() for part in maps]
+        # The middle of the bounds, unless the claim moves it: then the point that the claim leaves where it is.
+        if max(moved, default=0.0) > 1e-6:
+            encoder.centre = np.zeros_like(encoder.centre) if fixed is None else fixed
+        turned = [np.abs(np.abs(part.matrix) @ encoder.scale - encoder.scale).max() for part in maps]
+        # Coordinates that change places need one unit; where bounds differ, or coordinates mix, one serves all.
+        if max(turned, default=0.0) > 1e-6:
+            encoder.scale = np.full_like(encoder.scale, float(encoder.scale.mean()))
+    return representations.from_matrices(symmetry.group, [part.matrix for part in maps], name="encoded action")
+
+
+def _join(parts: Sequence[_Affine]) -> _Affine:
+    size = sum(len(part.offset) for part in parts)
+    matrix, at = np.zeros((size, size)), 0
+    for part in parts:
+        end = at + len(part.offset)
+        matrix[at:end, at:end] = part.matrix
+        at = end
+    return _Affine(matrix, np.concatenate([part.offset for part in parts]))
+
+
+def _fixed_point(symmetry: Symmetry, maps: Sequence[_Affine]) -> Floats | None:
+    """The mean of the images of 0 under all elements, which every element leaves where it is; None where it is 0."""
+    if not any(np.abs(part.offset).max(initial=0.0) > 0 for part in maps):
+        return None
+    images = [
+        # The last letter of a word acts first.
+        reduce(lambda point, i: maps[i].matrix @ point + maps[i].offset, reversed(symmetry.group.word(g)), _zero(maps))
+        for g in symmetry.group.elements()
+    ]
+    return np.asarray(np.mean(images, axis=0))
+
+
+def _zero(maps: Sequence[_Affine]) -> Floats:
+    return np.zeros(len(maps[0].offset))

@@ -1,0 +1,107 @@
+"""Whether a report may be replayed: what it runs is what it says, and lies where its reader would look.
+
+A report is a file from somewhere, and replaying it imports what its command names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from symcheck.api.commands import RunCommand
+from symcheck.errors import SymcheckError
+from symcheck.loading import is_reference
+from symcheck.symmetry.symmetry import Symmetry
+
+_VERBS = {"env": "verify-env", "net": "verify-net", "game": "verify-game"}
+_WITH_CODE = ("symmetry", "symmetries", "env", "checkpoint")  # options whose files may run code
+
+
+def check_header(report: Mapping[str, Any], command: RunCommand, where: str) -> None:
+    """Refuse a report whose header names another run than its command.
+
+    Raises:
+        SymcheckError: naming both.
+    """
+    verb = _VERBS.get(report["kind"])
+    if verb != command.verb:
+        raise _disagreement(f"a report of kind {report['kind']!r}", f"the command {command.verb!r}", where)
+    if report["target"] != command.target:
+        raise _disagreement(f"target {report['target']!r}", f"its command runs {command.target!r}", where)
+
+
+def check_symmetry(report: Mapping[str, Any], symmetry: Symmetry, where: str) -> None:
+    """Refuse a report whose symmetry is another one than what its command names now.
+
+    Raises:
+        SymcheckError: naming both.
+    """
+    given = (report["symmetry"], report["group"].get("name"))
+    now = (symmetry.name, symmetry.group.name)
+    if given != now:
+        raise _disagreement(f"symmetry {given[0]!r} ({given[1]})", f"its command names {now[0]!r} ({now[1]})", where)
+
+
+def _disagreement(header: str, command: str, where: str) -> SymcheckError:
+    return SymcheckError(
+        f"expected a report whose header and command agree, got {header} in the header, but {command}.",
+        where=where,
+        remedy="It was edited, or what it names has changed: run the command again by hand if you trust it.",
+    )
+
+
+def check_trust(command: RunCommand, where: str) -> None:
+    """Refuse to import what lies outside the current folder.
+
+    Args:
+        command: of the report.
+        where: names the report.
+
+    Raises:
+        SymcheckError: naming the files, and the option that allows them.
+    """
+    outside = [str(place) for place in _places_of_code(command) if not _is_here(place)]
+    if outside:
+        raise SymcheckError(
+            f"its command runs code outside the current folder ({Path.cwd()}): {', '.join(outside)}.",
+            where=where,
+            remedy="Replay it in the folder that holds the files, or add --trust if you trust them.",
+        )
+    if "trust" in command.options:
+        raise SymcheckError(
+            "its command loads files that may run code (--trust).",
+            where=where,
+            remedy="Add --trust to replay as well, if you trust them.",
+        )
+
+
+def _is_here(place: Path) -> bool:
+    return place.resolve().is_relative_to(Path.cwd().resolve())
+
+
+def _places_of_code(command: RunCommand) -> Iterator[Path]:
+    """Where the files and modules lie whose code the command runs."""
+    for text in (command.target, *(command.options.get(name, "") for name in _WITH_CODE)):
+        source, colon, _ = text.rpartition(":")
+        if colon and is_reference(text) and not source.endswith(".py"):
+            yield from _place_of_module(source.partition(".")[0])
+        elif source.endswith(".py") or Path(text).suffix or Path(text).is_absolute():
+            yield Path(source if source.endswith(".py") else text)
+
+
+def _place_of_module(name: str) -> Iterator[Path]:
+    """Where a top-level module lies; nothing where there is none, which is refused when it is imported."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return
+    if spec is None:
+        return
+    if spec.origin is not None and spec.has_location:
+        yield Path(spec.origin)
+    elif spec.submodule_search_locations:
+        yield from map(Path, spec.submodule_search_locations)
+    else:
+        yield Path(f"/{spec.origin or 'built-in'}/{name}")  # of the interpreter, which is not here

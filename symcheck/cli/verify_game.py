@@ -1,0 +1,42 @@
+"""`symcheck verify-game`: check the symmetries that are claimed of a board game."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from symcheck.api.options import VerifyGameOptions
+from symcheck.cli.derive import values_of, with_options
+from symcheck.cli.exit_codes import reports_mistakes
+from symcheck.cli.outputs import Outputs
+
+
+@with_options(VerifyGameOptions, Outputs)
+@reports_mistakes
+def command(
+    target: Annotated[
+        str, typer.Argument(help="A game, pkg.mod:Class or path/file.py:Class, or the name of an OpenSpiel game.")
+    ],
+    symmetries: Annotated[
+        str | None,
+        typer.Option(
+            help="A function (board, pi) -> [(board, pi), ...], module:attr or file.py:attr; the game's own "
+            "getSymmetries when left out."
+        ),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Check a game's getSymmetries: legal moves, next states, outcomes and the policy vector move as the board does.
+
+    Example: symcheck verify-game examples/games.py:TicTacToe
+    """
+    outputs = Outputs(**values_of(Outputs, given))
+    accepted = outputs.check()
+    options = values_of(VerifyGameOptions, given)
+    from symcheck.api.verify_game import verify_game
+    from symcheck.cli.progress import progress
+
+    with progress(quiet=outputs.quiet) as emit:
+        report = verify_game(target, symmetries, emit=emit, **options)
+    outputs.finish(report, accepted)

@@ -1,0 +1,181 @@
+"""What a command does while the code of somebody else runs: listen, keep to the time limit, and keep what was finished.
+
+Whatever ends a run early (an environment that raises, time, Ctrl-C, a fault of this program) ends it here, with the
+report of what was finished until then, one message and the exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from symcheck.cli import channel
+from symcheck.cli.channel import Tag
+from symcheck.cli.exit_codes import ExitCode, echo_problem
+from symcheck.cli.outputs import Outputs
+from symcheck.errors import SymcheckError, TargetError
+
+if TYPE_CHECKING:
+    from symcheck.engine.events import Emit, Event
+    from symcheck.engine.unfinished import Ledger
+
+_TELL_EVERY_S = 0.2
+_MOST_RESERVED_S = 3.0  # of the time limit, for the reports
+
+
+@contextmanager
+def watched(outputs: Outputs, *, max_time: float | None = None, reports: bool = True) -> Iterator[Emit]:
+    """Run a command's work.
+
+    Args:
+        outputs: where its reports go.
+        max_time: its time limit in seconds; None for none, or where `time_limit` is entered for each part.
+        reports: whether what was finished can be reported: events are those of a verification.
+
+    Yields:
+        The listener to hand to the run.
+
+    Raises:
+        typer.Exit: the run ended early: what was finished is reported.
+        SymcheckError: the input cannot be used, and nothing was tested.
+    """
+    from symcheck.cli.progress import progress
+    from symcheck.engine.clock import TimeUp
+    from symcheck.engine.unfinished import Ledger
+
+    ledger, home = Ledger(), _Home()
+    channel.send(Tag.OUTPUTS, pickle.dumps((outputs, reports)))
+    if outputs.quiet:
+        channel.send(Tag.QUIET)
+    try:
+        with progress(quiet=outputs.quiet) as shown, time_limit(max_time):
+            yield _listener(ledger, shown, reports)
+    except TargetError as error:
+        home.restore()
+        if not (reports and ledger.is_within_run):
+            raise
+        failed = publish(outputs, ledger)
+        echo_problem(f"symcheck: {error}")
+        raise typer.Exit(ExitCode.FAILED if failed else ExitCode.UNUSABLE) from error
+    except TimeUp as error:
+        home.restore()
+        publish(outputs, ledger, time_up=True)
+        echo_problem(f"symcheck: {max_time:g} s were over before the run could decide anything; raise --max-time.")
+        raise typer.Exit(ExitCode.UNDECIDED) from error
+    except KeyboardInterrupt as error:
+        home.restore()
+        if not (reports and ledger.is_within_run):
+            raise
+        publish(outputs, ledger, interrupted=True)
+        raise typer.Exit(ExitCode.INTERRUPTED) from error
+    except (SymcheckError, typer.Exit):
+        raise
+    except Exception as error:
+        from symcheck.crashes import explain_crash
+
+        home.restore()
+        failed = reports and ledger.is_within_run and publish(outputs, ledger)
+        message, code = explain_crash("symcheck", error)
+        echo_problem(message)
+        raise typer.Exit(ExitCode.FAILED if failed and code == ExitCode.UNUSABLE else code) from error
+    finally:
+        home.restore()
+
+
+def publish(outputs: Outputs, ledger: Ledger, *, time_up: bool = False, interrupted: bool = False) -> bool:
+    """Report what was finished, where a run had begun; whether some property had failed."""
+    from symcheck.api.report import Report
+
+    results = ledger.results(time_up=time_up, interrupted=interrupted)
+    if not results:
+        return False
+    report = Report(results)
+    outputs.publish(report)
+    return report.verdict == "failed"
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """End a running step when time is up, where the command is supervised.
+
+    Args:
+        seconds: since the program began, for one part of several since now; None for no limit.
+    """
+    from symcheck.engine import clock
+
+    if seconds is None or not channel.is_open() or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    deadline = channel.begin_part() + seconds
+    # The run ends a little earlier, so that the whole command with its reports keeps to the limit.
+    stops = deadline - min(0.1 * seconds, _MOST_RESERVED_S)
+    before = signal.signal(signal.SIGALRM, _raise_time_up)
+    channel.send(Tag.DEADLINE, str(deadline).encode())
+    signal.setitimer(signal.ITIMER_REAL, max(stops - time.monotonic(), 1e-3))
+    try:
+        with clock.not_after(stops):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        channel.send(Tag.DEADLINE)
+
+
+def _raise_time_up(*_: object) -> None:
+    from symcheck.engine.clock import TimeUp
+
+    raise TimeUp
+
+
+def _listener(ledger: Ledger, shown: Emit | None, reports: bool) -> Emit:
+    """Keeps every event, tells the parent, and shows progress."""
+    from symcheck.engine import events
+
+    told_at = 0.0
+
+    def listen(event: Event) -> None:
+        nonlocal told_at
+        ledger.take(event)
+        match event:
+            case events.Progress(done, total, what):
+                if channel.is_open() and time.monotonic() - told_at > _TELL_EVERY_S:
+                    told_at = time.monotonic()
+                    place = ", ".join(part for part in (ledger.at, what, f"{done:,} of {total:,}") if part)
+                    channel.send(Tag.PROGRESS, place.encode())
+            case events.PropertyStarted(name):
+                channel.send(Tag.PROGRESS, name.encode())
+            case _:
+                if channel.is_open() and reports:
+                    with suppress(Exception):  # an object of the user's that cannot be pickled is reported by the child
+                        channel.send(Tag.EVENT, pickle.dumps(event))
+        if shown is not None:
+            shown(event)
+
+    return listen
+
+
+class _Home:
+    """The folder and the streams that the command was started with, whatever the target makes of them."""
+
+    def __init__(self) -> None:
+        self._streams = (sys.stdout, sys.stderr)
+        self._folder: Path | None = None
+        with suppress(OSError):
+            self._folder = Path.cwd()
+
+    def restore(self) -> None:
+        """Go back there."""
+        sys.stdout, sys.stderr = self._streams
+        if self._folder is not None:
+            with suppress(OSError):
+                os.chdir(self._folder)

@@ -1,0 +1,72 @@
+"""What a program says when it breaks: one message, and the traceback in a file that it names.
+
+A traceback on the terminal ends with exit code 1, which a CI reads as a refuted symmetry. Here it becomes exit code 4;
+where the last line of it is the user's own code, it is theirs to mend, and the code is 2.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import traceback
+from pathlib import Path
+
+from symcheck.errors import described, shortened
+from symcheck.loading import is_users
+
+BROKEN, UNUSABLE = 4, 2
+_HERE = Path(__file__).parent
+# Files of the program itself: this package and those that are installed beside it.
+_OURS = tuple(
+    f"{_HERE.parent / name}{os.sep}"
+    for name in (
+        "symcheck", "symcheck_properties", "symcheck_reports", "reference_agents",
+        "properties/symcheck_properties", "reports/symcheck_reports",
+    )
+)  # fmt: skip
+
+
+def place_in_users_code(error: BaseException) -> str | None:
+    """Where the user's own code raised an error; None where it came out of this program or a library of its own.
+
+    Args:
+        error: as it was caught.
+
+    Returns:
+        "file.py:12", the last line of the user's below the last one of ours.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = max((i for i, frame in enumerate(frames) if frame.filename.startswith(_OURS)), default=-1)
+    theirs = [frame for frame in frames[ours + 1 :] if is_users(frame.filename)]
+    return f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else None
+
+
+def explain_crash(name: str, error: Exception) -> tuple[str, int]:
+    """What to say of an error that nobody expected, and the exit code; its traceback is written to a file.
+
+    Args:
+        name: of the program.
+        error: as it was caught.
+
+    Returns:
+        One message, and UNUSABLE where the user's own code raised, else BROKEN.
+    """
+    trace = write_traceback(name, "".join(traceback.format_exception(error)))
+    kept = f"The traceback is in {trace}." if trace else "Its traceback could not be written anywhere."
+    place, text = place_in_users_code(error), shortened(described(error))
+    if place is not None:
+        return f"{name}: your code raised {text} ({place}). {kept}", UNUSABLE
+    if isinstance(error, MemoryError):
+        return f"{name}: out of memory: {text}. Ask for less (--samples), or use a larger machine. {kept}", BROKEN
+    return f"{name}: internal error: {text}. {kept} Please report it, with what `symcheck doctor` prints.", BROKEN
+
+
+def write_traceback(name: str, text: str) -> str | None:
+    """Write a traceback to a new file in the folder for temporary ones; its path, or None where nothing can be."""
+    try:
+        handle, path = tempfile.mkstemp(prefix=f"{name}-traceback-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,112 @@
+"""Runs of `verify-env` on candidates: loose ones that screen, and the one that accepts.
+
+A screening run may be small and have a share of alpha only: what it refuses is refused, what it lets pass is no
+symmetry yet. Acceptance is the run that a user would start on the file that is written: all of alpha, the whole budget
+of `verify-env`, the whole group, and samples that no screening run drew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+from symcheck.discovery.claims import Spaces, claim_of
+from symcheck.discovery.elements import Recognised
+from symcheck.engine.environments.runner import run_env
+from symcheck.engine.events import Emit
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.results import RunResult
+from symcheck.symmetry.symmetry import Symmetry
+
+_SCREENING_SEED = 20_011  # added to the seed, so that acceptance draws samples of its own
+_SCREENING_TIME = 0.6  # of the time budget; the rest is for acceptance
+_SHORTEST = 0.05  # seconds; an option of 0 s is refused
+
+
+@dataclass(frozen=True)
+class Court:
+    """What every verification needs.
+
+    Attributes:
+        make_env: builds the environment.
+        label: its name.
+        where: what entries are written for.
+        samples: pairs that acceptance checks.
+        screened: pairs that a screening run checks.
+        alpha: of acceptance.
+        level: alpha of a screening run.
+        seed: of acceptance; screening draws from another one.
+        seconds_left: seconds left of a share of the budget, None for no limit.
+        emit: receives events.
+    """
+
+    make_env: Callable[[], gym.Env[Any, Any]]
+    label: str
+    where: Spaces
+    samples: int
+    screened: int
+    alpha: float
+    level: float
+    seed: int
+    seconds_left: Callable[[float], float | None]
+    emit: Emit
+
+    def accept(self, name: str, group: Recognised) -> RunResult:
+        """The run that decides whether a group is claimed.
+
+        Args:
+            name: of the symmetry.
+            group: with its generators.
+
+        Raises:
+            SymcheckError: the claim cannot be made or the environment refuses it.
+        """
+        return self.accept_claim(claim_of(name, group, self.where))
+
+    def accept_claim(self, claim: Symmetry) -> RunResult:
+        """The run that decides on a claim of any form.
+
+        Raises:
+            SymcheckError: the environment refuses it.
+        """
+        return self._run(claim, self.samples, self.alpha, self.seed, 1.0)
+
+    def screen(self, name: str, group: Recognised, *, samples: int | None = None) -> RunResult:
+        """A loose run, which refuses or lets pass.
+
+        Args:
+            name: of the symmetry.
+            group: with its generators.
+            samples: pairs, where fewer than usual do.
+
+        Raises:
+            SymcheckError: the claim cannot be made or the environment refuses it.
+        """
+        return self.screen_claim(claim_of(name, group, self.where), samples=samples)
+
+    def screen_claim(self, claim: Symmetry, *, samples: int | None = None) -> RunResult:
+        """A loose run on a claim of any form.
+
+        Raises:
+            SymcheckError: the environment refuses it.
+        """
+        few = self.screened if samples is None else min(samples, self.screened)
+        return self._run(claim, few, self.level, self.seed + _SCREENING_SEED, _SCREENING_TIME)
+
+    def in_time(self, *, screening: bool = False) -> bool:
+        """Whether another run may begin."""
+        remaining = self.seconds_left(_SCREENING_TIME if screening else 1.0)
+        return remaining is None or remaining > 0
+
+    def _run(self, claim: Symmetry, samples: int, alpha: float, seed: int, share: float) -> RunResult:
+        remaining = self.seconds_left(share)
+        options = EnvOptions(
+            samples=samples,
+            max_time=None if remaining is None else max(remaining, _SHORTEST),
+            alpha=alpha,
+            seed=seed,
+        )
+        return run_env(self.make_env, claim, options=options, target=self.label, command="", emit=self.emit)

@@ -1,0 +1,112 @@
+"""Reading the TOML and JSON files that users write, whatever is in them.
+
+SPEC files, settings, baselines, layouts and reports are all read here, so that each may begin with a byte-order mark or
+be UTF-16 (as Windows editors save them), and none can stop the program: not by a pipe that nobody writes to, by nesting
+that exhausts the stack, or by a number of thousands of digits.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import stat
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_MOST_BYTES = 256 * 2**20  # a report with every state of a large run is a thousandth of that
+_DEEPEST = 100  # a SPEC has 6 levels, a report 8; Python's stack holds some hundreds
+_MOST_DIGITS = 300  # beyond, no float holds the number
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class UnreadableError(ValueError):
+    """What a file holds cannot be used as it is; the message says why, for a sentence of the caller's."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file: UTF-8 with or without a byte-order mark, or UTF-16 with one.
+
+    Args:
+        path: a regular file, or a device such as /dev/stdin.
+
+    Raises:
+        OSError: it cannot be opened.
+        UnreadableError: it is a named pipe, too large, or in another encoding.
+    """
+    mode = path.stat().st_mode
+    # A pipe that a shell made for this process has a writer, or it ends.
+    if stat.S_ISFIFO(mode) and not path.absolute().is_relative_to("/dev"):
+        raise UnreadableError("a named pipe, which is waited for without end; give a regular file")
+    with path.open("rb") as stream:
+        content = stream.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise UnreadableError(f"more than {_MOST_BYTES // 2**20} MiB")
+    encoding = "utf-16" if content.startswith(_UTF_16) else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        expected = "UTF-16" if encoding == "utf-16" else "UTF-8"
+        raise UnreadableError(f"bytes that are no {expected} text ({error.reason}); save it as UTF-8") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The table of a TOML file.
+
+    Raises:
+        OSError: it cannot be opened.
+        UnreadableError: it is no TOML, or nested or numbered beyond use.
+    """
+    table: dict[str, Any] = _parse(tomllib.loads, read_text(path))
+    return table
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file; raises as `read_toml` does."""
+    return parse_json(read_text(path))
+
+
+def parse_json(text: str) -> Any:
+    """The value that a JSON text means.
+
+    Raises:
+        UnreadableError: it is no JSON, or nested or numbered beyond use.
+
+    Example:
+        >>> parse_json("[" * 5000 + "]" * 5000)
+        Traceback (most recent call last):
+        ...
+        symcheck.documents.UnreadableError: nesting deeper than 100 levels
+    """
+    return _parse(json.loads, text)
+
+
+def _parse(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        value = parse(text)
+        _refuse_monsters(value)
+    except RecursionError as error:
+        raise UnreadableError(f"nesting deeper than {_DEEPEST} levels") from error
+    except UnreadableError:
+        raise
+    except ValueError as error:
+        # Python's own words on long integers advise to raise a limit of the interpreter.
+        text = f"an integer of more than {_MOST_DIGITS} digits" if "int_max_str_digits" in str(error) else str(error)
+        raise UnreadableError(text) from error
+    return value
+
+
+def _refuse_monsters(value: Any, depth: int = 0) -> None:
+    """Refuse what the parser took and the rest of the program could not."""
+    if depth > _DEEPEST:
+        raise UnreadableError(f"nesting deeper than {_DEEPEST} levels")
+    if isinstance(value, int) and abs(value) > sys.maxsize and abs(value) >= 10**_MOST_DIGITS:
+        raise UnreadableError(f"an integer of more than {_MOST_DIGITS} digits")
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            if isinstance(item, int | dict | list):
+                _refuse_monsters(item, depth + 1)

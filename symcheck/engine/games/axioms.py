@@ -1,0 +1,100 @@
+"""The images are those of a group: the position itself is one, and images of images are images."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from symcheck.engine.games.images import Image, images_of
+from symcheck.engine.games.positions import Positions, Reached
+from symcheck.engine.games.rules import Node
+from symcheck.errors import TargetError
+
+_POSITIONS = 60  # of a game that is not tested completely
+
+
+@dataclass
+class Axioms:
+    """What was compared.
+
+    Attributes:
+        checked: images of images, and the positions themselves.
+        violated: those that are no image.
+        no_identity: positions that are not among their images.
+        not_closed: (position, image, image of the image) that is no image of the position; the first few.
+        refused: (position, image, problem) where the function does not take an image.
+        is_complete: whether all positions that were chosen were compared.
+    """
+
+    checked: int = 0
+    violated: int = 0
+    no_identity: list[Reached] = field(default_factory=list)
+    not_closed: list[tuple[Reached, int, int]] = field(default_factory=list)
+    refused: list[tuple[Reached, int, str]] = field(default_factory=list)
+    is_complete: bool = True
+
+
+def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
+    """Compare the images of images with the images.
+
+    Args:
+        positions: that were reached.
+        deadline: on the clock of `time.monotonic`; None for none.
+
+    Returns:
+        The comparisons; boards and policies are compared as pairs.
+    """
+    seen = Axioms()
+    chosen = positions.reached
+    if not positions.is_complete:
+        # Where many images differ, much can go wrong.
+        ranked = sorted(chosen, key=lambda p: -len({image.key for image in p.node.images}))
+        chosen = tuple(ranked[:_POSITIONS])
+    for position in chosen:
+        if deadline is not None and seen.checked and time.monotonic() > deadline:
+            seen.is_complete = False
+            break
+        _check_position(position, seen)
+    return seen
+
+
+def _check_position(position: Reached, seen: Axioms) -> None:
+    node = position.node
+    images = node.images
+    # Policies that are no rearrangement cannot be composed: boards alone then.
+    with_policy = all(image.moves is not None for image in images)
+    known = {_board_and_places(image, None, with_policy) for image in images}
+    seen.checked += 1
+    rest = np.arange(node.rules.game.actions).tobytes() if with_policy else None
+    if (node.board_key, rest) not in known:
+        seen.violated += 1
+        seen.no_identity.append(position)
+    for i, image in enumerate(images):
+        try:
+            second = _images_of_image(node, i)
+        except TargetError as error:
+            seen.checked += 1
+            seen.violated += 1
+            seen.refused.append((position, i, error.problem))
+            continue
+        for j, after in enumerate(second):
+            seen.checked += 1
+            if _board_and_places(after, image, with_policy) not in known:
+                seen.violated += 1
+                seen.not_closed.append((position, i, j))
+
+
+def _images_of_image(node: Node, k: int) -> tuple[Image, ...]:
+    twin = node.twins[k]
+    return twin.images if twin is not None else images_of(node.rules.game, node.images[k].board, node.rules.probe)
+
+
+def _board_and_places(image: Image, first: Image | None, with_policy: bool) -> tuple[bytes, Any]:
+    """Board and rearrangement, after that of a first image."""
+    if not with_policy or image.moves is None:
+        return image.key, None
+    places = image.moves if first is None or first.moves is None else image.moves[first.moves]
+    return image.key, places.tobytes()

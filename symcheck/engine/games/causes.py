@@ -1,0 +1,328 @@
+"""Why images are wrong, by kind: each cause is a hypothesis under which all that was seen would be as it is.
+
+What the next states imply is read off first: the moves of an image that lead to the image of the next board. A policy
+image that is not that one differs from it in a way that has a name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.array_types import Ints
+from symcheck.engine.games.comparing import Violation, implied_moves
+from symcheck.engine.games.context import GameContext
+from symcheck.engine.games.positions import Reached
+from symcheck.errors import TargetError
+from symcheck.games.game import board_key, numbers
+from symcheck.statements.statement import Statement, state
+
+_LOOKED_AT = 40  # positions from which the moves of an image are read off
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of one image that is wrong somewhere.
+
+    Attributes:
+        index: of the image.
+        given: where the policy image puts each entry; None where it is no rearrangement.
+        implied: by move, the one move that leads to the image of the next board.
+        misplaced: moves that the policy image has elsewhere than next states say.
+        unmatched: moves whose image no move leads to.
+        moves_board: whether it moves some board.
+    """
+
+    index: int
+    given: Ints | None
+    implied: Mapping[int, int]
+    misplaced: frozenset[int]
+    unmatched: int
+    moves_board: bool
+
+    def wrong(self) -> list[int]:
+        """The moves of which the policy image is not the implied one."""
+        if self.given is None:
+            return []
+        return [a for a, b in self.implied.items() if a in self.misplaced and int(self.given[a]) != b]
+
+
+def causes_of_moves(context: GameContext) -> tuple[Statement, ...]:
+    """The causes of wrong legal moves, next states and policy images.
+
+    Args:
+        context: the run.
+
+    Returns:
+        One statement for each kind of mistake, with the images that have it; that of most images first.
+    """
+    if context.causes is None:
+        context.causes = _find_causes(context)
+    return context.causes
+
+
+def _find_causes(context: GameContext) -> tuple[Statement, ...]:
+    by_code: dict[str, list[int]] = {}
+    for seen in _wrong_images(context):
+        by_code.setdefault(_kind_of(seen, context), []).append(seen.index)
+    return tuple(
+        _statement(code, images, context) for code, images in sorted(by_code.items(), key=lambda item: -len(item[1]))
+    )
+
+
+def _statement(code: str, images: list[int], context: GameContext) -> Statement:
+    fields = {"images": images, "shown": _list_images(images), "count": len(images)}
+    if code == "SYM307":
+        return state(code, **fields, plane=_still_plane(context))
+    return state(code, **fields)
+
+
+def _list_images(images: Sequence[int]) -> str:
+    listed = ", ".join(map(str, images[:_SHOWN]))
+    more = f" and {len(images) - _SHOWN} more" if len(images) > _SHOWN else ""
+    return f"{'image' if len(images) == 1 else 'images'} {listed}{more}"
+
+
+def _wrong_images(context: GameContext) -> list[Seen]:
+    examples = [item for part in ("legal_moves", "next_state", "policy_map") for item in context.tallies[part].examples]
+    indices = sorted({item.image for item in examples})
+    return [_look_at(context, k, [item for item in examples if item.image == k]) for k in indices]
+
+
+def _look_at(context: GameContext, k: int, examples: Sequence[Violation]) -> Seen:
+    comparison = context.comparison
+    candidates: dict[int, set[int]] = {}
+    unmatched = 0
+    for position in _positions_to_look_at(context, examples):
+        if position.node.outcome is not None or k >= len(position.node.images):
+            continue
+        try:
+            twin = comparison.twin(position, k)
+            if twin is None or twin.outcome is not None:
+                continue
+            for action in np.flatnonzero(position.node.legal).tolist():
+                others = implied_moves(twin, comparison.expected_boards(position.node, k, action))
+                unmatched += not others
+                if others:
+                    candidates[action] = candidates.get(action, set(others)) & set(others)
+        except TargetError:
+            unmatched += 1
+    implied = {action: min(others) for action, others in candidates.items() if len(others) == 1}
+    given = comparison.reference[k] if k < len(comparison.reference) else None
+    moved = any(
+        k < len(position.node.images) and position.node.images[k].key != position.node.board_key
+        for position in context.positions.reached[:200]
+    )
+    return Seen(k, given, implied, frozenset(comparison.misplaced(k)), unmatched, moved)
+
+
+def _positions_to_look_at(context: GameContext, examples: Sequence[Violation]) -> list[Reached]:
+    """Where it is wrong, and others of all lengths."""
+    reached = context.positions.reached
+    others = reached[:: max(1, len(reached) // (_LOOKED_AT // 2))]
+    return [*(item.position for item in examples[: _LOOKED_AT // 2]), *others[: _LOOKED_AT // 2]]
+
+
+def _kind_of(seen: Seen, context: GameContext) -> str:
+    """The code of the first hypothesis that explains an image."""
+    if seen.given is None:
+        return "SYM310"
+    for code, explains in _HYPOTHESES:
+        if explains(seen, context):
+            return code
+    return "SYM309" if seen.wrong() else "SYM313"
+
+
+def _board_shape(context: GameContext) -> tuple[int, ...]:
+    array = numbers(context.positions.reached[0].node.board)
+    return () if array is None else array.shape
+
+
+def numbers_of_cells(shape: Sequence[int], actions: int) -> list[int]:
+    """How many cells moves may be about: those of the whole board, or of one of its planes, where that fits.
+
+    Example:
+        >>> numbers_of_cells((3, 3), 10), numbers_of_cells((2, 5, 5), 100), numbers_of_cells((6, 7), 7)
+        ([9], [50, 25, 10], [])
+    """
+    sizes = [math.prod(shape), math.prod(shape[1:]), math.prod(shape[:-1])] if len(shape) > 2 else [math.prod(shape)]
+    return [n for n in sizes if n > 1 and actions % n in (0, 1) and actions >= n]
+
+
+def _other_shape(seen: Seen, context: GameContext) -> bool:
+    examples = context.tallies["legal_moves"].examples
+    return any(item.image == seen.index and item.where == "the image" for item in examples) and not seen.implied
+
+
+def _is_identity(places: Ints | None) -> bool:
+    return places is not None and np.array_equal(places, np.arange(len(places)))
+
+
+def _board_stays(seen: Seen, context: GameContext) -> bool:
+    return seen.given is not None and not seen.moves_board and not _is_identity(seen.given)
+
+
+def _not_moved(seen: Seen, context: GameContext) -> bool:
+    return seen.moves_board and _is_identity(seen.given) and bool(seen.wrong())
+
+
+def _not_reversed(seen: Seen, context: GameContext) -> bool:
+    """The policy of a game whose moves are columns or rows stays, and should run backwards."""
+    last = context.game.actions - 1
+    return (
+        not numbers_of_cells(_board_shape(context), context.game.actions)
+        and _not_moved(seen, context)
+        and all(b == last - a for a, b in seen.implied.items())
+    )
+
+
+def _pass_misplaced(seen: Seen, context: GameContext) -> bool:
+    actions = context.game.actions
+    with_pass = any(actions % cells == 1 for cells in numbers_of_cells(_board_shape(context), actions))
+    if not with_pass or seen.given is None:
+        return False
+    return int(seen.given[-1]) != actions - 1 and seen.implied.get(actions - 1, actions - 1) == actions - 1
+
+
+def _channels_stay(seen: Seen, context: GameContext) -> bool:
+    if seen.given is None or not seen.wrong():
+        return False
+    actions = context.game.actions
+    places = [(a, b, int(seen.given[a])) for a, b in seen.implied.items()]
+    for cells in numbers_of_cells(_board_shape(context), actions):
+        channels = actions // cells
+        # Cell by cell with its channels, or channel by channel with its cells.
+        for cell, channel in ((_by(channels, 0), _by(channels, 1)), (_by(cells, 1), _by(cells, 0))):
+            if channels > 1 and all(cell(b) == cell(c) and channel(c) == channel(a) for a, b, c in places):
+                return True
+    return False
+
+
+def _by(size: int, part: int) -> Callable[[int], int]:
+    return lambda index: divmod(index, size)[part]
+
+
+def _turned_back(seen: Seen, context: GameContext) -> bool:
+    given = seen.given
+    return given is not None and bool(seen.wrong()) and all(int(given[b]) == a for a, b in seen.implied.items())
+
+
+def _exchanged(seen: Seen, context: GameContext) -> bool:
+    """The right map with a turn or flip before it in place of after it: conjugate to the implied one."""
+    given = seen.given
+    if given is None or not seen.wrong():
+        return False
+    for other in context.comparison.reference:
+        # r given r^-1: the entry that another image sends to r(a) goes where r sends that of b.
+        if other is not None and all(int(given[other[a]]) == int(other[b]) for a, b in seen.implied.items()):
+            return True
+    return False
+
+
+def _plane_stays(seen: Seen, context: GameContext) -> bool:
+    return (
+        seen.moves_board and not seen.wrong() and seen.unmatched > 0 and _still_plane(context, seen.index) is not None
+    )
+
+
+def _still_plane(context: GameContext, image: int | None = None) -> int | None:
+    """The plane in which all wrong next boards differ, and that an image leaves as it is."""
+    shape = _board_shape(context)
+    examples = [v for v in context.tallies["next_state"].examples if image in (None, v.image)]
+    if len(shape) != 3 or not examples:
+        return None
+    axis = 0 if shape[1] == shape[2] or shape[0] <= shape[2] else 2
+    wrong = set()
+    for item in examples:
+        one, other = np.asarray(item.expected), np.asarray(item.actual)
+        if one.shape != other.shape or one.ndim != 3:
+            return None
+        rest = tuple(i for i in range(3) if i != axis)
+        wrong.update(np.flatnonzero((one != other).any(axis=rest)).tolist())
+    return wrong.pop() if len(wrong) == 1 else None
+
+
+def _canonical_differs(seen: Seen, context: GameContext) -> bool:
+    """The boards before their canonical forms are images of each other, and the canonical forms are not."""
+    game = context.game
+    examples = [v for v in context.tallies["next_state"].examples if v.image == seen.index]
+    if not examples:
+        return False
+    for item in examples[:5]:
+        twin = context.comparison.twin(item.position, seen.index)
+        if seen.given is None or twin is None or item.action is None:
+            return False
+        here = game.before_canonical(item.position.node.state, item.action)
+        there = game.before_canonical(twin.state, int(seen.given[item.action]))
+        if here is None or there is None:
+            return False
+        try:
+            images = game.images(here[0], context.rules.probe.policy)
+        except TargetError:
+            return False
+        if seen.index >= len(images) or board_key(images[seen.index][0]) != board_key(there[0]):
+            return False
+    return True
+
+
+def _no_rule(seen: Seen, context: GameContext) -> bool:
+    """No move leads to the image of a next board: it is not the policy that is at fault."""
+    return seen.unmatched > 0 and not seen.wrong()
+
+
+def _varies(seen: Seen, context: GameContext) -> bool:
+    """The policy image is rearranged otherwise at another position."""
+    examples = context.tallies["policy_map"].examples
+    return any(item.image == seen.index and item.action is None for item in examples)
+
+
+_HYPOTHESES: tuple[tuple[str, Callable[[Seen, GameContext], bool]], ...] = (
+    ("SYM311", _varies),
+    ("SYM314", _other_shape),
+    ("SYM305", _pass_misplaced),
+    ("SYM316", _board_stays),
+    ("SYM302", _not_reversed),
+    ("SYM301", _not_moved),
+    ("SYM306", _channels_stay),
+    ("SYM312", _canonical_differs),
+    ("SYM303", _exchanged),
+    ("SYM304", _turned_back),
+    ("SYM307", _plane_stays),
+    ("SYM313", _no_rule),
+)
+
+
+def causes_of_outcome(context: GameContext) -> tuple[Statement, ...]:
+    """The cause of outcomes that differ where moves are right: a rule of winning."""
+    if context.tallies["legal_moves"].violated or context.tallies["next_state"].violated:
+        return causes_of_moves(context)
+    images = sorted({item.image for item in context.tallies["outcome"].examples})
+    return (state("SYM317", images=images, shown=_list_images(images), count=len(images)),)
+
+
+def causes_of_axioms(context: GameContext) -> tuple[Statement, ...]:
+    """The causes of images that are not those of a group."""
+    axioms = context.axioms
+    causes = []
+    if axioms.no_identity:
+        causes.append(state("SYM318", positions=len(axioms.no_identity)))
+    if axioms.refused:
+        _, image, problem = axioms.refused[0]
+        causes.append(state("SYM320", image=image, problem=problem))
+    if axioms.not_closed:
+        pairs = {(i, j) for _, i, j in axioms.not_closed}
+        first, second = min(pairs)
+        causes.append(state("SYM319", first=first, second=second, pairs=len(pairs)))
+    return tuple(causes)
+
+
+def causes_of_repetition(context: GameContext) -> tuple[Statement, ...]:
+    """Which images are the same."""
+    repeated = [group for group in context.classes if len(group) > 1]
+    total = sum(len(group) for group in context.classes)
+    shown = "; ".join(" = ".join(map(str, group)) for group in repeated[:_SHOWN])
+    return (state("SYM308", distinct=len(context.classes), total=total, shown=shown, groups=repeated),)

@@ -1,0 +1,150 @@
+"""One run over a game: its positions, and what every property found there, compared once for all of them."""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Ints
+from symcheck.engine.games.axioms import Axioms, check_axioms
+from symcheck.engine.games.comparing import PARTS, Comparison, Tally
+from symcheck.engine.games.options import GameOptions
+from symcheck.engine.games.positions import Player, Positions, Reached, gather_positions
+from symcheck.engine.games.rules import Node, Rules
+from symcheck.games.game import Game
+from symcheck.statements.statement import Statement
+
+_PLAYED = 4  # moves of a position that are played, where not all positions are tested
+_AGAIN = 60  # positions that are asked about a second time
+
+
+@dataclass
+class GameContext:
+    """What the properties of games look at.
+
+    Attributes:
+        game: the game.
+        options: of the run.
+        deadline: on the clock of `time.monotonic`; None for none.
+        causes: why moves are wrong, once somebody has asked.
+    """
+
+    game: Game
+    options: GameOptions
+    deadline: float | None = None
+    causes: tuple[Statement, ...] | None = None
+
+    @functools.cached_property
+    def rules(self) -> Rules:
+        """The game's answers."""
+        return Rules(self.game, self.options.seed)
+
+    @functools.cached_property
+    def player(self) -> Player:
+        """Plays the game."""
+        return Player(self.rules)
+
+    @functools.cached_property
+    def positions(self) -> Positions:
+        """The positions that are tested."""
+        return gather_positions(self.player, self.options.samples, self.options.seed, self.deadline)
+
+    @functools.cached_property
+    def comparison(self) -> Comparison:
+        """Compares positions with their images, which have the rearrangements that the fullest list has."""
+        fullest = max((position.node.images for position in self.positions.reached[:200]), key=len)
+        return Comparison([image.moves for image in fullest])
+
+    @functools.cached_property
+    def tallies(self) -> dict[str, Tally]:
+        """By property, what was compared at all positions."""
+        return self._compared[0]
+
+    @property
+    def tested(self) -> int:
+        """Positions at which everything was compared."""
+        return self._compared[1]
+
+    @functools.cached_property
+    def _compared(self) -> tuple[dict[str, Tally], int]:
+        tallies = {name: Tally() for name in PARTS}
+        played = np.zeros(self.game.actions, dtype=np.int64)
+        tested = 0
+        for position in self.positions.reached:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                break
+            self.comparison.compare(position, self._choose_actions(position, played), tallies)
+            tested += 1
+        self.comparison.judge_implied(tallies)
+        return tallies, tested
+
+    def _choose_actions(self, position: Reached, played: Ints) -> list[int]:
+        """All legal actions of a game that is tested completely, else those that were played least."""
+        if position.node.outcome is not None:
+            return []
+        legal = np.flatnonzero(position.node.legal)
+        if not self.positions.is_complete:
+            legal = legal[np.argsort(played[legal], kind="stable")[:_PLAYED]]
+        played[legal] += 1
+        return [int(a) for a in legal]
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether every position was compared."""
+        return self.positions.is_complete and self.tested == len(self.positions.reached)
+
+    @property
+    def time_up(self) -> bool:
+        """Whether positions are left."""
+        return self.tested < len(self.positions.reached)
+
+    @functools.cached_property
+    def axioms(self) -> Axioms:
+        """What the images of images are."""
+        return check_axioms(self.positions, self.deadline)
+
+    @functools.cached_property
+    def classes(self) -> list[list[int]]:
+        """The images by index, those together that are equal at every position."""
+        count = len(self.comparison.reference)
+        lists = [position.node.images for position in self.positions.reached]
+        labels: dict[tuple[bytes, ...], list[int]] = {}
+        full = [images for images in lists if len(images) == count]
+        for k in range(count):
+            labels.setdefault(tuple(images[k].key for images in full), []).append(k)
+        return list(labels.values())
+
+    @functools.cached_property
+    def moves_something(self) -> bool:
+        """Whether an image of a position differs from it."""
+        rest = np.arange(self.game.actions)
+        if any(places is not None and not np.array_equal(places, rest) for places in self.comparison.reference):
+            return True
+        return any(
+            image.key != position.node.board_key
+            for position in self.positions.reached
+            for image in position.node.images
+        )
+
+    @functools.cached_property
+    def unrepeatable(self) -> int:
+        """Positions at which the game answers differently the second time."""
+        reached = self.positions.reached
+        chosen = reached[:: max(1, len(reached) // _AGAIN)][:_AGAIN]
+        once = [_answers(position.node) for position in chosen]
+        # In another order: what a game remembers of the last call shows itself.
+        fresh = Rules(self.game, self.options.seed)
+        again = [_answers(fresh.node(position.node.state)) for position in reversed(chosen)][::-1]
+        return sum(a != b for a, b in zip(once, again, strict=True))
+
+
+def _answers(node: Node) -> tuple[Any, ...]:
+    pairs = tuple(image.pair for image in node.images)
+    if node.outcome is not None:
+        return node.outcome, pairs
+    moves = np.flatnonzero(node.legal)[:2].tolist()
+    return node.legal.tobytes(), pairs, tuple(node.step(a).board_key for a in moves)

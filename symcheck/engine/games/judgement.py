@@ -1,0 +1,101 @@
+"""The verdict on one property of a game, from what was compared at all positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from symcheck.engine.equations import Equation
+from symcheck.engine.games.causes import causes_of_moves
+from symcheck.engine.games.comparing import Violation
+from symcheck.engine.games.context import GameContext
+from symcheck.engine.games.drawing import draw
+from symcheck.engine.games.shrinking import shrink
+from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.verdict import Facts, decide
+from symcheck.statements.statement import Statement, state
+
+Causes = Callable[[GameContext], tuple[Statement, ...]]
+
+
+def judge_part(context: GameContext, equation: Equation, find_causes: Causes = causes_of_moves) -> PropertyResult:
+    """Judge one property that is compared position by position.
+
+    Args:
+        context: the run.
+        equation: what it claims.
+        find_causes: says why it fails.
+
+    Returns:
+        proved of a game that was tested completely; failed with a counterexample in few moves.
+    """
+    tally = context.tallies[equation.name]
+    constant = equation.name == "outcome" and tally.values == {None}
+    facts = Facts(
+        checked=tally.checked,
+        violations=tally.violated,
+        exhaustive=context.is_exhaustive,
+        quantity=equation.noun,
+        moved=context.moves_something,
+        unrepeatable=context.unrepeatable,
+        time_up=context.time_up,
+        doubts=(state("no_end_reached"),) if constant else (),
+    )
+    verdict, reason = decide(facts)
+    failed = verdict == "failed"
+    return PropertyResult(
+        name=equation.name,
+        verdict=verdict,
+        method="complete" if context.positions.is_complete else "positions",
+        checked=facts.checked,
+        violations=facts.violations,
+        max_residual=max((item.residual for item in tally.examples), default=0.0),
+        unit=equation.unit,
+        counterexample=_smallest(context, equation.name) if failed and tally.examples else None,
+        causes=find_causes(context) if failed else (),
+        notes=(positions_note(context),),
+        reason=reason,
+        facts=facts,
+    )
+
+
+def positions_note(context: GameContext) -> Statement:
+    """Which positions were tested."""
+    positions = context.positions
+    if positions.is_complete:
+        return state("method_game_complete", positions=context.tested)
+    return state("method_game_sampled", positions=context.tested, games=positions.games, longest=positions.longest)
+
+
+def _smallest(context: GameContext, part: str) -> Counterexample:
+    first = min(context.tallies[part].examples, key=lambda item: len(item.position.moves))
+    # Of a game that was tested completely the nearest position is known already.
+    shrunk = first if context.positions.is_complete else shrink(first, part, context.comparison, context.player)
+    return counterexample_of(part, shrunk)
+
+
+def counterexample_of(part: str, violation: Violation) -> Counterexample:
+    """A violation as reports show it."""
+    image = violation.position.node.images[violation.image]
+    action = violation.action
+    return Counterexample(
+        group_element=f"image {violation.image}",
+        observation=_plain(violation.position.node.board),
+        state={"moves": list(violation.position.moves)},
+        action=action,
+        expected=_plain(violation.expected),
+        actual=_plain(violation.actual),
+        residual=violation.residual,
+        where=violation.where,
+        image_observation=_plain(image.board),
+        image_action=None if action is None or image.moves is None else int(image.moves[action]),
+        pictures=draw(part, violation),
+    )
+
+
+def _plain(value: object) -> object:
+    """Arrays as lists; what is no number as text."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value if isinstance(value, list | tuple | str | int | float) or value is None else str(value)

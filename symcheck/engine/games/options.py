@@ -1,0 +1,41 @@
+"""The options of a run over a game, validated when they are built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symcheck.engine.option_fields import option
+from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_whole
+
+DEFAULT_SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class GameOptions(RunOptions):
+    """How much to test of a game.
+
+    Raises:
+        OptionError: naming the option, what was expected and what was given.
+
+    Example:
+        >>> GameOptions(samples=0)
+        Traceback (most recent call last):
+        ...
+        symcheck.errors.OptionError: --samples: expected a whole number, 1 or more, got 0.
+    """
+
+    samples: int = option(
+        DEFAULT_SAMPLES,
+        "Positions to test, reached by legal play; a game of few positions is tested completely.",
+        kind=int,
+        panel=BUDGET,
+    )
+
+    def __post_init__(self) -> None:
+        check_whole(self.samples, "--samples", 1)
+        check_whole(self.seed, "--seed", 0)
+        check_limits(self.max_time, self.alpha)
+
+
+class GameKeywords(RunKeywords, total=False):
+    """The fields of `GameOptions` as keywords, for static checkers."""

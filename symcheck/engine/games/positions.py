@@ -1,0 +1,194 @@
+"""Positions by legal play: all of a small game, else those of many games, of which half avoid to end early.
+
+No position is made up, and none lies past an end: what a right game answers there is nobody's concern.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from symcheck.array_types import Ints
+from symcheck.engine.games.rules import Node, Rules
+from symcheck.errors import TargetError
+
+ENUMERATED_UP_TO = 20_000
+"""Positions up to which a game is tested completely."""
+_GAMES = 40  # at least; each gives its share of the positions
+_LONGEST = 2_000  # moves of one game
+_ATTEMPTS = 20  # games per game asked for, where most repeat positions
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One position, and how it was reached.
+
+    Attributes:
+        node: the state.
+        moves: the actions from the start.
+        twins: by image, the state that the moved actions lead to, None where one of them is illegal; empty where
+            boards are states.
+    """
+
+    node: Node
+    moves: tuple[int, ...] = ()
+    twins: tuple[Node | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Positions:
+    """What was reached.
+
+    Attributes:
+        reached: distinct positions, each after those that lead to it.
+        is_complete: whether these are all that legal play reaches.
+        games: how many were played; 0 where all positions were enumerated.
+        longest: moves of the longest game.
+    """
+
+    reached: tuple[Reached, ...]
+    is_complete: bool
+    games: int
+    longest: int
+
+
+class Player:
+    """Plays a game and, where boards are no states, its images beside it.
+
+    Args:
+        rules: of the game.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+
+    def start(self) -> Reached:
+        """The position in which games begin."""
+        node = self.rules.start()
+        played = self.rules.game.state_of(node.board) is None
+        return Reached(node, (), tuple(self.rules.start() for _ in node.images) if played else ())
+
+    def legal_moves(self, position: Reached) -> Ints:
+        """The actions that may be played; none past the end."""
+        node = position.node
+        return np.empty(0, dtype=np.int64) if node.outcome is not None else np.flatnonzero(node.legal)
+
+    def play(self, position: Reached, action: int) -> Reached:
+        """The next position."""
+        after = Reached(position.node.step(action), (*position.moves, action))
+        if not position.twins:
+            return after
+        places = [image.moves for image in position.node.images]
+        places += [None] * (len(position.twins) - len(places))
+        twins = [
+            None if twin is None or moved is None else _play_twin(twin, int(moved[action]))
+            for twin, moved in zip(position.twins, places, strict=False)
+        ]
+        return replace(after, twins=tuple(twins))
+
+    def replay(self, moves: tuple[int, ...]) -> Reached | None:
+        """The position after some moves; None where one of them is illegal."""
+        position = self.start()
+        for action in moves:
+            if action not in self.legal_moves(position):
+                return None
+            position = self.play(position, action)
+        return position
+
+
+def _play_twin(twin: Node, action: int) -> Node | None:
+    try:
+        return twin.step(action) if twin.outcome is None and twin.legal[action] else None
+    except TargetError:  # an image that the game cannot take shows itself where it is compared
+        return None
+
+
+def gather_positions(player: Player, samples: int, seed: int, deadline: float | None) -> Positions:
+    """Reach the positions that are tested.
+
+    Args:
+        player: of the game.
+        samples: how many positions, unless all are few.
+        seed: of the games that are played.
+        deadline: on the clock of `time.monotonic`; None for none.
+
+    Returns:
+        At least the start.
+    """
+    rng = np.random.default_rng(seed)
+    games = [_play_game(player, rng, avoid_ends=bool(i % 2)) for i in range(4)]
+    if player.rules.game.is_whole and math.log(ENUMERATED_UP_TO) > max(_log_positions(player, game) for game in games):
+        reached = _enumerate(player, deadline)
+        if reached is not None:
+            return Positions(reached, True, 0, max(len(position.moves) for position in reached))
+    return _sample(player, rng, samples, deadline)
+
+
+def _log_positions(player: Player, game: list[Reached]) -> float:
+    """About how many positions of one ply a game has, as a logarithm: moves of one side in another order make one."""
+    most, total = 0.0, 0.0
+    for ply, position in enumerate(game[:-1]):
+        total += math.log(max(1, len(player.legal_moves(position))))
+        most = max(most, total - math.lgamma((ply + 1) / 2 + 1))
+    return most
+
+
+def _enumerate(player: Player, deadline: float | None) -> tuple[Reached, ...] | None:
+    """All positions, nearest first; None where they are too many, or time is up."""
+    start = player.start()
+    seen = {id(start.node): start}
+    waiting = deque([start])
+    while waiting:
+        position = waiting.popleft()
+        for action in player.legal_moves(position).tolist():
+            after = player.play(position, action)
+            key = id(after.node)
+            if key not in seen:
+                seen[key] = after
+                waiting.append(after)
+        if len(seen) > ENUMERATED_UP_TO or (deadline is not None and time.monotonic() > deadline):
+            return None
+    return tuple(seen.values())
+
+
+def _sample(player: Player, rng: np.random.Generator, samples: int, deadline: float | None) -> Positions:
+    seen: dict[bytes, Reached] = {}
+    # More than an end of each: only before it there is something to play.
+    share = max(4, math.ceil(samples / _GAMES))
+    played, longest = 0, 0
+    while len(seen) < samples and played < _ATTEMPTS * max(_GAMES, samples // share):
+        if deadline is not None and played and time.monotonic() > deadline:
+            break
+        game = _play_game(player, rng, avoid_ends=bool(played % 2))
+        played, longest = played + 1, max(longest, len(game) - 1)
+        for index in _choose_plies(len(game), share, rng):
+            seen.setdefault(game[index].node.board_key, game[index])
+    return Positions(tuple(list(seen.values())[:samples]), False, played, longest)
+
+
+def _choose_plies(length: int, share: int, rng: np.random.Generator) -> Iterator[int]:
+    """Some plies of a game, the last one always: ends are rare otherwise."""
+    others = rng.permutation(max(0, length - 1))[: share - 1]
+    yield from sorted(int(i) for i in others)
+    yield length - 1
+
+
+def _play_game(player: Player, rng: np.random.Generator, *, avoid_ends: bool) -> list[Reached]:
+    """One game of random moves; where ends are avoided, the first drawn move that does not end it is played."""
+    game = [player.start()]
+    while len(game) <= _LONGEST:
+        moves = rng.permutation(player.legal_moves(game[-1]))
+        if not len(moves):
+            break
+        after = player.play(game[-1], int(moves[0]))
+        for action in moves[1:] if avoid_ends else ():
+            if after.node.outcome is None:
+                break
+            after = player.play(game[-1], int(action))
+        game.append(after)
+    return game

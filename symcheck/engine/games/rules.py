@@ -1,0 +1,88 @@
+"""A game's answers, each asked for once: a state with what the game says of it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from symcheck.array_types import Bools
+from symcheck.engine.games.images import Image, Probe, images_of
+from symcheck.games.game import Game, Outcome, board_key
+
+
+class Node:
+    """A state with its answers.
+
+    Args:
+        rules: of the game.
+        state: the game's own.
+    """
+
+    def __init__(self, rules: Rules, state: Any) -> None:
+        self.rules = rules
+        self.state = state
+        self._after: dict[int, Node] = {}
+
+    @functools.cached_property
+    def board(self) -> Any:
+        """What images act on."""
+        return self.rules.game.board(self.state)
+
+    @functools.cached_property
+    def board_key(self) -> bytes:
+        """Equal boards have equal keys."""
+        return board_key(self.board)
+
+    @functools.cached_property
+    def legal(self) -> Bools:
+        """Which actions are legal."""
+        return self.rules.game.legal(self.state)
+
+    @functools.cached_property
+    def outcome(self) -> Outcome | None:
+        """The result; None while the game goes on."""
+        return self.rules.game.outcome(self.state)
+
+    @functools.cached_property
+    def images(self) -> tuple[Image, ...]:
+        """The images of the board."""
+        return images_of(self.rules.game, self.board, self.rules.probe)
+
+    @functools.cached_property
+    def twins(self) -> tuple[Node | None, ...]:
+        """The states that the images are; None where boards cannot be set."""
+        states = [self.rules.game.state_of(image.board) for image in self.images]
+        return tuple(None if state is None else self.rules.node(state) for state in states)
+
+    def step(self, action: int) -> Node:
+        """The next state."""
+        if action not in self._after:
+            self._after[action] = self.rules.node(self.rules.game.step(self.state, action))
+        return self._after[action]
+
+
+class Rules:
+    """What a game says of states; images are read with one policy vector.
+
+    Args:
+        game: the game.
+        seed: of the policy vector.
+    """
+
+    def __init__(self, game: Game, seed: int) -> None:
+        self.game = game
+        self.probe = Probe.draw(game.actions, seed)
+        self._nodes: dict[bytes, Node] = {}
+
+    def node(self, state: Any) -> Node:
+        """The state with its answers; equal states are one where boards are whole states."""
+        if not self.game.is_whole:
+            return Node(self, state)
+        key = self.game.key(state)
+        if key not in self._nodes:
+            self._nodes[key] = Node(self, state)
+        return self._nodes[key]
+
+    def start(self) -> Node:
+        """Where games begin."""
+        return self.node(self.game.start())

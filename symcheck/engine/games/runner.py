@@ -1,0 +1,61 @@
+"""Checking one game under the images that are claimed of it: events as they come, one result."""
+
+from __future__ import annotations
+
+import time
+
+from symcheck.engine.checks import check_in_order, deadline_of
+from symcheck.engine.events import Emit, RunFinished, RunStarted
+from symcheck.engine.games.context import GameContext
+from symcheck.engine.games.group import group_of
+from symcheck.engine.games.judgement import positions_note
+from symcheck.engine.games.options import GameOptions
+from symcheck.engine.mirrors.context import versions
+from symcheck.engine.registry import registered_properties
+from symcheck.engine.results import RunResult
+from symcheck.errors import TargetError
+from symcheck.games.game import Game
+from symcheck.statements.statement import state
+
+
+def run_game(game: Game, *, options: GameOptions, target: str, command: str, emit: Emit) -> RunResult:
+    """Compare positions with their images: legal moves, next states, outcomes, and the policy vector.
+
+    Args:
+        game: the game, with the function of its images.
+        options: how much to test.
+        target: how reports call the game.
+        command: the command line that repeats the run; "" where none exists.
+        emit: receives events.
+
+    Returns:
+        One result per property.
+
+    Raises:
+        SymcheckError: the game cannot be played, or its function of images not be read.
+    """
+    started = time.monotonic()
+    deadline = deadline_of(started, options.max_time)
+    context = GameContext(game, options, deadline)
+    properties = registered_properties("game")
+    if not properties:
+        raise TargetError("no property of games is registered: nothing would be tested.", where="verify-game")
+    emit(RunStarted("game", target, game.symmetries_label, tuple(item.name for item in properties)))
+    # Gathering stops by itself when time is up: what was compared until then is judged.
+    results, interrupted = check_in_order(properties, context, emit, deadline=None)
+    result = RunResult(
+        kind="game",
+        target=target,
+        symmetry=game.symmetries_label,
+        group={"name": "images", "order": 1} if interrupted else group_of(context),
+        properties=tuple(results),
+        alpha=options.alpha,
+        seed=options.seed,
+        duration_s=time.monotonic() - started,
+        versions=versions(),
+        command=command,
+        method_reason=state("method_interrupted") if interrupted else positions_note(context),
+        interrupted=interrupted,
+    )
+    emit(RunFinished(result))
+    return result

@@ -1,0 +1,126 @@
+"""Games as AlphaZero's implementations have them: `getNextState`, `getValidMoves`, `getSymmetries` and their like.
+
+States are canonical boards: the player to move is always player 1, as in the tree search that plays the game.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Bools, Floats
+from symcheck.errors import TargetError, suggestion
+from symcheck.games.game import Outcome, Symmetries, board_key, call, copy_of, numbers, read_images
+
+REQUIRED = ("getInitBoard", "getActionSize", "getNextState", "getValidMoves", "getGameEnded", "getCanonicalForm")
+
+
+class AlphaZeroGame:
+    """One game, its boards copied before every call.
+
+    Args:
+        game: an object with the functions in `REQUIRED`.
+        symmetries: the function of the images; None takes the game's own `getSymmetries`.
+        label: how reports call the game.
+        symmetries_label: how reports call the function.
+
+    Raises:
+        TargetError: a function is missing, or the game cannot be started.
+    """
+
+    def __init__(self, game: Any, symmetries: Symmetries | None, label: str, symmetries_label: str) -> None:
+        missing = [name for name in REQUIRED if not callable(getattr(game, name, None))]
+        if missing:
+            known = [name for name in dir(game) if not name.startswith("_")]
+            raise TargetError(
+                f"expected a game with {', '.join(REQUIRED)}, got {type(game).__name__} without {', '.join(missing)}.",
+                where="TARGET",
+                remedy=suggestion(missing[0], known),
+            )
+        self._game = game
+        own = getattr(game, "getSymmetries", None)
+        if symmetries is None and not callable(own):
+            raise no_symmetries(label)
+        self._symmetries: Any = own if symmetries is None else symmetries
+        self.label = label
+        self.symmetries_label = symmetries_label
+        size = call("getActionSize", game.getActionSize)
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise TargetError(f"expected getActionSize to return a whole number above 0, got {size!r}.", where="TARGET")
+        self.actions = int(size)
+        # Of other boards nobody knows that what is compared is all there is.
+        self.is_whole = numbers(self.start()) is not None
+
+    def start(self) -> Any:
+        """The canonical board of the first player."""
+        return self._canonical(call("getInitBoard", self._game.getInitBoard), 1)
+
+    def legal(self, state: Any) -> Bools:
+        """`getValidMoves` of player 1."""
+        given = call("getValidMoves", self._game.getValidMoves, copy_of(state), 1)
+        moves = np.asarray(given).ravel()
+        if moves.shape != (self.actions,) or moves.dtype.kind not in "biuf":
+            raise TargetError(
+                f"expected getValidMoves to return {self.actions} numbers, as many as getActionSize says, "
+                f"got {moves.dtype} of shape {np.shape(given)}.",
+                where="TARGET",
+            )
+        return np.asarray(moves != 0)
+
+    def step(self, state: Any, action: int) -> Any:
+        """The next canonical board."""
+        board, canonical = self.before_canonical(state, action)
+        return canonical(board)
+
+    def before_canonical(self, state: Any, action: int) -> tuple[Any, Callable[[Any], Any]]:
+        """The next board, and its canonical form for the player who moves next."""
+        given = call("getNextState", self._game.getNextState, copy_of(state), 1, action)
+        try:
+            board, player = given
+        except (TypeError, ValueError) as error:
+            raise TargetError(
+                f"expected getNextState to return (board, player), got {type(given).__name__}.", where="TARGET"
+            ) from error
+        return board, functools.partial(self._canonical, player=player)
+
+    def _canonical(self, board: Any, player: Any) -> Any:
+        return call("getCanonicalForm", self._game.getCanonicalForm, copy_of(board), player)
+
+    def outcome(self, state: Any) -> Outcome | None:
+        """`getGameEnded` for player 1; None where it is 0."""
+        value = call("getGameEnded", self._game.getGameEnded, copy_of(state), 1)
+        try:
+            number = float(value)
+        except (TypeError, ValueError) as error:
+            raise TargetError(f"expected getGameEnded to return a number, got {value!r}.", where="TARGET") from error
+        return None if number == 0 else (number,)
+
+    def board(self, state: Any) -> Any:
+        """The state itself."""
+        return state
+
+    def state_of(self, board: Any) -> Any:
+        """The board itself."""
+        return board
+
+    def images(self, board: Any, policy: Floats) -> list[tuple[Any, Floats]]:
+        """`getSymmetries`, the policy as a list."""
+        name = self.symmetries_label
+        return read_images(name, call(name, self._symmetries, copy_of(board), policy.tolist()))
+
+    def key(self, state: Any) -> bytes:
+        """Of the board."""
+        return board_key(state)
+
+
+def no_symmetries(label: str) -> TargetError:
+    """The refusal of a game without images."""
+    return TargetError(
+        f"{label} claims no symmetries: it has no getSymmetries, and none were given.",
+        where="TARGET",
+        remedy="Give a function (board, pi) -> [(board, pi), ...] with --symmetries file.py:function "
+        "(symmetries=... in Python).",
+    )

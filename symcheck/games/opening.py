@@ -1,0 +1,84 @@
+"""From what a user names to a game: a class, a factory, an instance, or a library's name for it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from symcheck.errors import OptionError, TargetError, suggestion
+from symcheck.games.alphazero import AlphaZeroGame
+from symcheck.games.game import Game, Symmetries, call
+from symcheck.loading import is_reference, load_attribute
+
+Adapter = Literal["alphazero", "openspiel", "pgx"]
+ADAPTERS: tuple[str, ...] = get_args(Adapter)
+_TELLING = {"alphazero": "getNextState", "openspiel": "new_initial_state", "pgx": "init"}
+"""By adapter, a function that its games have."""
+
+
+def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries | str | None = None) -> Game:
+    """The game that is checked.
+
+    Args:
+        target: "module:attr", "file.py:attr", the name of a library's game, a class, a factory or an instance.
+        adapter: of which library it is; None looks at what functions it has.
+        symmetries: a function (board, pi) -> [(board, pi), ...], or a reference to one; None takes the game's own.
+
+    Returns:
+        The game behind one interface.
+
+    Raises:
+        SymcheckError: nothing of that name, no game, or no symmetries.
+    """
+    if adapter is not None and adapter not in ADAPTERS:
+        raise OptionError(
+            f"expected an adapter, got {adapter!r}.", where="--adapter", remedy=suggestion(str(adapter), ADAPTERS)
+        )
+    function, function_label = _load_symmetries(symmetries)
+    game = _load_target(target, adapter)
+    label = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
+    kind = adapter or next((name for name, function in _TELLING.items() if hasattr(game, function)), None)
+    if kind == "openspiel":
+        from symcheck.games.openspiel import OpenSpielGame  # loads the library
+
+        return OpenSpielGame(game, function, label, function_label)
+    if kind == "pgx":
+        from symcheck.games.pgx import PgxGame
+
+        return PgxGame(game, function, label, function_label)
+    return AlphaZeroGame(game, function, label, function_label or "getSymmetries")
+
+
+def _load_symmetries(given: Any) -> tuple[Symmetries | None, str]:
+    if given is None:
+        return None, ""
+    function = load_attribute(given, where="--symmetries") if isinstance(given, str) else given
+    if not callable(function):
+        raise TargetError(
+            f"expected a function (board, pi) -> [(board, pi), ...], got {type(function).__name__}.",
+            where="--symmetries",
+        )
+    name = given.rpartition(":")[2] if isinstance(given, str) else getattr(function, "__name__", "symmetries")
+    return function, str(name)
+
+
+def _load_target(target: Any, adapter: str | None) -> Any:
+    if isinstance(target, str) and not is_reference(target):
+        if adapter == "pgx":
+            from symcheck.games.pgx import make
+
+            return make(target)
+        if adapter == "alphazero":
+            raise TargetError(
+                f"expected module:name or file.py:name, got {target!r}.",
+                where="TARGET",
+                remedy="Say which name to take from it, for instance my_game.py:Game.",
+            )
+        from symcheck.games.openspiel import load
+
+        return load(target)
+    value = load_attribute(target, where="TARGET") if isinstance(target, str) else target
+    # A class has the functions of its instances: it is called first.
+    is_game = not isinstance(value, type) and any(hasattr(value, function) for function in _TELLING.values())
+    if is_game or not callable(value):
+        return value
+    return call(getattr(value, "__name__", "the factory"), value)

@@ -1,0 +1,214 @@
+"""Environments and symmetries of one's own: encoded, trained, verified, compared, and refused in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import reference_agents
+from reference_agents.cli.app import app
+from reference_agents.encoding.environment import encoded_environment
+from reference_agents.learning.distributions import MultiCategorical
+from reference_agents.tasks import own_task
+from symcheck.errors import OptionError, SpecError, SymcheckError, TargetError
+from tests.agents import own_worlds as worlds
+
+FILE = str(Path(worlds.__file__))
+# Kinds of spaces, each with a symmetry of the environment.
+KINDS = [
+    ("Point", "flips"),
+    ("Point", "turn"),
+    ("Grid", "grid"),
+    ("Grid", "exchange"),
+    ("Thrust", "thrust"),
+    ("Thrust", "callables"),
+    ("Parts", "parts"),
+    ("Picture", "picture"),
+    ("Photograph", "photograph"),
+]
+SMALL = ["--seeds", "1", "--steps", "80", "--evaluation-episodes", "2", "--set", "decorrelation_steps=5"]
+FAST = ["--set", "environments=4", "--set", "horizon=20", "--set", "minibatches=2", "--set", "epochs=1", "--quiet"]
+
+
+def _run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(("world", "symmetry"), KINDS)
+def test_encoding_carries_the_claimed_maps_over(world: str, symmetry: str) -> None:
+    """encode(L x) = L' encode(x), and decode(K' a) = K decode(a), at random values."""
+    encoded = encoded_environment(f"{FILE}:{world}", f"{FILE}:{symmetry}")
+    claim, environment = getattr(worlds, symmetry), getattr(worlds, world)()
+    bound = claim.bind(environment.observation_space, environment.action_space)
+    environment.observation_space.seed(1)
+    assert encoded.symmetry is not None
+    for generator, letter in zip(claim.group.generators, range(len(claim.group.generators)), strict=True):
+        for _ in range(5):
+            seen = environment.observation_space.sample()
+            image = encoded.observation.encode(bound.observation((letter,), seen))
+            if encoded.spatial is not None:
+                wanted = {"rot90": lambda x: np.rot90(x, axes=(1, 2)), "flip_lr": lambda x: x[..., ::-1]}[
+                    encoded.spatial[letter]
+                ](encoded.observation.encode(seen))
+            else:
+                matrix = encoded.symmetry.observation_representation.matrix(generator)
+                wanted = matrix @ encoded.observation.encode(seen)
+            # Float32 of numbers of order one.
+            np.testing.assert_allclose(image, wanted, atol=1e-6)
+            _check_action(encoded, bound, generator, letter, seen)
+
+
+def _check_action(encoded, bound, generator, letter, seen) -> None:  # type: ignore[no-untyped-def]
+    matrix = np.asarray(encoded.symmetry.action_representation.matrix(generator), dtype=float)
+    action = encoded.action.random(np.random.default_rng(0).random(encoded.action.action_numbers))
+    if encoded.action.continuous:
+        moved = matrix @ action
+    else:
+        bounds = np.cumsum([0, *encoded.action.choices])
+        hot = np.zeros(bounds[-1])
+        hot[bounds[:-1] + action] = 1.0
+        parts = np.split(matrix @ hot, bounds[1:-1])
+        moved = np.array([part.argmax() for part in parts]).reshape(np.shape(action))
+    expected = bound.action((letter,), encoded.action.decode(action), seen)
+    # The bounds are 10 apart, in float32.
+    np.testing.assert_allclose(encoded.action.decode(moved), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("world", "symmetry"), [KINDS[2], KINDS[6], KINDS[7]])
+def test_every_kind_is_trained_and_its_network_proved_before_and_after(
+    world: str, symmetry: str, tmp_path: Path
+) -> None:
+    target = ["--env", f"{FILE}:{world}", "--out", str(tmp_path), *SMALL, *FAST]
+    code, output = _run("train", *target, "--symmetry", f"{FILE}:{symmetry}")
+    assert code == 0, output
+    record = json.loads((tmp_path / f"own_worlds.py-{world}-equivariant" / "record.json").read_text())
+    assert [(run["before"]["verdict"], run["after"]["verdict"]) for run in record["runs"]] == [("proved", "proved")]
+    plain = "cnn" if world == "Picture" else "mlp"
+    assert _run("train", *target, "--network", plain)[0] == 0
+    assert _run("report", str(tmp_path))[0] == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "equivariant" in page
+    assert plain in page
+
+
+def test_a_run_of_an_own_environment_is_evaluated_and_its_network_loaded(tmp_path: Path) -> None:
+    result = reference_agents.train(
+        f"{FILE}:Grid",
+        symmetry=f"{FILE}:grid",
+        seeds=[3],
+        steps=80,
+        out=tmp_path,
+        settings={"environments": 4, "horizon": 20, "minibatches": 2, "evaluation_episodes": 1},
+    )
+    assert result.folder is not None
+    assert result.verdicts() == ["proved"]
+    code, output = _run("evaluate", str(result.folder), "--episodes", "2")
+    assert code == 0, output
+    logits, values = result.network(seed=3)(torch.zeros(1, 2))
+    assert (logits.shape, values.shape) == ((1, 6), (1, 1))
+    with pytest.raises(OptionError, match="expected a run that was trained"):
+        result.network(seed=0)
+
+
+def test_objects_of_a_python_program_are_trained_and_better_than_at_first() -> None:
+    result = reference_agents.train(
+        worlds.Point,
+        symmetry=worlds.flips,
+        seeds=1,
+        steps=4_000,
+        learning_rate=0.003,
+        settings={"evaluation_every": 4_000, "evaluation_episodes": 20, "horizon": 32},
+    )
+    assert result.verdicts() == ["proved"]
+    # Standing still costs 20 an episode on average, and random moves as much; moving to the origin about 6.
+    assert result.score > result.returns[0].mean() + 5
+
+
+def test_a_network_without_a_symmetry_is_plain(tmp_path: Path) -> None:
+    task = own_task(f"{FILE}:Point", None)
+    assert sorted(task.networks) == ["mlp", "mlp-deep", "mlp-wide", "mlp-wide-deep"]
+    code, output = _run("train", "--env", f"{FILE}:Point", "--out", str(tmp_path))
+    assert code == 2
+    assert "network 'equivariant' needs a symmetry" in output
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_endless_environment_is_cut_and_the_cut_is_said_once(tmp_path: Path) -> None:
+    target = ["train", "--env", f"{FILE}:Endless", "--network", "mlp", "--out", str(tmp_path), *SMALL, *FAST]
+    code, output = _run(*target, "--max-episode-steps", "7")
+    assert code == 0, output
+    assert "states no time limit" not in output
+    record = json.loads((tmp_path / "own_worlds.py-Endless-mlp" / "record.json").read_text())
+    assert record["settings"]["max_episode_steps"] == 7
+    # Seven steps of at most 4 each; twenty would be paid by the environment itself.
+    assert -28 <= record["runs"][0]["final_return"] <= 0
+    code, output = _run(*target)
+    assert code == 0, output
+    assert output.count("states no time limit; episodes longer than 1,000 steps are cut") == 1
+
+
+@pytest.mark.parametrize(
+    ("world", "problem"),
+    [
+        ("Raises", "raised in step(): RuntimeError: the simulator blew up at step 8 of episode 1"),
+        ("NaNReward", "returned the reward nan at step 8 of episode 1"),
+        ("NaNObservation", "returned the observation nan (number 1) at step 8 of episode 1"),
+    ],
+)
+def test_an_environment_that_breaks_is_one_line_that_says_where(world: str, problem: str, tmp_path: Path) -> None:
+    target = ["--env", f"{FILE}:{world}", "--network", "mlp", "--out", str(tmp_path), *SMALL, *FAST]
+    code, output = _run("train", *target)
+    assert code == 2, output
+    lines = [line for line in output.splitlines() if "states no time limit" not in line]
+    assert len(lines) == 1
+    assert f"own_worlds.py:{world} {problem}" in lines[0]
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("world", "symmetry", "message"),
+    [
+        ("Point", "state_dependent", "expected one map of actions for all states"),
+        ("Point", "curved", "expected a linear or affine map, which layers can carry"),
+        ("Point", "parts", "a mapping or tuple of entries needs a Dict or Tuple space"),
+        ("Parts", "flips", "cannot act on Dict"),
+    ],
+)
+def test_a_map_that_no_layer_carries_is_refused_in_words(world: str, symmetry: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        own_task(f"{FILE}:{world}", f"{FILE}:{symmetry}")
+
+
+def test_a_factory_that_returns_one_object_is_refused() -> None:
+    only = worlds.Point()
+    with pytest.raises(TargetError, match="to give a new environment each time"):
+        reference_agents.train(lambda: only, network="mlp", steps=80)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"seeds": [1, 1]}, {"seeds": 0}, {"learning_rate": -1.0}, {"device": "tpu"}, {"settings": {"horizn": 2}}]
+)
+def test_arguments_out_of_range_are_named(wrong: dict[str, object]) -> None:
+    with pytest.raises(SymcheckError, match=next(iter(wrong))):
+        reference_agents.train("cartpole", **{"seeds": 1, **wrong})  # type: ignore[arg-type]
+
+
+def test_several_choices_have_the_probabilities_and_derivatives_of_independent_ones() -> None:
+    policy, numbers = MultiCategorical((2, 3)), torch.randn(1, 4, 5, dtype=torch.float64, requires_grad=True)
+    actions = torch.tensor([[[0, 2], [1, 0], [1, 1], [0, 0]]])
+    parts = [torch.distributions.Categorical(logits=part) for part in numbers.split((2, 3), dim=-1)]
+    expected = parts[0].log_prob(actions[..., 0]) + parts[1].log_prob(actions[..., 1])
+    assert torch.allclose(policy.log_probability(numbers, actions), expected)
+    weight = torch.randn(1, 4, dtype=torch.float64)
+    loss = (weight * expected).sum() - 0.3 * sum(part.entropy().sum() for part in parts)
+    (wanted,) = torch.autograd.grad(loss, numbers)
+    assert torch.allclose(policy.derivatives(numbers.detach(), actions, weight, 0.3), wanted)
+    # The third of three values begins at the sum of the probabilities of the others.
+    uniforms = np.full((1, 4, 2), 0.999999)
+    assert policy.sample(numbers.detach(), uniforms).tolist() == [[[1, 2]] * 4]

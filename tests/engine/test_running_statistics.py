@@ -1,0 +1,74 @@
+"""Normalising wrappers: fresh statistics are gathered, the user's stay, and one-sided ones are named."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import symcheck as sc
+from symcheck.envs.stepping.stepper import Stepper
+from symcheck.groups import catalog
+
+SAMPLES = 400
+GROUP = catalog.cyclic(2)
+mirror = sc.Symmetry("mirror", GROUP, observation=[[1, -1, -1]], action=[[-1]])
+with_state = sc.Symmetry("mirror", GROUP, observation=[[1, -1, -1]], action=[[-1]], state=[[-1, -1]])
+
+
+def normalised(steps=0, *, mean=None):
+    env = gym.wrappers.NormalizeObservation(gym.make("Pendulum-v1"))
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(steps):
+        env.step(env.action_space.sample())
+    if mean is not None:
+        env.obs_rms.mean, env.obs_rms.var, env.obs_rms.count = np.array(mean), np.array([0.4, 0.5, 2.0]), 1000
+    return env
+
+
+def fresh():
+    return gym.wrappers.NormalizeObservation(gym.make("Pendulum-v1"))
+
+
+def symmetrised():
+    return normalised(mean=[0.3, 0.0, 0.0])
+
+
+def test_fresh_statistics_are_gathered_and_frozen_and_those_of_the_user_stay():
+    warmed, kept = fresh(), normalised(50)
+    before = kept.obs_rms.mean.copy()
+    assert Stepper(warmed, None, "fresh", seed=0).warmed
+    assert not Stepper(kept, None, "kept", seed=0).warmed
+    assert warmed.obs_rms.count > 500
+    assert abs(warmed.obs_rms.mean[0]) > 0
+    assert not warmed.update_running_mean
+    assert np.array_equal(kept.obs_rms.mean, before)
+
+
+def test_the_statistics_of_rewards_are_gathered_too_and_break_nothing():
+    env = gym.wrappers.NormalizeReward(gym.make("Pendulum-v1"))
+    Stepper(env, None, "rewards", seed=0)
+    assert env.return_rms.count > 500
+    assert not env.update_running_mean
+    report = sc.verify_env(lambda: gym.wrappers.NormalizeReward(gym.make("Pendulum-v1")), with_state, samples=SAMPLES)
+    assert report.verdict == "passed"
+
+
+def test_one_sided_statistics_fail_and_name_their_wrapper():
+    failed = sc.verify_env(fresh, with_state, samples=SAMPLES)["transition_invariance"]
+    assert failed.verdict == "failed"
+    assert failed.max_residual > 1e-3
+    assert failed.causes[0].code == "SYM032"
+    assert failed.causes[0].fields["wrapper"] == "NormalizeObservation"
+
+
+@pytest.mark.parametrize("claim", [mirror, with_state])
+def test_symmetric_statistics_pass(claim):
+    report = sc.verify_env(symmetrised, claim, samples=SAMPLES)
+    assert report["transition_invariance"].verdict == "passed"
+    assert report["initial_invariance"].verdict == "passed"
+
+
+def test_a_shift_below_the_power_of_episodes_is_undecided_and_says_why():
+    report = sc.verify_env(lambda: normalised(mean=[0.3, 1e-4, 0.0]), mirror, samples=SAMPLES)
+    assert report["transition_invariance"].reason.code == "statistics_asymmetric"
+    assert report["transition_invariance"].verdict == report["initial_invariance"].verdict == "undecided"
