@@ -17,6 +17,7 @@ from reference_agents.checkpoint import (
     begin,
     checkpoint_path,
     folder_name,
+    lock_folder,
     remove_checkpoints,
 )
 from reference_agents.encoding.environment import keep_object
@@ -158,12 +159,13 @@ def train(
         return TrainingResult(run(job, on_progress=on_progress), None, None)
     named = preset_name(job.task.name, preset)
     folder = prepare_folder(Path(out), folder_name(job))
-    begin(folder, Started(job, named, "", (job,)))
-    writer = Checkpointer(checkpoint_path(folder, 0, 1))
-    training = run(job, on_progress=on_progress, on_checkpoint=writer.offer)
-    record = save_training(training, folder, preset_name=named, command="")
-    if not training.interrupted:
-        remove_checkpoints(folder, 1)
+    with lock_folder(folder):
+        begin(folder, Started(job, named, "", (job,)))
+        writer = Checkpointer(checkpoint_path(folder, 0, 1))
+        training = run(job, on_progress=on_progress, on_checkpoint=writer.offer)
+        record = save_training(training, folder, preset_name=named, command="")
+        if not training.interrupted:
+            remove_checkpoints(folder, 1)
     return TrainingResult(training, record, folder)
 
 

@@ -11,12 +11,13 @@ resumed whenever it was killed.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -36,6 +37,8 @@ from symcheck.files import write_file
 SCHEMA = "reference-agents-job/2"
 # Seconds between two checkpoints of a part: a slow disk shall not slow the training.
 SECONDS = 10.0
+# The key of the digest in a checkpoint, and the file that is locked while a folder is in use.
+DIGEST, LOCK_FILE = "digest", ".lock"
 _PACKAGES = ("symcheck", "torch", "numpy", "gymnasium")
 _SOURCES = ("network_source", "environment_source", "symmetry_source")
 _UNREADABLE = "A run folder has been there since its training began: give the folder that it said it was saved in."
@@ -185,17 +188,19 @@ class Checkpointer:
         self._path = path
         self._seconds = SECONDS if seconds is None else seconds
         self._tell = on_problem or (lambda problem: None)
-        self._told = False
+        self._told = self._begun = False
         # From the start of the training: the first checkpoint is due after a full interval.
         self._last = time.monotonic()
 
     def offer(self, state: Callable[[], State]) -> None:
         """Write what `state` gives if the last checkpoint is old enough."""
-        if time.monotonic() - self._last >= self._seconds:
+        # The first update is kept at once: whatever ends a training soon after leaves something to go on from.
+        if not self._begun or time.monotonic() - self._last >= self._seconds:
             self.write(state)
 
     def write(self, state: Callable[[], State]) -> None:
         """Write what `state` gives."""
+        self._begun = True
         content = serialise(state())
         try:
             write_file(self._path, content)
@@ -210,17 +215,54 @@ class Checkpointer:
 
 
 def serialise(state: State) -> bytes:
-    """The content of a checkpoint."""
+    """The content of a checkpoint: the state, and beside it the digest of all its values."""
     buffer = io.BytesIO()
-    torch.save(state, buffer)
+    torch.save({**state, DIGEST: state_digest(state)}, buffer)
     return buffer.getvalue()
 
 
 def deserialise(content: bytes) -> State:
-    """The state of a checkpoint's content; reads tensors, numbers and strings, and runs no code."""
+    """The state of a checkpoint's content; reads tensors, numbers and strings, and runs no code.
+
+    Raises:
+        ValueError: the values are not those that were written.
+    """
     # `weights_only` refuses pickled code: a checkpoint may come from a worker.
     state: State = torch.load(io.BytesIO(content), weights_only=True)
+    if state.pop(DIGEST, None) != state_digest(state):
+        raise ValueError("its digest is another: some of it has changed since it was written")
     return state
+
+
+def state_digest(value: Any) -> str:
+    """SHA-256 over every tensor, number and string of a state, with their types, shapes and keys.
+
+    Example:
+        >>> state_digest({"a": [1, 2]}) == state_digest({"a": [1, 3]})
+        False
+    """
+    sums = hashlib.sha256()
+    _add_to_digest(sums, value)
+    return sums.hexdigest()
+
+
+def _add_to_digest(sums: Any, value: Any) -> None:
+    # The type and the length in front: no two values have the same bytes.
+    if isinstance(value, torch.Tensor):
+        sums.update(f"tensor {value.dtype} {tuple(value.shape)};".encode())
+        sums.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    elif isinstance(value, dict):
+        sums.update(f"dict {len(value)};".encode())
+        for key, item in value.items():
+            _add_to_digest(sums, key)
+            _add_to_digest(sums, item)
+    elif isinstance(value, list | tuple):
+        sums.update(f"{type(value).__name__} {len(value)};".encode())
+        for item in value:
+            _add_to_digest(sums, item)
+    else:
+        content = value if isinstance(value, bytes) else repr(value).encode()
+        sums.update(f"{type(value).__name__} {len(content)};".encode() + content)
 
 
 def read_state(path: Path) -> State | None:
@@ -237,11 +279,47 @@ def read_state(path: Path) -> State | None:
             raise ValueError("it holds no state")
     except Exception as error:
         raise TargetError(
-            f"expected a readable checkpoint, got {str(path)!r} ({type(error).__name__}).",
+            f"expected a readable checkpoint, got {str(path)!r} ({_first_sentence(error)}).",
             where="--resume",
             remedy="Delete that file to train its part from the start.",
         ) from error
     return state
+
+
+def _first_sentence(error: Exception) -> str:
+    # torch explains at length what it could not read; its class says enough.
+    return str(error) if type(error) is ValueError else type(error).__name__
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from training in a run folder; the system takes the lock back however this process ends.
+
+    Raises:
+        OptionError: another process has it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks
+        yield
+        return
+    try:
+        file = (folder / LOCK_FILE).open("w")
+    except OSError:  # what is written next says what is wrong with the folder
+        yield
+        return
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OptionError(
+                f"expected a folder that no other process trains in, got {str(folder)!r}.",
+                where="--resume",
+                remedy="Wait for that training, or stop it.",
+            ) from error
+        except OSError:  # a file system without locks
+            pass
+        yield
 
 
 def remove_checkpoints(folder: Path, parts: int) -> None:

@@ -300,6 +300,39 @@ def is_finished(folder: Path) -> bool:
     return (folder / RECORD_FILE).exists() and not load(folder).interrupted
 
 
+@dataclass(frozen=True)
+class Unfinished:
+    """A training that has begun and not been recorded.
+
+    Attributes:
+        folder: its run folder.
+        task: what it learns.
+        network: with which network.
+        runs: seeds times learning rates.
+    """
+
+    folder: Path
+    task: str
+    network: str
+    runs: int
+
+
+def find_unfinished(folder: Path) -> Sequence[Unfinished]:
+    """The trainings at or below a folder that have begun and not been recorded, sorted by path."""
+    unfinished = []
+    for path in sorted(folder.rglob(JOB_FILE)) if folder.is_dir() else ():
+        if (path.parent / RECORD_FILE).exists():
+            continue
+        try:
+            job = json.loads(path.read_text(encoding="utf-8"))
+            count = len(job["seeds"]) * len(job["learning_rates"])
+            unfinished.append(Unfinished(path.parent, str(job["task"]), str(job["network"]), count))
+        except (OSError, ValueError, KeyError, TypeError):
+            # Cut short while it was written: nothing is known but that something began.
+            unfinished.append(Unfinished(path.parent, "?", "?", 0))
+    return unfinished
+
+
 def find_runs(folder: Path) -> Sequence[Path]:
     """The run folders at or below a folder, sorted by path.
 
@@ -309,6 +342,13 @@ def find_runs(folder: Path) -> Sequence[Path]:
     # Records, not folders: only a recorded training can be read.
     folders = sorted(path.parent for path in folder.rglob(RECORD_FILE)) if folder.is_dir() else []
     if not folders:
+        unfinished = [str(run.folder) for run in find_unfinished(folder)]
+        if unfinished:
+            raise TargetError(
+                f"expected a folder of runs, but none below {str(folder)!r} is finished: {', '.join(unfinished)}.",
+                where="DIR",
+                remedy=f"Go on with: reference-agents train --resume {unfinished[0]}",
+            )
         problem = "holds no run" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
         raise TargetError(
             f"expected a folder of runs, but {str(folder)!r} {problem}.",

@@ -78,7 +78,7 @@ def shortened(text: str) -> str:
 
     Example:
         >>> len(shortened("9" * 5000)), shortened("short")
-        (756, 'short')
+        (737, 'short')
     """
     if len(text) <= _LONGEST:
         return text

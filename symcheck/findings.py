@@ -7,6 +7,7 @@ in `symcheck/statements` hold the sentence of each, and of causes what is said h
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -89,12 +90,51 @@ def explain(code: str) -> Finding:
     for kind in TABLES:
         if wanted in findings(kind):
             return findings(kind)[wanted]
-    known = [known for kind in TABLES for known in findings(kind)]
-    raise OptionError(
-        f"no finding has the code {code!r}.",
-        where="CODE",
-        remedy=f"{suggestion(wanted, known)} `symcheck explain` lists all.",
-    )
+    raise OptionError(f"no finding has the code {code!r}.", where="CODE", remedy=_what_else(wanted))
+
+
+def search(text: str, *, most: int = 8) -> tuple[Finding, ...]:
+    """The codes whose title, sentence or meaning has the words of a text, those with most of them first.
+
+    Args:
+        text: what was seen, in words.
+        most: how many.
+
+    Example:
+        >>> [finding.code for finding in search("observation wrong sign", most=1)]
+        ['SYM014']
+    """
+    stems = {word.rstrip("s")[:7] for word in re.findall(r"[a-z]{3,}", text.lower().replace("_", " "))}
+    scored = []
+    for kind in TABLES:
+        for finding in findings(kind).values():
+            title, rest = finding.title.lower(), f"{finding.sentence} {finding.meaning}".lower()
+            score = sum(3 if stem in title else int(stem in rest) for stem in stems)
+            scored.append((score, finding))
+    best = max((score for score, _ in scored), default=0)
+    # A single word of several in some sentence says nothing.
+    kept = [item for item in scored if item[0] > 0 and 2 * item[0] >= best]
+    return tuple(finding for _, finding in sorted(kept, key=lambda item: -item[0])[:most])
+
+
+_SUBJECTS = ((1, "a claim and an environment"), (101, "networks"), (201, "mirror functions and models of robots"))
+_WORDS = "Say in words what you saw, as in `symcheck explain wrong sign`; `symcheck explain` lists all."
+
+
+def _what_else(wanted: str) -> str:
+    """What to look up in place of a code that does not exist: by what it means, since digits mean nothing."""
+    if not wanted.upper().startswith("SYM"):
+        known = [known for kind in TABLES for known in findings(kind) if known.islower()]
+        near = suggestion(wanted, known).partition("Known:")[0]
+        about = "; ".join(f"{finding.code} ({finding.title})" for finding in search(wanted, most=3))
+        return f"{near}{f'About that word: {about}. ' if about else ''}{_WORDS}"
+    numbers = sorted(int(code[3:]) for code in findings() if code.startswith("SYM"))
+    blocks = []
+    for i, (first, subject) in enumerate(_SUBJECTS):
+        end = _SUBJECTS[i + 1][0] if i + 1 < len(_SUBJECTS) else 1000
+        last = max(number for number in numbers if number < end)
+        blocks.append(f"SYM{first:03d} to SYM{last:03d} are about {subject}")
+    return f"{'; '.join(blocks)}. {_WORDS}"
 
 
 def _spelled_out(code: str) -> str:

@@ -78,7 +78,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise TargetError(f"cannot be imported as Python: {path}.", where=where)
     module = importlib.util.module_from_spec(spec)
-    _front_of_path(str(resolved.parent))
+    look_in(str(resolved.parent))
     # Registered before it runs, as imports do: classes of the module find it by name.
     sys.modules[name] = module
     try:
@@ -92,7 +92,7 @@ def _load_file(path: Path, where: str) -> ModuleType:
 
 
 def _load_module(name: str, where: str) -> ModuleType:
-    _front_of_path(str(Path.cwd()))
+    look_in(str(Path.cwd()))
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -108,7 +108,8 @@ def _load_module(name: str, where: str) -> ModuleType:
         raise _import_failure(name, error, where) from error
 
 
-def _front_of_path(folder: str) -> None:
+def look_in(folder: str) -> None:
+    """Let modules be found in a folder, before all other places."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
 

@@ -1,10 +1,16 @@
 """The pytest plugin: failed verifications get a section of their own, and a page with `--symcheck-html`.
 
-Loaded in every pytest run of an environment that has symcheck installed, so it imports nothing heavy.
+The report stands in the section and nowhere else: the traceback names the properties that failed. What a test found
+travels with its pytest report, from the workers of xdist as well. Loaded in every pytest run of an environment that has
+symcheck installed, so it imports nothing heavy.
 """
 
 from __future__ import annotations
 
+import base64
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from symcheck.api.report import Report
 
-_FAILED_REPORTS = pytest.StashKey[list[tuple[str, "Report"]]]()
+_FAILED = pytest.StashKey[list[tuple[str, str, str]]]()  # node id, report as text, its results packed for the page
+_ATTRIBUTE = "symcheck"  # of a pytest report; xdist sends what is made of plain types
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,37 +33,75 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the list of failed reports, and refuse a page that could not be written at the end."""
-    config.stash[_FAILED_REPORTS] = []
+    config.stash[_FAILED] = []
+    config.pluginmanager.register(_Collector(config))
     page: Path | None = config.getoption("--symcheck-html")
     # Before the tests run, not after an hour.
     if page is not None and not page.parent.is_dir():
         raise pytest.UsageError(f"--symcheck-html: expected a file in a folder that exists, got {page}.")
 
 
+class _Collector:
+    """Takes the reports of all tests, wherever they ran."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a failed symmetry assertion left."""
+        found = getattr(report, _ATTRIBUTE, None)
+        if found is not None:
+            self._config.stash[_FAILED].append((report.nodeid, found["text"], found["results"]))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Any:
-    """Keep the report of a failed symmetry assertion."""
-    outcome = yield
-    report = getattr(call.excinfo.value, "report", None) if call.excinfo is not None else None
+    """Put the report of a failed symmetry assertion beside the traceback, in place of within it."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    report = getattr(error, "report", None)
     # By name: importing the class would load symcheck in every test run.
-    if report is not None and type(call.excinfo.value).__name__ == "SymmetryFailedError":  # type: ignore[union-attr]
-        item.config.stash[_FAILED_REPORTS].append((item.nodeid, report))
+    if report is None or error is None or type(error).__name__ != "SymmetryFailedError":
+        return (yield)
+    with _shortened(error, report):
+        outcome = yield
+    setattr(outcome, _ATTRIBUTE, {"text": report.to_text(), "results": _pack(report)})
     return outcome
+
+
+@contextmanager
+def _shortened(error: BaseException, report: Report) -> Iterator[None]:
+    """While the traceback is made, the error says in one line what is not as it should be."""
+    whole = error.args
+    names = [item.name for item in report.properties if item.verdict not in ("proved", "passed")]
+    error.args = (f"symmetry {report.verdict}: {', '.join(names)}; the report is in the section symcheck",)
+    try:
+        yield
+    finally:
+        error.args = whole
+
+
+def _pack(report: Report) -> str:
+    try:
+        return base64.b64encode(pickle.dumps(report.results)).decode()
+    except Exception:  # an object of the user's that cannot be pickled; the text is there all the same
+        return ""
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print one section with what failed, and write the page."""
-    failed = config.stash[_FAILED_REPORTS]
+    failed = config.stash[_FAILED]
     if not failed:
         return
     terminalreporter.section("symcheck")
-    for nodeid, report in failed:
+    for nodeid, text, _ in failed:
         terminalreporter.write_line(nodeid)
-        terminalreporter.write_line(report.to_text())
+        terminalreporter.write_line(text)
     page: Path | None = config.getoption("--symcheck-html")
-    if page is not None:
+    packed = [results for *_, results in failed if results]
+    if page is not None and packed:
         # Only here: the run has failed assertions of symcheck, so it is loaded already.
         from symcheck.api.report import Report
 
-        Report([result for _, report in failed for result in report.results]).save_html(page)
+        # Packed by this very plugin, in this process or in a worker of it.
+        Report([run for results in packed for run in pickle.loads(base64.b64decode(results))]).save_html(page)
         terminalreporter.write_line(f"written: {page}")

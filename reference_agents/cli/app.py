@@ -5,8 +5,11 @@ Importing this module imports neither torch nor gymnasium: `reference-agents --h
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +29,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 a network that should be equivariant is not, 2 unusable input, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 a network that should be equivariant is not, 2 unusable input, "
+    "3 every run diverged, 130 interrupted.",
 )
 
 
@@ -243,20 +247,35 @@ def curves(
 
 
 @app.command("list")
-def list_() -> None:
-    """List the tasks and the networks that each of them takes.
+def list_(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="A folder of runs: list those.", show_default=False)
+    ] = None,
+    settings: Annotated[bool, typer.Option("--settings", help="List what --set can change.")] = False,
+) -> None:
+    """List the tasks and the networks that each of them takes, the settings, or the runs below a folder.
 
-    Example: reference-agents list
+    Example: reference-agents list --settings
     """
-    from reference_agents.cli.listing import print_listing
+    from reference_agents.cli.listing import print_listing, print_runs, print_settings
 
-    print_listing()
+    def show() -> int:
+        if settings:
+            print_settings()
+        elif folder is not None:
+            print_runs(folder)
+        else:
+            print_listing()
+        return 0
+
+    _exit_with(show)
 
 
 def _exit_with(command: Callable[[], int]) -> None:
     """Run a command; a user's mistake becomes one message and code 2, an interrupt 130."""
     try:
-        code = command()
+        with _terminate_as_interrupt():
+            code = command()
     # Only errors of ours become one line; any other is a defect and keeps its traceback.
     except SymcheckError as error:
         typer.echo(f"reference-agents: {error}", err=True)
@@ -265,6 +284,20 @@ def _exit_with(command: Callable[[], int]) -> None:
         typer.echo("interrupted before anything was finished", err=True)
         raise typer.Exit(INTERRUPTED) from error
     raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """SIGTERM, as a cluster's scheduler sends it, ends a training as Ctrl-C does: what was finished is saved."""
+    # Only the main thread may set handlers.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from reference_agents.cli.report import name_unfinished
 from reference_agents.record import find_runs, load, write_output
 from symcheck.errors import MissingExtraError, OptionError
 
@@ -40,6 +41,7 @@ def write_curves(folders: Sequence[Path], target: Path) -> int:
     write_output(target, content, where="--out")
     rows = len(columns["env_steps"])
     Console().print(f"wrote {target}: {rows:,} points", highlight=False, soft_wrap=True)
+    name_unfinished(folders)
     return 0
 
 

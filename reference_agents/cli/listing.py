@@ -1,13 +1,19 @@
-"""`reference-agents list`: what there is to train."""
+"""`reference-agents list`: what there is to train, what can be set, and what was trained."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from reference_agents.catalog import TASKS
+from reference_agents.encoding.environment import short_label
+from reference_agents.record import RECORD_FILE, find_runs, find_unfinished, load
+from reference_agents.settings import Settings
 
 WIDTH = 120  # characters where nobody says how wide the terminal is
 
@@ -27,3 +33,52 @@ def print_listing() -> None:
             widths = ", ".join(map(str, plan.channels))
             table.add_row(plan.name, widths, f"{plan.learning_rate:g}", plan.summary)
         console.print(table)
+
+
+def print_settings() -> None:
+    """Print every setting with its default and what it means."""
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    table = Table("setting", "default", box=None, padding=(0, 2, 0, 0))
+    table.add_column("meaning", overflow="fold")
+    meanings = setting_meanings()
+    for field in dataclasses.fields(Settings):
+        default = str(field.default).lower() if field.type == "bool" else str(field.default)
+        table.add_row(field.name, default, meanings[field.name])
+    console.print(table)
+
+
+def setting_meanings() -> dict[str, str]:
+    """What each setting means, from the list of attributes that documents them.
+
+    Example:
+        >>> setting_meanings()["discount"]
+        'the discount factor, in (0, 1].'
+    """
+    listed = inspect.cleandoc(Settings.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+    meanings: dict[str, str] = {}
+    name = ""
+    for line in listed.splitlines():
+        # A new attribute is indented by four spaces, what follows it by more.
+        if not line.startswith("        "):
+            name, _, line = line.strip().partition(": ")
+            meanings[name] = ""
+        meanings[name] = f"{meanings[name]} {line.strip()}".strip()
+    return meanings
+
+
+def print_runs(folder: Path) -> None:
+    """Print every run below a folder and how far it is.
+
+    Raises:
+        TargetError: where there is none.
+    """
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    table = Table("run", "task", "network", "runs", "state", box=None, padding=(0, 2, 0, 0))
+    unfinished = find_unfinished(folder)
+    for path in find_runs(folder) if not unfinished or any(folder.rglob(RECORD_FILE)) else ():
+        record = load(path)
+        state = "interrupted" if record.interrupted else "finished"
+        table.add_row(str(path), short_label(record.task), short_label(record.network), str(len(record.runs)), state)
+    for run in unfinished:
+        table.add_row(str(run.folder), short_label(run.task), short_label(run.network), str(run.runs), "unfinished")
+    console.print(table)

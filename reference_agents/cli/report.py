@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rich.console import Console
 
 from reference_agents.encoding.environment import file_stem
-from reference_agents.record import Curve, Record, find_runs, load, write_output
+from reference_agents.record import Curve, Record, find_runs, find_unfinished, load, write_output
 from reference_agents.settings import IN_EPOCHS
 from symcheck.errors import OptionError
 from symcheck_reports import curve_statistics as statistics
@@ -46,7 +46,19 @@ def write_report(folder: Path) -> int:
     for task in tasks:
         target = folder / ("report.html" if len(tasks) == 1 else f"report-{file_stem(task)}.html")
         _write(target, build_model([(path, record) for path, record in records if record.task == task]), where="DIR")
+    name_unfinished([folder])
     return 0
+
+
+def name_unfinished(folders: Sequence[Path]) -> None:
+    """Say which trainings below some folders have not ended, and so are not drawn."""
+    for run in (run for folder in folders for run in find_unfinished(folder)):
+        Console().print(
+            f"not drawn, because it is unfinished: {run.folder}; go on with: reference-agents train --resume "
+            f"{run.folder}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def write_comparison(folders: Sequence[Path], target: Path) -> int:
@@ -65,6 +77,7 @@ def write_comparison(folders: Sequence[Path], target: Path) -> int:
             remedy="Compare task by task.",
         )
     _write(target, build_model(list(records.items())), where="--out")
+    name_unfinished(folders)
     return 0
 
 

@@ -15,6 +15,7 @@ from reference_agents.checkpoint import (
     begin,
     checkpoint_path,
     folder_name,
+    lock_folder,
     read_state,
     refuse_other_job,
     remove_checkpoints,
@@ -36,7 +37,7 @@ from reference_agents.vectorised import episode_limit
 from symcheck.errors import OptionError, TargetError
 
 # Exit codes; 130 is 128 + SIGINT, as shells report it.
-DONE, NOT_EQUIVARIANT, INTERRUPTED = 0, 1, 130
+DONE, NOT_EQUIVARIANT, ALL_DIVERGED, INTERRUPTED = 0, 1, 3, 130
 
 
 def run_training(request: Request) -> int:
@@ -51,7 +52,8 @@ def run_training(request: Request) -> int:
         return resume(request, request.resume)
     job, parts = build_job(request), part_count(request)
     folder = prepare_folder(request.out, folder_name(job))
-    return carry_out(request, prepare(request, job, folder, parts), folder)
+    with lock_folder(folder):
+        return carry_out(request, prepare(request, job, folder, parts), folder)
 
 
 def prepare(request: Request, job: Job, folder: Path, parts: int) -> Started:
@@ -84,6 +86,11 @@ def resume(request: Request, folder: Path) -> int:
     """Go on with the training of a folder; the exit code."""
     check_execution(request)
     started = started_in(folder)
+    with lock_folder(folder):
+        return _resume_locked(request, folder, started)
+
+
+def _resume_locked(request: Request, folder: Path, started: Started) -> int:
     if is_finished(folder):
         raise TargetError(
             f"expected the folder of a training that was stopped, but the one in {str(folder)!r} has ended.",
@@ -115,8 +122,8 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
     # Whole updates: the last batch may go past the number of steps that was asked for.
     total = job.settings.updates * job.settings.batch
     listeners: list[Report] = [TensorBoardLog(folder, job)] if request.tensorboard else []
+    say = announce(console)
     with display(title, total, console, hidden=request.quiet) as shown:
-        say = announce(console)
         if (limit := unstated_limit(job)) is not None:
             say(
                 f"{job.task.environment} states no time limit; episodes longer than {limit:,} steps are cut "
@@ -138,7 +145,14 @@ def carry_out(request: Request, started: Started, folder: Path) -> int:
         return INTERRUPTED
     # Only after a training that reached its end: an interrupted one goes on from them.
     remove_checkpoints(folder, len(started.parts))
-    return exit_code(record, job)
+    code = exit_code(record, job)
+    if code == ALL_DIVERGED:
+        first = min(run.stopped_at or 0 for run in record.runs)
+        say(
+            f"every run diverged, the first after {first:,} steps: their gradients stopped being finite; try a lower "
+            "--learning-rate, or smaller rewards"
+        )
+    return code
 
 
 def unstated_limit(job: Job) -> int | None:
@@ -147,7 +161,9 @@ def unstated_limit(job: Job) -> int | None:
 
 
 def exit_code(record: Record, job: Job) -> int:
-    """1 where a network that claims to be equivariant is not."""
+    """1 where a network that claims to be equivariant is not, 3 where no run was trained to its end."""
+    if all(run.stopped_at is not None for run in record.runs):
+        return ALL_DIVERGED
     claims = job.network.claims_equivariance
     return NOT_EQUIVARIANT if claims and any(run.after.verdict == "failed" for run in record.runs) else DONE
 

@@ -30,7 +30,7 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
 
     Args:
         path: a JSON report, schema symcheck/2 or symcheck/1.
-        trust: import files and modules outside the current folder as well, and load what may run code.
+        trust: import code outside the current folder and that of the report too, and load what may run code.
         announce: called with each command before anything of it is imported.
 
     Returns:
@@ -39,7 +39,7 @@ def replay(path: str | Path, *, trust: bool = False, announce: Callable[[str], N
 
     Raises:
         SymcheckError: no such file, not a report, nothing in it failed with a counterexample, header and command
-            disagree, its code lies outside the current folder, or its objects cannot be found again.
+            disagree, its code lies elsewhere, or its objects cannot be found again.
     """
     where = str(path)
     reports = [report for report in _read_reports(Path(path)) if _can_replay(report)]

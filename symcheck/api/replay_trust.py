@@ -53,19 +53,21 @@ def _disagreement(header: str, command: str, where: str) -> SymcheckError:
 
 
 def check_trust(command: RunCommand, where: str) -> None:
-    """Refuse to import what lies outside the current folder.
+    """Refuse to import what lies neither in the current folder nor in that of the report.
 
     Args:
         command: of the report.
-        where: names the report.
+        where: the report's path.
 
     Raises:
         SymcheckError: naming the files, and the option that allows them.
     """
-    outside = [str(place) for place in _places_of_code(command) if not _is_here(place)]
+    folders = (Path.cwd().resolve(), Path(where).resolve().parent)
+    places = [place.resolve() for place in _places_of_code(command)]
+    outside = [str(place) for place in places if not any(place.is_relative_to(folder) for folder in folders)]
     if outside:
         raise SymcheckError(
-            f"its command runs code outside the current folder ({Path.cwd()}): {', '.join(outside)}.",
+            f"its command runs code outside the current folder and that of the report: {', '.join(outside)}.",
             where=where,
             remedy="Replay it in the folder that holds the files, or add --trust if you trust them.",
         )
@@ -75,10 +77,6 @@ def check_trust(command: RunCommand, where: str) -> None:
             where=where,
             remedy="Add --trust to replay as well, if you trust them.",
         )
-
-
-def _is_here(place: Path) -> bool:
-    return place.resolve().is_relative_to(Path.cwd().resolve())
 
 
 def _places_of_code(command: RunCommand) -> Iterator[Path]:

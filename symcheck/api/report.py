@@ -110,6 +110,9 @@ class Report:
         subjects = ", ".join(f"{result.target} under {result.symmetry}" for result in self.results)
         return f"<Report {self.verdict}: {subjects}>"
 
+    def __str__(self) -> str:
+        return self.to_text()
+
     def __iter__(self) -> Iterator[PropertyResult]:
         return iter(self.properties)
 

@@ -4,17 +4,53 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from symcheck.engine.results import PropertyResult, RunResult
 
 
-def with_reproduction(result: RunResult, json_path: Path | None = None) -> RunResult:
+def python_call(function: str, subject: Any, symmetry: str | None, options: Mapping[str, Any]) -> str:
+    """A line of Python that repeats a run of objects; it can be pasted where the objects have the names that it uses.
+
+    Args:
+        function: "verify_env" or "verify_net".
+        subject: what was verified; a text and what can be imported are written out.
+        symmetry: the SPEC that names the symmetry; None for an object.
+        options: those that differ from their defaults, by command-line name.
+
+    Example:
+        >>> python_call("verify_env", "CartPole-v1", None, {"samples": 500, "seed": 3})
+        "import symcheck; symcheck.verify_env('CartPole-v1', symmetry, samples=500, seed=3)"
+    """
+    imports, name = ["symcheck"], "net" if function == "verify_net" else "env"
+    if isinstance(subject, str):
+        name = repr(subject)
+    elif _can_be_imported(subject):
+        imports.append(subject.__module__)
+        name = f"{subject.__module__}.{subject.__qualname__}"
+    plain = {key.replace("-", "_"): value for key, value in options.items() if isinstance(value, int | float | str)}
+    words = [name, "symmetry" if symmetry is None else repr(symmetry), *(f"{key}={plain[key]!r}" for key in plain)]
+    return f"import {', '.join(imports)}; symcheck.{function}({', '.join(words)})"
+
+
+def _can_be_imported(subject: Any) -> bool:
+    """Whether a class or function is found by its module and name."""
+    module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", None)
+    if module in (None, "__main__") or name is None or not name.isidentifier():
+        return False
+    return getattr(sys.modules.get(module), name, None) is subject
+
+
+def with_reproduction(result: RunResult, json_path: Path | None = None, *, call: str = "") -> RunResult:
     """Write into every counterexample the command that reproduces it.
 
     Args:
         result: what a run found.
         json_path: the JSON report that will hold it, if there will be one.
+        call: the line of Python that repeats the run, where no command does.
 
     Returns:
         The same result; `symcheck replay FILE` where there is a report and the run can be repeated from the command
@@ -25,7 +61,7 @@ def with_reproduction(result: RunResult, json_path: Path | None = None) -> RunRe
     elif result.command:
         line = result.command
     else:
-        line = f"symcheck.verify_{result.kind}(..., seed={result.seed})  # with the same objects"
+        line = call or python_call(f"verify_{result.kind}", None, None, {"seed": result.seed})
     return dataclasses.replace(result, properties=tuple(_add_command(item, line) for item in result.properties))
 
 

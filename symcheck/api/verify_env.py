@@ -13,7 +13,7 @@ from symcheck.api.commands import options_that_differ, to_command
 from symcheck.api.options import VerifyEnvKeywords, VerifyEnvOptions
 from symcheck.api.pictures import with_pictures
 from symcheck.api.report import Report
-from symcheck.api.reproduce import with_reproduction
+from symcheck.api.reproduce import python_call, with_reproduction
 from symcheck.api.specs import THREE_WAYS, NamedSymmetry, claimed_symmetries, resolve_symmetry, symmetry_of_layout
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
@@ -78,7 +78,9 @@ def verify_env(
         limited = chosen if ends is None else _with_share(chosen, ends, len(named) - len(results))
         result = run_env(target.make, item.symmetry, options=limited, target=target.label, command=command, emit=emit)
         drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
-        results.append(with_baseline(with_reproduction(drawn), accepted))
+        given = options_that_differ(chosen, VerifyEnvOptions()) | {"seed": chosen.seed}
+        call = python_call("verify_env", env, item.spec, given)
+        results.append(with_baseline(with_reproduction(drawn, call=call), accepted))
         if result.interrupted:
             break
     return Report(results)

@@ -15,7 +15,7 @@ from symcheck.api.baseline import Baseline, as_baseline, with_baseline
 from symcheck.api.commands import RunCommand, options_that_differ, to_command
 from symcheck.api.options import VerifyNetKeywords, VerifyNetOptions
 from symcheck.api.report import Report
-from symcheck.api.reproduce import with_reproduction
+from symcheck.api.reproduce import python_call, with_reproduction
 from symcheck.api.run_folders import networks_of_run
 from symcheck.api.specs import resolve_symmetry
 from symcheck.engine.events import Emit
@@ -81,7 +81,9 @@ def verify_net(
                 module, named.symmetry, result, target=label, options=chosen, checkpoint=chosen.checkpoint
             )
             write_text(chosen.pytest_file, source)
-        results.append(with_baseline(with_reproduction(result), accepted))
+        given = options_that_differ(chosen, VerifyNetOptions()) | {"seed": chosen.seed}
+        call = python_call("verify_net", net, named.spec, given)
+        results.append(with_baseline(with_reproduction(result, call=call), accepted))
         if result.interrupted:
             break
     return Report(results)

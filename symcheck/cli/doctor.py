@@ -144,4 +144,21 @@ def _network() -> str:
     return f"a layer proved equivariant; {device}"
 
 
-_CHECKS = (("verify-env", _environment), ("verify-net", _network))
+_WHEELS = "https://download.pytorch.org/whl"
+
+
+def _torch_build() -> str:
+    """What torch was built for, what of it works here, and how to get another build."""
+    import torch
+
+    built = (torch.version.cuda and f"CUDA {torch.version.cuda}") or (torch.version.hip and f"ROCm {torch.version.hip}")
+    if not built:
+        change = f"for a GPU: pip install --force-reinstall torch --index-url {_WHEELS}/cu126"
+        return f"{torch.__version__}, built for the CPU alone; {change}"
+    if torch.cuda.is_available():
+        return f"{torch.__version__}, built for {built}; it runs on {torch.cuda.get_device_name()}"
+    change = f"the CPU build is smaller: pip install --force-reinstall torch --index-url {_WHEELS}/cpu"
+    return f"{torch.__version__}, built for {built}, and no device of it is found here; {change}"
+
+
+_CHECKS = (("verify-env", _environment), ("verify-net", _network), ("torch build", _torch_build))

@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from symcheck.cli import completion
 from symcheck.cli.exit_codes import reports_mistakes
 
+if TYPE_CHECKING:
+    from symcheck.findings import Finding
+
 _WIDTH = 100
 
 
 @reports_mistakes
 def command(
-    code: Annotated[
-        str | None,
+    words: Annotated[
+        list[str] | None,
         typer.Argument(
             metavar="[CODE]",
-            help="For instance SYM014 or nan_only; all codes are listed when left out.",
+            help="For instance SYM014 or nan_only, or words to search for; all codes are listed when left out.",
             autocompletion=completion.codes,
         ),
     ] = None,
 ) -> None:
-    """Say what a code of a report means, what usually causes it and what helps.
+    """Say what a code of a report means, what usually causes it and what helps; or find codes by words.
 
     Example: symcheck explain SYM014
     """
     from symcheck import findings
 
-    if code is None:
+    if not words:
         _list_codes()
+        return
+    code = " ".join(words)
+    if len(words) > 1 and (similar := findings.search(code)):
+        typer.echo(f"Codes about {code!r}:")
+        for finding in similar:
+            typer.echo(_code_line(finding, max(len(other.code) for other in similar)))
         return
     finding = findings.explain(code)
     if finding.title == finding.sentence:
@@ -57,8 +66,12 @@ def _list_codes() -> None:
             typer.echo(f"\n{kind.capitalize()}:")
         width = max(map(len, listed))
         for finding in listed.values():
-            line = f"{finding.code.ljust(width)}  {finding.title}"
-            typer.echo(line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4].rstrip()} ...")
+            typer.echo(_code_line(finding, width))
+
+
+def _code_line(finding: Finding, width: int) -> str:
+    line = f"{finding.code.ljust(width)}  {finding.title}"
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 4].rstrip()} ..."
 
 
 def _echo_filled(text: str, *, above: bool = False) -> None:

@@ -17,6 +17,7 @@ from symcheck.cli import (
     atlas,
     audit_policy,
     basis,
+    card,
     discover,
     doctor,
     explain,
@@ -24,6 +25,7 @@ from symcheck.cli import (
     report,
     run,
     settings,
+    settings_list,
     verify_env,
     verify_game,
     verify_mirror,
@@ -85,6 +87,8 @@ app.command("report")(report.command)
 app.command("discover")(discover.command)
 app.command("atlas")(atlas.command)
 app.command("basis")(basis.command)
+app.command("card")(card.command)
+app.command("settings")(settings_list.command)
 app.command("doctor")(doctor.command)
 
 

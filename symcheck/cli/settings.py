@@ -42,14 +42,26 @@ SHARED_CHECK = tuple(field.setting for field in _ENV if field.is_shared)
 """Settings of all checks at once that say how they run."""
 SHARED = (*SHARED_CHECK, *(field.setting for field in _REPORTS if field.is_shared))
 """All settings that may stand beside `checks`."""
+SHARED_FIELDS = tuple(field for field in (*_ENV, *_REPORTS) if field.is_shared)
+"""The same as fields."""
 _MIRROR, _POLICY, _GAME = (typed_fields(kind) for kind in (VerifyMirrorOptions, AuditPolicyOptions, VerifyGameOptions))
-CHECK = {
-    "env": ("symmetry", *(field.setting for field in _ENV)),
-    "net": ("symmetry", *(field.setting for field in _NET if field.name != "pytest_file")),
-    "mirror": ("model", *(field.setting for field in _MIRROR)),
-    "policy": ("symmetry", "data", *(field.setting for field in _POLICY)),
-    "game": ("symmetries", *(field.setting for field in _GAME)),
+CHECK_FIELDS = {
+    "env": _ENV,
+    "net": tuple(field for field in _NET if field.name != "pytest_file"),
+    "mirror": _MIRROR,
+    "policy": _POLICY,
+    "game": _GAME,
 }
+"""Options of one check, by its kind."""
+OF_A_CHECK = {
+    "env": ("symmetry",),
+    "net": ("symmetry",),
+    "mirror": ("model",),
+    "policy": ("symmetry", "data"),
+    "game": ("symmetries",),
+}
+"""Settings of one check that are no options of Python, by its kind."""
+CHECK = {kind: (*OF_A_CHECK[kind], *(field.setting for field in fields)) for kind, fields in CHECK_FIELDS.items()}
 """Settings of one check, by its kind."""
 SHARED_BY_KIND = {
     kind: tuple(field.setting for field in fields if field.is_shared)

@@ -23,7 +23,9 @@ from typing import Any
 from symcheck.cli import channel
 from symcheck.cli.channel import Tag
 
-_SUPERVISED = frozenset(("verify-env", "verify-net", "verify-mirror", "audit-policy", "run", "discover", "replay"))
+_SUPERVISED = frozenset(
+    ("verify-env", "verify-net", "verify-mirror", "verify-game", "audit-policy", "run", "discover", "replay")
+)
 _INTERRUPTED = 130
 _POLL_S = 0.05  # a child that ends says so at once; this is for one whose end leaves no trace
 _GRACE_S = 2.0  # after its last word; threads of the environment may keep it alive

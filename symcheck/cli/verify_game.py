@@ -35,8 +35,8 @@ def command(
     accepted = outputs.check()
     options = values_of(VerifyGameOptions, given)
     from symcheck.api.verify_game import verify_game
-    from symcheck.cli.progress import progress
+    from symcheck.cli.watching import watched
 
-    with progress(quiet=outputs.quiet) as emit:
+    with watched(outputs, max_time=options.get("max_time")) as emit:
         report = verify_game(target, symmetries, emit=emit, **options)
     outputs.finish(report, accepted)

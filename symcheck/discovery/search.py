@@ -152,6 +152,15 @@ def refuse_structured(space: spaces.Space[Any]) -> None:
     """
     if isinstance(space, spaces.Box | spaces.MultiBinary):
         return
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        raise TargetError(
+            f"expected Box observations to search, got {space}; numbered states have no coordinates to negate or "
+            "exchange, and this environment has no table of its transitions.",
+            where="observation space",
+            remedy="Give it the table, an attribute P as Gymnasium's toy-text environments have (P[s][a]: a list of "
+            "(probability, next state, reward, terminated)), and every permutation is searched; or write the "
+            "permutation down and check it with verify-env.",
+        )
     raise TargetError(
         f"expected Box observations to search, got {space}.",
         where="observation space",

@@ -24,7 +24,7 @@ def run_started(
         kind: of what is tested.
         target: its name in reports.
         symmetry: the claim's name.
-        group: of the claim.
+        group: of the claim; a mapping of "name" and "order" where it is not known yet.
         properties: in the order of the report.
         options: of the run: `alpha` and `seed`.
         command: the command line that repeats it, or "".
@@ -34,7 +34,7 @@ def run_started(
         kind=kind,
         target=target,
         symmetry=symmetry,
-        group={"name": group.name, "order": group.order},
+        group=group if isinstance(group, dict) else {"name": group.name, "order": group.order},
         properties=tuple(undecided_result(item, facts) for item in properties),
         alpha=options.alpha,
         seed=options.seed,

@@ -14,6 +14,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -21,7 +22,7 @@ import gymnasium as gym
 from symcheck.envs import registration
 from symcheck.envs.functional import FunctionalEnv, is_functional
 from symcheck.errors import MissingExtraError, TargetError, described, suggestion
-from symcheck.loading import is_reference, load_attribute
+from symcheck.loading import is_reference, load_attribute, look_in
 
 # A single environment, or a batch of one kind: what is given is what is verified.
 AnyEnv = gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]
@@ -116,6 +117,8 @@ def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget
 
 def _identifier(env_id: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     registration.register()
+    if ":" in env_id:  # the module that registers it may lie in the current folder, as that of module:factory
+        look_in(str(Path.cwd()))
     _import_package_of(env_id)
 
     def make() -> AnyEnv:

@@ -33,6 +33,7 @@ from symcheck.errors import GroupError, suggestion
 from symcheck.groups import continuous, matrix_closure
 from symcheck.groups.element import Element, Word
 from symcheck.groups.group import Group
+from symcheck.groups.near_names import near_name
 from symcheck.groups.relators import (
     alternating_relators,
     cyclic_relators,
@@ -419,6 +420,9 @@ def named(name: str) -> Group:
         return _CONTINUOUS[match[1].upper()](int(match[2]))
     match = re.fullmatch(r"([CZDSAB])_?(\d+)", parts[0])
     if match is None:
-        known = suggestion(name, ["C4", "D4", "S3", "A5", "B3", "V4", "Q8", "SO(2)", "C2 x C2"])
-        raise GroupError(f"no group is called {name!r}.", where="group", remedy=known)
+        known = suggestion("", ["C4", "D4", "S3", "A5", "B3", "V4", "Q8", "SO(2)", "C2 x C2"])
+        near = near_name(parts[0])
+        raise GroupError(
+            f"no group is called {name!r}.", where="group", remedy=f"Did you mean {near!r}? {known}" if near else known
+        )
     return _NAMED[match[1]](int(match[2]))

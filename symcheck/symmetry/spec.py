@@ -23,6 +23,7 @@ from symcheck.documents import UnreadableError, read_toml
 from symcheck.errors import GroupError, SpecError, suggestion
 from symcheck.groups import catalog, continuous
 from symcheck.groups.group import Group
+from symcheck.groups.near_names import near_name
 from symcheck.symmetry.symmetry import Symmetry
 
 # Short names have a form of their own.
@@ -142,11 +143,17 @@ def parse_group(text: Any, where: str) -> Group:
         raise SpecError(
             f"expected the name of a group such as 'cyclic(2)' or 'product(cyclic(2), dihedral(4))', got {text!r}.",
             where=where,
-            remedy=suggestion(text.split("(")[0], _GROUPS),
+            remedy=_hint(text),
         ) from error
     if not isinstance(group, Group):
         raise SpecError(f"expected the name of a group such as 'cyclic(2)', got {text!r}.", where=where)
     return group
+
+
+def _hint(text: str) -> str:
+    """The name that was probably meant, and those that exist."""
+    near, known = near_name(text), suggestion(text.split("(")[0].strip(), _GROUPS)
+    return f"Did you mean {near!r}? Known:{known.partition('Known:')[2]}" if near else known
 
 
 def _split_product(text: str) -> list[str]:
@@ -174,7 +181,7 @@ def _evaluate(node: ast.expr, where: str) -> Any:
         # Only catalogue functions with positional arguments; everything else must be a literal.
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if name not in _GROUPS:
-                raise SpecError(f"unknown group {name!r}.", where=where, remedy=suggestion(name, _GROUPS))
+                raise SpecError(f"unknown group {name!r}.", where=where, remedy=_hint(ast.unparse(node)))
             return _GROUPS[name](*(_evaluate(argument, where) for argument in arguments))
         case _:
             return ast.literal_eval(node)

@@ -23,7 +23,7 @@ def offered(*words: str) -> list[str]:
 
 
 def test_bash_is_offered_commands_and_names():
-    assert offered("ver") == ["verify-env", "verify-net", "verify-mirror"]
+    assert offered("ver") == ["verify-env", "verify-net", "verify-mirror", "verify-game"]
     assert offered("verify-net", "--symmetry", "cartp") == ["cartpole/mirror"]
 
 

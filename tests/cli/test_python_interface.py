@@ -9,6 +9,7 @@ from torch import nn
 
 import symcheck as sc
 from symcheck.api.report import Report, SymmetryFailedError
+from symcheck.api.reproduce import python_call
 
 C2 = sc.groups.cyclic(2)
 MIRROR = sc.Symmetry("mirror", C2, observation=[[-1, -1, -1, -1]], action=[[1, 0]])
@@ -79,7 +80,12 @@ def test_public_names_are_there():
         _ = sc.nothing
 
 
-def test_the_plugin_adds_a_section_and_a_page(pytester):
+@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one process", "workers"])
+@pytest.mark.parametrize("in_ci", [False, True])
+def test_the_plugin_adds_a_section_and_a_page(pytester, monkeypatch, words, in_ci):
+    monkeypatch.delenv("CI", raising=False)
+    if in_ci:  # pytest then shows the whole message in its short summary
+        monkeypatch.setenv("CI", "true")
     pytester.makepyfile(
         """
         import symcheck as sc
@@ -89,10 +95,42 @@ def test_the_plugin_adds_a_section_and_a_page(pytester):
             sc.testing.assert_env_symmetric("CartPole-v1", claim, samples=100)
         """
     )
-    result = pytester.runpytest_subprocess("--symcheck-html", "page.html")
+    result = pytester.runpytest_subprocess("--symcheck-html", "page.html", *words)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*= symcheck =*", "*transition_invariance FAILED*", "*written: *page.html"])
-    assert (pytester.path / "page.html").exists()
+    assert result.stdout.str().count("transition_invariance FAILED") == 1
+    assert result.stdout.str().count("  expected  ") == 1
+    assert "transition_invariance" in (pytester.path / "page.html").read_text()
+
+
+def test_the_error_keeps_its_report_outside_of_pytest():
+    claim = sc.Symmetry("m", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[0, 1]])
+    with pytest.raises(SymmetryFailedError, match="transition_invariance FAILED"):
+        sc.testing.assert_env_symmetric("CartPole-v1", claim, samples=100)
+
+
+def test_a_printed_report_is_the_terminal_report():
+    report = sc.verify_env("CartPole-v1", samples=50)
+    shown = str(report)
+    assert shown == report.to_text()
+    assert "passed     CartPole-v1 is symmetric under cartpole/mirror" in shown
+    assert repr(report) == "<Report passed: CartPole-v1 under cartpole/mirror>"
+
+
+def test_the_line_that_repeats_a_run_of_objects_can_be_pasted():
+    symmetry = sc.Symmetry("m", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[0, 1]])
+    report = sc.verify_env("CartPole-v1", symmetry, samples=100)
+    line = report["transition_invariance"].counterexample.reproduce
+    assert line == "import symcheck; symcheck.verify_env('CartPole-v1', symmetry, samples=100, seed=0)"
+    names = {"symmetry": symmetry}
+    exec(line.replace("symcheck.verify_env(", "again = symcheck.verify_env("), names)
+    assert names["again"].to_dict()["properties"] == report.to_dict()["properties"]
+    env = gym.make("CartPole-v1")
+    assert "symcheck.verify_env(env, symmetry, " in python_call("verify_env", env, None, {"seed": 0})
+    called = python_call("verify_env", gym.Wrapper, "cartpole/mirror", {"env-kwargs": {"x": 1}, "alpha": 0.1})
+    assert called == (
+        "import symcheck, gymnasium.core; symcheck.verify_env(gymnasium.core.Wrapper, 'cartpole/mirror', alpha=0.1)"
+    )
 
 
 def test_the_plugin_refuses_a_page_in_no_folder(pytester):

@@ -51,7 +51,7 @@ def test_symcheck_toml_holds_the_same(project):
         (HEAD, "lists none"),
         ("", "no settings were found"),
         (HEAD + ENV + 'speed = "fast"\n', "unknown setting 'speed'"),
-        (HEAD + "[[tool.symcheck.checks]]\nsymmetry = 3\n", "expected env, net, mirror or policy = TARGET"),
+        (HEAD + "[[tool.symcheck.checks]]\nsymmetry = 3\n", "expected env, net, mirror, policy or game = TARGET"),
         (HEAD + ENV + "samples = 0\n", "--samples"),
         ("[tool.symcheck]\nchecks = 3\n", "expected checks as a list"),
     ],

@@ -163,7 +163,7 @@ def test_a_replayed_failure_is_reported_and_replayed_at_the_command_line(tmp_pat
     first = CliRunner().invoke(app, [*words, "--samples", "500", "--json", str(report), "--html", str(page)])
     assert first.exit_code == 1, first.output
     assert "actions" in page.read_text()
-    second = CliRunner().invoke(app, ["replay", str(report)])
+    second = CliRunner().invoke(app, ["replay", str(report), "--trust"])
     assert second.exit_code == 1, second.output
 
 

@@ -296,7 +296,7 @@ def test_failing_fast_at_the_prompt_exits_with_one_and_can_be_replayed(tmp_path:
     ran = CliRunner().invoke(app, [*words, "--fail-fast", "--json", str(report)])
     assert ran.exit_code == 1, ran.output
     assert "--fail-fast" in ran.output
-    replayed = CliRunner().invoke(app, ["replay", str(report)])
+    replayed = CliRunner().invoke(app, ["replay", str(report), "--trust"])
     assert replayed.exit_code == 1, replayed.output
     (tmp_path / "b.toml").write_text("")
     refused = CliRunner().invoke(app, [*words, "--fail-fast", "--baseline", str(tmp_path / "b.toml")])

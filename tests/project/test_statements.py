@@ -277,6 +277,8 @@ OUTSIDE_TEXT = {
     "symcheck/representations/named_parts.py": "representations that users write as text",
     "symcheck/symmetry/spec.py": "names of groups in SPEC files",
     "symcheck/groups/catalog.py": "names of groups as a user types them",
+    "symcheck/groups/near_names.py": "names of groups as a user types them",
+    "symcheck/findings.py": "what a user saw, in words, to find a code by",
     "reports/symcheck_reports/templating.py": "where a browser may break a word, and formulas as HTML",
     "reports/symcheck_reports/units.py": "environment ids and coordinate names",
     "reports/symcheck_reports/markdown.py": "characters that Markdown would read as its own",

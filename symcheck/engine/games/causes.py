@@ -155,6 +155,8 @@ def numbers_of_cells(shape: Sequence[int], actions: int) -> list[int]:
 
 def _other_shape(seen: Seen, context: GameContext) -> bool:
     examples = context.tallies["legal_moves"].examples
+    if context.positions.reached[0].twins:  # played, not set: a move that is illegal there is a rule's
+        return False
     return any(item.image == seen.index and item.where == "the image" for item in examples) and not seen.implied
 
 
@@ -271,7 +273,7 @@ def _canonical_differs(seen: Seen, context: GameContext) -> bool:
 
 def _no_rule(seen: Seen, context: GameContext) -> bool:
     """No move leads to the image of a next board: it is not the policy that is at fault."""
-    return seen.unmatched > 0 and not seen.wrong()
+    return not seen.wrong()
 
 
 def _varies(seen: Seen, context: GameContext) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from symcheck.engine.checks import check_in_order, deadline_of
-from symcheck.engine.events import Emit, RunFinished, RunStarted
+from symcheck.engine.events import Emit, RunFinished
 from symcheck.engine.games.context import GameContext
 from symcheck.engine.games.group import group_of
 from symcheck.engine.games.judgement import positions_note
@@ -13,6 +13,7 @@ from symcheck.engine.games.options import GameOptions
 from symcheck.engine.mirrors.context import versions
 from symcheck.engine.registry import registered_properties
 from symcheck.engine.results import RunResult
+from symcheck.engine.unfinished import run_started
 from symcheck.errors import TargetError
 from symcheck.games.game import Game
 from symcheck.statements.statement import state
@@ -40,14 +41,15 @@ def run_game(game: Game, *, options: GameOptions, target: str, command: str, emi
     properties = registered_properties("game")
     if not properties:
         raise TargetError("no property of games is registered: nothing would be tested.", where="verify-game")
-    emit(RunStarted("game", target, game.symmetries_label, tuple(item.name for item in properties)))
+    unknown = {"name": "images", "order": 1}  # the group is that of the images, which are not drawn yet
+    emit(run_started("game", target, game.symmetries_label, unknown, properties, options, command))
     # Gathering stops by itself when time is up: what was compared until then is judged.
     results, interrupted = check_in_order(properties, context, emit, deadline=None)
     result = RunResult(
         kind="game",
         target=target,
         symmetry=game.symmetries_label,
-        group={"name": "images", "order": 1} if interrupted else group_of(context),
+        group=unknown if interrupted else group_of(context),
         properties=tuple(results),
         alpha=options.alpha,
         seed=options.seed,

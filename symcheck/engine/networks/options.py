@@ -62,10 +62,10 @@ class NetOptions(RunOptions):
         OptionError: naming the option, what was expected and what was given.
 
     Example:
-        >>> NetOptions(samples=0)
+        >>> NetOptions(samples=0)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        symcheck.errors.OptionError: --samples: expected a whole number, 1 or more, got 0.
+        symcheck.errors.OptionError: --samples: expected a whole number of samples, 1 or more, got 0. Leave it out ...
     """
 
     samples: int | None = option(

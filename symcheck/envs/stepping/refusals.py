@@ -14,6 +14,10 @@ NOT_STEPPED = (
     "Setting a state must also take back what step() left behind, such as a mark that the episode is over; if this "
     "state or action is not allowed, restrict what state access proposes."
 )
+_SCALAR = (
+    "A symmetry is checked of one reward: weigh the objectives with mo_gymnasium.wrappers.LinearReward(env, weight=...)"
+    " or with a gymnasium.RewardWrapper of your own."
+)
 _SEEDED = "reset(*, seed=None, options=None) is Gymnasium's API since 0.26; wrap environments of the older one."
 
 
@@ -101,6 +105,11 @@ def number_of(reward: Any, label: str) -> float:
     Raises:
         TargetError: it is no number.
     """
+    size = np.size(reward) if isinstance(reward, np.ndarray | list | tuple) or hasattr(reward, "__array__") else 1
+    if size != 1:
+        raise TargetError(
+            f"expected a number as reward, got a vector of {size}: {short_text(reward)}.", where=label, remedy=_SCALAR
+        )
     number = reward.item() if isinstance(reward, np.ndarray) and reward.size == 1 else reward
     # Python reads "1.0" as a number; an environment that returns it has not computed one.
     if isinstance(number, str | bytes):

@@ -11,6 +11,7 @@ import pytest
 from small_worlds import C2, SWAP, BlackWorld, Seen, box, mirror, plain, pushed, spread
 
 import symcheck as sc
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.methods.selection import prepare
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.events import ignore
@@ -80,7 +81,7 @@ def test_resets_are_a_quarter_of_the_samples_shared_by_the_generators(letters: i
 
     def planned(samples: int) -> int:
         options = EnvOptions(samples=samples)
-        return StartEvidence(prepare(world, both, options, "world", ignore, None)).planned
+        return StartEvidence(prepare(world, both, options, "world", ignore, Clock())).planned
 
     # One pair more under each generator, and 500 to 4,000 pairs in all.
     assert [planned(n) for n in (1000, 4000, 16_000, 20_000)] == [n // letters + 1 for n in (500, 1000, 4000, 4000)]

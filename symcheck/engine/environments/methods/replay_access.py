@@ -32,6 +32,7 @@ from symcheck.engine.environments.subject.placement import Placement, Situation,
 from symcheck.engine.equations import Part
 from symcheck.envs.seeding import reset_seed
 from symcheck.envs.state_access.record import Origin, StateAccess
+from symcheck.envs.stepping.refusals import number_of
 from symcheck.envs.stepping.stepper import Stepper
 from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement
@@ -268,7 +269,8 @@ def _copies_agree(starts: Starts, stepper: Stepper, rng: np.random.Generator) ->
                 action = stepper.env.action_space.sample()
                 returned, other_returned = (side.step(copy.deepcopy(action)) for side in pair)
                 flat, other = stepper.codec.flatten(returned[0]), stepper.codec.flatten(other_returned[0])
-                paid = np.array_equal([float(returned[1])], [float(other_returned[1])], equal_nan=True)
+                rewards = [number_of(side[1], stepper.label) for side in (returned, other_returned)]
+                paid = np.array_equal(rewards[:1], rewards[1:], equal_nan=True)
                 if not (np.array_equal(flat, other, equal_nan=True) and paid and returned[2:4] == other_returned[2:4]):
                     return False
                 if returned[2] or returned[3]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
+from symcheck.engine.clock import TimeUp
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.causes.diagnosis import flattened_order
@@ -95,7 +96,12 @@ class Resets:
         while len(observations) < count and (
             self._bench.in_time() or self.drawn + len(observations) // 2 < _FEWEST_DRAWN
         ):
-            observations += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
+            try:
+                observations += [self._bench.pairs.stepper.reset(), self._bench.pairs.stepper.reset()]
+            except TimeUp:
+                if not self.drawn and not observations:
+                    raise  # there is nothing to judge
+                break
         return observations
 
     def sample(self) -> StartSample:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
+from symcheck.engine.clock import TimeUp
 from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise, told_apart
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.episode_features import (
@@ -47,6 +48,7 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import invariant_actions
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
+_PLAYING = 0.9  # of the time budget: starts are drawn in the rest, without which no episode is judged
 _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
 _WIDEST = 48  # coordinates whose next values are compared (images: of those that vary)
 _MOST_COVARIATES = 200
@@ -192,8 +194,11 @@ class TrajectoryEvidence:
         """Play on until so many steps were taken."""
         plain, mapped = groups.plain, groups.mapped
         taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
-        while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time():
-            plain_episode, image_episode = self._episode(None), self._episode(word)
+        while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time(_PLAYING):
+            try:
+                plain_episode, image_episode = self._episode(None), self._episode(word)
+            except TimeUp:
+                return  # whole pairs of episodes alone are compared
             # Plain and mapped episodes take turns, so that whatever drifts with time drifts on both sides.
             plain.append(plain_episode)
             mapped.append(image_episode)
@@ -256,7 +261,7 @@ class TrajectoryEvidence:
             constant=outcomes.constant,
             interrupted=self.bench.interrupted,
             stopped=self._stopped,
-            time_up=not self.bench.in_time(),
+            time_up=not self.bench.in_time(_PLAYING),
         )
 
     def _evaluate(self, result: PropertyResult, part: Part, facts: Facts) -> tuple[PropertyResult, Facts]:

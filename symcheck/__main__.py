@@ -1,0 +1,6 @@
+"""`python -m symcheck`: the command line, for where the script is not on the path."""
+
+from symcheck.cli import entry
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,60 @@
+"""`symcheck settings`: every setting that a project may make, and those that this one makes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from symcheck.cli import settings
+from symcheck.cli.exit_codes import reports_mistakes
+from symcheck.engine.option_fields import OptionField
+
+_WIDTH = 100
+_HEADINGS = {
+    "env": 'One check of an environment (env = "TARGET")',
+    "net": 'One check of a network (net = "TARGET")',
+    "mirror": 'One check of a mirror function (mirror = "TARGET")',
+    "game": 'One check of a game (game = "TARGET")',
+    "policy": 'One audit of a policy (policy = "TARGET")',
+}
+
+
+@reports_mistakes
+def command() -> None:
+    """List all settings of [tool.symcheck] in pyproject.toml, or of symcheck.toml, with defaults and what is set here.
+
+    Example: symcheck settings
+    """
+    table = settings.find_settings(Path.cwd())
+    typer.echo(f"Settings of this project: {table.path or 'none found from here upward'}")
+    for name, value in table.shared.items():
+        typer.echo(f"  {name} = {_as_toml(value)}")
+    if table.checks:
+        typer.echo(f"  [[checks]]: {len(table.checks)}")
+    typer.echo("\nOf all checks at once ([tool.symcheck], or the top of symcheck.toml):")
+    _print_fields(settings.SHARED_FIELDS)
+    typer.echo("\nOf one check ([[tool.symcheck.checks]], or [[checks]]), beside those:")
+    for kind, heading in _HEADINGS.items():
+        typer.echo(f"\n {heading}:")
+        for name in settings.OF_A_CHECK[kind]:
+            typer.echo(f"  {name}")
+        _print_fields(field for field in settings.CHECK_FIELDS[kind] if not field.is_shared)
+
+
+def _print_fields(fields: Iterable[OptionField]) -> None:
+    for field in fields:
+        default = "" if field.default is None or field.default is False else f" Default {_as_toml(field.default)}."
+        lead = f"  {field.setting:<15} {field.kind.__name__:<5} "
+        typer.echo(textwrap.fill(f"{field.help}{default}", _WIDTH, initial_indent=lead, subsequent_indent=" " * 24))
+
+
+def _as_toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{ ... }"
+    return f'"{value}"' if isinstance(value, str | Path) else str(value)

@@ -1,0 +1,110 @@
+"""Functions of images for common boards, to give as `--symmetries symcheck.games.boards:square`.
+
+Each takes (board, pi) and returns a list of (board, pi). A board is a grid, or planes of one: (rows, columns),
+(planes, rows, columns) or (rows, columns, planes). `pi` has an entry a cell, with a pass as its last entry or without
+one, or an entry a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Array
+from symcheck.errors import TargetError
+
+Image = tuple[Array, list[float]]
+_Move = Callable[[Array], Array]
+
+
+def square(board: Any, pi: Sequence[float]) -> list[Image]:
+    """The eight images of a square board under turns and flips.
+
+    Example:
+        >>> board, pi = square([[1, 0], [0, 0]], [0.7, 0.1, 0.1, 0.1])[1]
+        >>> board.tolist(), pi
+        ([[0, 0], [1, 0]], [0.1, 0.1, 0.7, 0.1])
+    """
+    turns: list[_Move] = [_turn_by(k) for k in range(4)]
+    flipped: list[_Move] = [_flipped(turn) for turn in turns]
+    return _move_all(board, pi, [*turns, *flipped])
+
+
+def half_turn(board: Any, pi: Sequence[float]) -> list[Image]:
+    """The board, and the board turned by half a turn, for instance of Hex.
+
+    Example:
+        >>> half_turn([[1, 0]], [0.9, 0.1])[1][1]
+        [0.1, 0.9]
+    """
+    return _move_all(board, pi, [_turn_by(0), _turn_by(2)])
+
+
+def mirror(board: Any, pi: Sequence[float]) -> list[Image]:
+    """The board, and the board with its columns reversed; `pi` may have an entry a column.
+
+    Example:
+        >>> mirror([[1, 0, 0], [1, 0, 0]], [0.1, 0.2, 0.7])[1][1]
+        [0.7, 0.2, 0.1]
+    """
+    return _move_all(board, pi, [_turn_by(0), np.fliplr])
+
+
+def diagonals(board: Any, pi: Sequence[float]) -> list[Image]:
+    """The board, turned by half a turn, and flipped at both diagonals, for instance of Othello.
+
+    Example:
+        >>> [image.tolist() for image, _ in diagonals([[1, 0], [0, 2]], [0, 0, 0, 0])][1]
+        [[2, 0], [0, 1]]
+    """
+    flips: list[_Move] = [np.transpose, lambda grid: np.rot90(np.transpose(grid), 2)]
+    return _move_all(board, pi, [_turn_by(0), _turn_by(2), *flips])
+
+
+def _turn_by(quarters: int) -> _Move:
+    return lambda grid: np.rot90(grid, quarters)
+
+
+def _flipped(turn: _Move) -> _Move:
+    return lambda grid: np.fliplr(turn(grid))
+
+
+def _move_all(board: Any, pi: Sequence[float], moves: Sequence[_Move]) -> list[Image]:
+    planes, axis = _planes_of(np.asarray(board))
+    return [
+        (_assemble([move(plane) for plane in planes], axis), _move_policy(pi, planes[0].shape, move)) for move in moves
+    ]
+
+
+def _planes_of(board: Array) -> tuple[list[Array], int | None]:
+    """The grids that a board has, and the axis along which they lie; None where it is one grid."""
+    if board.ndim == 2:
+        return [board], None
+    if board.ndim != 3:
+        raise TargetError(f"expected a grid, or planes of one, got shape {board.shape}.", where="board")
+    # Rows and columns are as many on most boards; else planes come first where there are fewer of them.
+    first = board.shape[1] == board.shape[2] or (board.shape[0] != board.shape[1] and board.shape[0] <= board.shape[2])
+    axis = 0 if first else 2
+    return list(np.moveaxis(board, axis, 0)), axis
+
+
+def _assemble(planes: list[Array], axis: int | None) -> Array:
+    return planes[0] if axis is None else np.stack(planes, axis=axis)
+
+
+def _move_policy(pi: Sequence[float], shape: tuple[int, ...], move: _Move) -> list[float]:
+    rows, columns = shape
+    entries = np.asarray(pi, dtype=np.float64)
+    cells = rows * columns
+    if len(entries) == columns != cells:
+        # A column moves as the cells of any row do.
+        return [float(entry) for entry in move(np.tile(entries, (rows, 1)))[0]]
+    if len(entries) not in (cells, cells + 1):
+        raise TargetError(
+            f"expected an entry of pi for each of {cells} cells, with a pass as the last one or without, or for each "
+            f"of {columns} columns, got {len(entries)}.",
+            where="pi",
+        )
+    return [float(entry) for entry in (*move(entries[:cells].reshape(shape)).ravel(), *entries[cells:])]

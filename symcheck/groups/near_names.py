@@ -1,0 +1,39 @@
+"""What a name that no group has was probably meant to be: "d4", "SO2", "Z/4Z"."""
+
+from __future__ import annotations
+
+import re
+
+_WRITTEN = re.compile(r"([a-z]+)[^a-z0-9]*(\d+)[^a-z0-9]*z?[^a-z0-9]*")
+_WITH_PARENTHESES = ("SO", "O", "SE", "E", "T")
+_MEANT = {
+    "C": ("c", "z", "cyc", "cyclic", "cycle"),
+    "D": ("d", "dih", "dihedral", "dihedrl"),
+    "S": ("s", "sym", "symmetric"),
+    "A": ("a", "alt", "alternating"),
+    "B": ("b", "bc", "hyperoctahedral", "cube"),
+    "V": ("v", "k", "klein", "vierergruppe"),
+    "Q": ("q", "quaternion"),
+    "SO": ("so", "rot", "rotation", "rotations"),
+    "O": ("o", "orthogonal"),
+    "SE": ("se",),
+    "E": ("e", "euclidean"),
+    "T": ("t", "translation", "translations"),
+}
+
+
+def near_name(text: str) -> str | None:
+    """The short name that a text was probably meant to be.
+
+    Example:
+        >>> near_name("d4"), near_name("SO2"), near_name("Z/4Z"), near_name("dihedral 6"), near_name("mirror")
+        ('D4', 'SO(2)', 'C4', 'D6', None)
+    """
+    match = _WRITTEN.fullmatch(text.strip().lower())
+    letter = next((key for key, words in _MEANT.items() if match is not None and match[1] in words), None)
+    if match is None or letter is None:
+        return None
+    if letter in _WITH_PARENTHESES:
+        return f"{letter}({match[2]})"
+    only = {"V": "V4", "Q": "Q8"}
+    return only.get(letter, f"{letter}{int(match[2])}")
