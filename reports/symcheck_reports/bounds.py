@@ -60,7 +60,7 @@ def _gap_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:
     size = _format_size(bound["value"], 3)
     if bound.get("estimate") == "exact":
         return f"optimal values differ by at most {size}", []
-    return f"optimal values differ by about {size}", ["an estimate from the largest differences seen"]
+    return f"optimal values differ by at most about {size}", ["an estimate from the largest differences seen"]
 
 
 def _other_bound(bound: dict[str, Any]) -> tuple[str, list[str]]:

@@ -136,6 +136,7 @@ def _replay_env(
     command: RunCommand, items: Sequence[dict[str, Any]], report: dict[str, Any], where: str
 ) -> list[PropertyResult]:
     from symcheck.engine.environments import replay as env_replay
+    from symcheck.envs.parallel import claim_of_agents
     from symcheck.envs.targets import resolve_environment
 
     options = from_texts(VerifyEnvOptions, command.options, leave_out=("baseline",))
@@ -146,6 +147,7 @@ def _replay_env(
         else resolve_symmetry(command.options["symmetry"]).symmetry
     )
     check_symmetry(report, symmetry, where)
+    symmetry = claim_of_agents(target.several, symmetry)
     try:
         return [
             env_replay.replay(target.make, symmetry, item["name"], item["counterexample"], options) for item in items

@@ -19,6 +19,7 @@ from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.option_fields import from_keywords, shows_options
 from symcheck.engine.results import RunResult
+from symcheck.envs.parallel import claim_of_agents
 from symcheck.envs.targets import AnyEnv, EnvTarget, resolve_environment
 from symcheck.errors import OptionError, SpecError
 from symcheck.symmetry.symmetry import Symmetry
@@ -75,8 +76,9 @@ def verify_env(
     ends = None if chosen.max_time is None else time.monotonic() + chosen.max_time
     for item in named:
         command = _command(env, item, chosen, accepted)
+        claim = claim_of_agents(target.several, item.symmetry)
         limited = chosen if ends is None else _with_share(chosen, ends, len(named) - len(results))
-        result = run_env(target.make, item.symmetry, options=limited, target=target.label, command=command, emit=emit)
+        result = run_env(target.make, claim, options=limited, target=target.label, command=command, emit=emit)
         drawn = with_pictures(_with_notes(result, item.symmetry), target, item.symmetry)
         given = options_that_differ(chosen, VerifyEnvOptions()) | {"seed": chosen.seed}
         call = python_call("verify_env", env, item.spec, given)

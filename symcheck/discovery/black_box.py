@@ -79,6 +79,9 @@ def propose(lab: Laboratory) -> Proposals:
             "with verify-env.",
         )
     rollouts = roll(lab)
+    if len(rollouts.before) < _FEWEST_STEPS:
+        taken = f"the time budget ran out after {len(rollouts.before):,} steps"
+        return Proposals(complete=False, remarks=[f"{taken}, too few to search; allow more with --max-time"])
     proposals = _images(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
@@ -89,7 +92,7 @@ def propose(lab: Laboratory) -> Proposals:
 
 
 def roll(lab: Laboratory) -> Rollouts:
-    """Step uniform-policy episodes."""
+    """Step uniform-policy episodes; too few steps to search only where time was up."""
     pool = Pool()
     roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))
     codec = lab.stepper.codec
@@ -97,7 +100,7 @@ def roll(lab: Laboratory) -> Rollouts:
     after = np.stack([visit.step.flat for visit in pool.visits])
     actions = action_features(lab, [visit.action for visit in pool.visits])
     usable = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
-    if usable.sum() < _FEWEST_STEPS:
+    if usable.sum() < _FEWEST_STEPS and (usable.size >= _FEWEST_STEPS or lab.in_time(_GATHERING)):
         raise TargetError(
             f"expected observations that are numbers, got NaN or infinity in all but {usable.sum():,} of "
             f"{len(before):,} steps.",

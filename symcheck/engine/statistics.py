@@ -13,15 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symcheck.array_types import Floats, Indices
+from symcheck.array_types import Floats
+from symcheck.engine.effects import Effect
+from symcheck.engine.features import Feature, hermite_features, normal_scores, weigh_features
 
 _BISECTIONS = 200
 _FEWEST_SWAPS, _MOST_SWAPS = 1999, 200_000
 _CHUNK = 4_000_000  # signs held at a time: 16 MB of float32
-_WIDEST_PRODUCTS = 12  # coordinates up to which every pairwise product is a feature
 _LEARNED_RIDGE = 0.01  # of the mean squared column of the design
-_WIDEST_TIE = 16.0  # ties: 64 rounding units each, so that rounding is no thousandth of a wider range
-_MOMENTS = ("mean", "spread", "skew", "tails")
 
 
 def largest_fraction(violations: int, samples: int, alpha: float) -> float:
@@ -188,6 +187,9 @@ class SwapTest:
         needed: pairs that would find the difference seen with 90% power.
         coordinates: all coordinates that differ by themselves at the level, each once, most different first.
         live: whether any pattern of swaps could have rejected: false where the two samples never differ.
+        named: the most different feature that has a name, also where the learned one differs more; None where there is
+            none.
+        effect: its size in plain units, where that was measured.
     """
 
     p_value: float
@@ -201,6 +203,8 @@ class SwapTest:
     needed: int
     coordinates: tuple[int, ...]
     live: bool = True
+    named: Feature | None = None
+    effect: Effect | None = None
 
 
 def swap_test(
@@ -229,8 +233,8 @@ def swap_test(
         rng: draws the swaps.
         tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not
             a difference.
-        weights: named weights of the pairs, shape (n,), that do not change under swaps; means and spreads are also
-            averaged with them ("mean of x where s[0] is high").
+        weights: named weights of the pairs, shape (n,), that do not change under swaps; features are also averaged
+            with them ("mean of x where s[0] is high").
         design: shape (n, columns): what the members of each pair share. Where it is given, half of the level goes to
             one learned feature: how the two differ given the design is regressed on one half of the pairs and looked
             for in the other.
@@ -252,13 +256,10 @@ def swap_test(
     # Shape (2n, features): the pooled ranks know nothing of which side a row is on.
     features, described = hermite_features(scores, names)
     differences = features[n:] - features[:n]
-    columns = [differences]
-    for text, weight in weights:
-        # The first 2 dim features are means and spreads.
-        columns.append(differences[:, : 2 * dim] * weight[:, None])
-        described = [*described, *((f"{name} {text}", j, moment) for name, j, moment in described[: 2 * dim])]
+    weighed, by_region = weigh_features(differences, described, weights)
+    described = [*described, *by_region]
     named_level = level if design is None else level / 2
-    test = sign_flip_test(np.concatenate(columns, axis=1), level=named_level, rng=rng, sampled=sampled)
+    test = sign_flip_test(np.concatenate([differences, *weighed], axis=1), level=named_level, rng=rng, sampled=sampled)
     # Of the named features: the learned one, a single one on half of the pairs, promises nothing about a given shift.
     detectable = (test.critical + NORMAL_90) * math.sqrt(2 / n) if math.isfinite(test.critical) else 0.0
     shifts = _finite(actual).mean(axis=0) - _finite(expected).mean(axis=0)
@@ -267,23 +268,26 @@ def swap_test(
         # Two tests at half the level each: Bonferroni.
         test = replace(test, p_value=min(1.0, 2 * test.p_value))
         if 2 * learned.p_value < test.p_value:
-            return _from_learned(learned, n, coordinate % dim, float(shifts[coordinate % dim]), detectable)
+            known = described[_named_feature(test.statistics, described, shifts)]
+            learned_shift = float(shifts[coordinate % dim])
+            return replace(_from_learned(learned, n, coordinate % dim, learned_shift, detectable), named=known)
     best = _named_feature(test.statistics, described, shifts)
-    feature, coordinate, moment = described[best]
+    feature = described[best]
     statistic = float(test.statistics[best])
     over = [i for i in np.argsort(-test.statistics, kind="stable") if test.statistics[i] > test.critical]
     return SwapTest(
         test.p_value,
         n,
-        feature,
-        coordinate,
-        moment,
+        feature.name,
+        feature.coordinate,
+        feature.moment,
         statistic,
-        float(shifts[coordinate]),
+        float(shifts[feature.coordinate]),
         detectable,
         math.ceil(n * ((test.critical + NORMAL_90) / statistic) ** 2) if statistic > test.critical else 0,
-        tuple(dict.fromkeys(described[i][1] for i in over if described[i][2] != "product")),
+        tuple(dict.fromkeys(described[i].coordinate for i in over if described[i].moment != "product")),
         test.live,
+        feature,
     )
 
 
@@ -317,12 +321,13 @@ NORMAL_90 = 1.2816  # the 90% quantile of the standard normal distribution, for 
 _SAME_STATISTIC = 1e-3  # features this close say the same thing: one coordinate is a multiple of the other
 
 
-def _named_feature(statistics: Floats, described: Sequence[tuple[str, int, str]], shifts: Floats) -> int:
+def _named_feature(statistics: Floats, described: Sequence[Feature], shifts: Floats) -> int:
     """The most different feature; among equals the plainest, and of those the coordinate that moved furthest."""
     top = float(statistics.max())
     equal = [i for i in range(len(described)) if statistics[i] >= top * (1 - _SAME_STATISTIC)]
-    moment = described[equal[0]][2]
-    return max((i for i in equal if described[i][2] == moment), key=lambda i: (abs(shifts[described[i][1]]), -i))
+    first = described[equal[0]]
+    same = [i for i in equal if (described[i].moment, described[i].region) == (first.moment, first.region)]
+    return max(same, key=lambda i: (abs(shifts[described[i].coordinate]), -i))
 
 
 def _finite(values: Floats) -> Floats:
@@ -345,91 +350,3 @@ def _permutation(
     # Sums are taken in float32 (rounding below 1e-4 of a statistic of order 1): ties count against rejecting.
     p_value = (1 + int((null >= observed * (1 - 1e-4)).sum())) / (flips + 1)
     return p_value, float(np.quantile(null, max(0.0, 1 - level)))
-
-
-def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
-    """Ranks of each column turned into normal quantiles; ties share the average, NaN is an atom below everything.
-
-    Args:
-        pooled: shape (n, dim).
-        tie: shape (dim,) or (n, dim): neighbouring values closer than this count as equal, unless they form a dense
-            range that is many times as wide, where nearness says nothing.
-
-    Returns:
-        Shape (n, dim), finite.
-    """
-    scores = np.empty_like(pooled)
-    n = len(pooled)
-    for j in range(pooled.shape[1]):
-        column = np.where(np.isnan(pooled[:, j]), -np.inf, pooled[:, j])
-        order = np.argsort(column, kind="stable")
-        ordered = column[order]
-        with np.errstate(invalid="ignore"):
-            gaps = np.diff(ordered)  # inf - inf is NaN, which is no gap
-        new = _number_ties(ordered, gaps, np.zeros(n) if tie is None else np.broadcast_to(tie, pooled.shape)[order, j])
-        counts = np.bincount(new)
-        # Ranks start at 1: the average rank of each group of ties.
-        middle = np.cumsum(counts) - (counts - 1) / 2
-        scores[order, j] = normal_quantile((middle[new] - 0.5) / n)
-    return scores
-
-
-def _number_ties(ordered: Floats, gaps: Floats, tie: Floats) -> Indices:
-    """Which group of ties each of the ordered values belongs to, counted from 0; see `normal_scores`."""
-    apart = gaps > np.maximum(tie[1:], tie[:-1])
-    new = np.concatenate([[0], np.cumsum(apart)])
-    first = np.flatnonzero(np.diff(new, prepend=-1))
-    last = np.append(first[1:], len(ordered)) - 1
-    with np.errstate(invalid="ignore"):
-        dense = (ordered[last] - ordered[first] > _WIDEST_TIE * np.maximum(tie[first], tie[last]))[new]
-    return np.concatenate([[0], np.cumsum(apart | ((gaps > 0) & dense[1:]))]) if dense.any() else new
-
-
-def normal_quantile(p: Floats) -> Floats:
-    """Quantiles of the standard normal distribution, to about 1e-4: enough for scores, which any monotone map gives.
-
-    Args:
-        p: probabilities strictly between 0 and 1.
-
-    Returns:
-        The quantiles, same shape.
-
-    Example:
-        >>> [round(float(q), 2) for q in normal_quantile(np.array([0.5, 0.975]))]
-        [0.0, 1.96]
-
-    Source: Abramowitz and Stegun (1964), formula 26.2.23, absolute error below 4.5e-4.
-    """
-    tail = np.minimum(p, 1 - p)
-    t = np.sqrt(-2 * np.log(np.clip(tail, 1e-300, 0.5)))
-    top = 2.515517 + 0.802853 * t + 0.010328 * t**2
-    bottom = 1 + 1.432788 * t + 0.189269 * t**2 + 0.001308 * t**3
-    return np.where(p < 0.5, -1.0, 1.0) * np.where(tail == 0.5, 0.0, t - top / bottom)
-
-
-def hermite_features(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[tuple[str, int, str]]]:
-    """Hermite polynomials 1 to 4 of every coordinate, and products of pairs.
-
-    Args:
-        scores: normal scores, shape (n, dim).
-        names: of the coordinates.
-
-    Returns:
-        Features, shape (n, count), means of all coordinates first, then spreads; and a (name, coordinate, moment)
-        for each.
-    """
-    # Orthonormal under the normal distribution: every feature has variance 1 where scores are normal.
-    polynomials = (
-        scores,
-        (scores**2 - 1) / math.sqrt(2),
-        (scores**3 - 3 * scores) / math.sqrt(6),
-        (scores**4 - 6 * scores**2 + 3) / math.sqrt(24),
-    )
-    columns = list(polynomials)
-    labels = [(f"{moment} of {name}", j, moment) for moment in _MOMENTS for j, name in enumerate(names)]
-    dim = scores.shape[1]
-    if 1 < dim <= _WIDEST_PRODUCTS:
-        pairs = [(i, j) for i in range(dim) for j in range(i + 1, dim)]
-        columns.append(np.stack([scores[:, i] * scores[:, j] for i, j in pairs], axis=1))
-        labels += [(f"product of {names[i]} and {names[j]}", i, "product") for i, j in pairs]
-    return np.concatenate(columns, axis=1), labels

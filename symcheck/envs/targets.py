@@ -1,6 +1,7 @@
 """What a user may name as an environment: a Gymnasium id, an instance, a class or factory, `module:name` or a file.
 
-Gymnasium's functional environments (`FuncEnv`) are given a state first, see `functional`.
+Gymnasium's functional environments (`FuncEnv`) are given a state first, see `functional`; several agents become one
+environment, see `parallel`.
 
 All of them become an `EnvTarget`: a label for reports and a function that returns an environment with the wrapper
 stack that the user trains on. An instance that the user holds is never stepped itself where it can be copied.
@@ -21,6 +22,7 @@ import gymnasium as gym
 
 from symcheck.envs import registration
 from symcheck.envs.functional import FunctionalEnv, is_functional
+from symcheck.envs.parallel import ParallelEnvironment, as_one, is_parallel
 from symcheck.errors import MissingExtraError, TargetError, described, suggestion
 from symcheck.loading import is_reference, load_attribute, look_in
 
@@ -44,11 +46,13 @@ class EnvTarget:
         label: how reports call it.
         make: builds the environment, with the user's wrappers.
         env_id: the Gymnasium id where there is one, which the atlas is looked up by; else None.
+        several: where it has several agents, the environment of all of them; else None.
     """
 
     label: str
     make: Callable[[], AnyEnv]
     env_id: str | None = None
+    several: ParallelEnvironment | None = None
 
     def single(self) -> gym.Env[Any, Any]:
         """Build it, where one environment at a time is what is needed.
@@ -95,6 +99,8 @@ def resolve_environment(
         return _resolve_text(target, arguments, where)
     if is_functional(target):
         return _instance(FunctionalEnv(target), type(target).__name__, arguments, where)
+    if is_parallel(target):
+        return _instance(as_one(target), type(target).__name__, arguments, where)
     if isinstance(target, gym.Env | gym.vector.VectorEnv):
         # An instance is copied by `make`, since steps change it.
         return _instance(target, _label_of(target), arguments, where)
@@ -110,6 +116,8 @@ def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget
     loaded = load_attribute(text, where=where)
     if is_functional(loaded):
         loaded = FunctionalEnv(loaded)
+    if is_parallel(loaded):
+        loaded = as_one(loaded)
     if isinstance(loaded, gym.Env | gym.vector.VectorEnv):
         return _instance(loaded, text, arguments, where)
     return _factory(loaded, text, arguments, where)
@@ -187,7 +195,7 @@ def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) ->
         except Exception:  # anything may be inside; the instance itself is then what is stepped
             return env
 
-    return EnvTarget(label, make, _id_of(env))
+    return EnvTarget(label, make, _id_of(env), env if isinstance(env, ParallelEnvironment) else None)
 
 
 def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
@@ -200,6 +208,8 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
 
     def make() -> AnyEnv:
         made = factory(**arguments)
+        if is_parallel(made):
+            return as_one(made)
         return FunctionalEnv(made) if is_functional(made) else made
 
     try:
@@ -214,7 +224,7 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
             remedy="Wrap environments of other libraries as one of the two.",
         )
     _check_spaces(env, label, where)
-    return EnvTarget(label, make, _id_of(env))
+    return EnvTarget(label, make, _id_of(env), env if isinstance(env, ParallelEnvironment) else None)
 
 
 def _check_spaces(env: AnyEnv, label: str, where: str) -> None:

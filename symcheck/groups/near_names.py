@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_WRITTEN = re.compile(r"([a-z]+)[^a-z0-9]*(\d+)[^a-z0-9]*z?[^a-z0-9]*")
+_WRITTEN = re.compile(r"([a-z]+)[^a-z0-9]*(\d{1,6})[^a-z0-9]*z?[^a-z0-9]*")
 _WITH_PARENTHESES = ("SO", "O", "SE", "E", "T")
 _MEANT = {
     "C": ("c", "z", "cyc", "cyclic", "cycle"),

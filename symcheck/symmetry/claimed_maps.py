@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +32,30 @@ from symcheck.symmetry.elements import Tested, read_element
 from symcheck.symmetry.lie_claims import check_part, part_representation, read_part, shifts_by_translation
 
 
+def read_agents(given: Any, count: int) -> tuple[dict[str, str], ...]:
+    """One permutation of agents for each generator.
+
+    Raises:
+        SpecError: another number of mappings, or one that is no permutation.
+
+    Example:
+        >>> read_agents([{"a": "b", "b": "a"}], 1)
+        ({'a': 'b', 'b': 'a'},)
+    """
+    where = "Symmetry.agents"
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    if not is_list or len(given) != count or not all(isinstance(item, Mapping) for item in given):
+        raise SpecError(f"expected a mapping of agents for each of {count} generators, got {given!r}.", where=where)
+    for i, mapping in enumerate(given):
+        if sorted(map(str, mapping)) != sorted(map(str, mapping.values())):
+            raise SpecError(
+                f"expected a permutation of agents, got {dict(mapping)}.",
+                where=f"{where}[{i}]",
+                remedy='Name each agent once on both sides, for instance { a = "b", b = "a" }.',
+            )
+    return tuple({str(a): str(b) for a, b in mapping.items()} for mapping in given)
+
+
 class ClaimedMaps:
     """One entry per generator for each part, checked against the relations of the group.
 
@@ -52,6 +76,7 @@ class ClaimedMaps:
         *,
         state: Any = None,
         initial: bool = True,
+        agents: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise SpecError(f"expected a name, got {name!r}.", where="Symmetry.name")
@@ -64,6 +89,7 @@ class ClaimedMaps:
         self.name = name
         self.group = group
         self.initial = bool(initial)
+        self.agents = None if agents is None else read_agents(agents, len(group.generators))
         self.blocks: dict[str, dict[Any, tuple[Block, ...]]] = {}
         self.algebra: dict[str, tuple[ContinuousEntry, ...]] = {}
         self.pinned_element: Tested | None = None

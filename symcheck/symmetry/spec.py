@@ -43,7 +43,7 @@ _GROUPS |= {
 _GROUPS |= {name.lower(): function for name, function in _GROUPS.items() if len(name) <= 2}
 _GROUPS["translations"] = continuous.translations
 _REQUIRED = ("name", "group", "observation", "action")
-_OPTIONAL = ("state", "initial")
+_OPTIONAL = ("state", "initial", "agents")
 
 
 def symmetry_from_toml(path: Path) -> Symmetry:
@@ -71,7 +71,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
     """Build a symmetry from the fields of a SPEC file.
 
     Args:
-        data: `name`, `group`, `observation`, `action`, and optionally `state` and `initial`.
+        data: `name`, `group`, `observation`, `action`, and optionally `state`, `initial` and `agents`.
         where: names the file or entry in messages.
 
     Returns:
@@ -103,6 +103,7 @@ def symmetry_from_mapping(data: Mapping[str, Any], where: str) -> Symmetry:
         data["action"],
         state=data.get("state"),
         initial=data.get("initial", True),
+        agents=data.get("agents"),
     )
 
 

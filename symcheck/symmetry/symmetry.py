@@ -36,6 +36,8 @@ class Symmetry(ClaimedMaps):
         action: the same for actions; callables receive `(action, obs)` with the original observation.
         state: the same for the internal state where that differs from the observation, else None.
         initial: whether the start distribution is claimed to be symmetric too.
+        agents: of environments with several agents, for each generator which agent goes where; `observation` and
+            `action` are then those of one agent.
 
     Raises:
         SpecError: an entry of no known form, or not one entry per generator.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import time
 
 import gymnasium as gym
 import numpy as np
@@ -423,3 +424,25 @@ def test_a_table_whose_start_is_not_known_is_proved_without_a_claim_about_it():
     assert found.result.fields["initial"] is False
     assert "initial = false" in found.spec
     assert any("the start distribution is not known" in remark for remark in found.result.remarks)
+
+
+class SlowToStart(gym.Env):
+    """A black box whose reset takes longer than the whole search may."""
+
+    observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        time.sleep(0.2)
+        return self.np_random.uniform(-1, 1, 2), {}
+
+    def step(self, action):
+        return self.np_random.uniform(-1, 1, 2), 0.0, True, False, {}
+
+
+def test_a_search_without_time_is_undecided_and_says_so():
+    found = sc.discover(SlowToStart, max_time=0.1).result
+    assert found.verdict == "undecided"
+    assert not found.found
+    assert any("time budget ran out" in remark for remark in found.remarks)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import symcheck as sc
+from symcheck.engine.features import normal_scores
 from symcheck.engine.scales import bulk, swamped_rows, typical_sizes
-from symcheck.engine.statistics import normal_scores
 
 C2 = sc.groups.cyclic(2)
 

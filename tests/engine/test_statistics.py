@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from symcheck.engine.features import normal_quantile, normal_scores
 from symcheck.engine.statistics import (
     largest_fraction,
-    normal_quantile,
-    normal_scores,
     sign_flip_test,
     swap_test,
 )

@@ -195,3 +195,54 @@ def test_a_method_without_epsilons_says_that_it_cannot_accept() -> None:
     assert failed
     assert all((one.notes[-1].code, one.notes[-1].fields["method"]) == ("gap_unknown", "trajectory") for one in failed)
     assert all("--accept-gap does not apply" in one.detail for one in failed)
+
+
+class Chain(gym.Env[Any, Any]):
+    """Walk to 0 from either side: it pays 1.0 when entered from the left and 1.1 from the right."""
+
+    observation_space = gym.spaces.Box(-6, 6, (1,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+    ends = True
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Start on either side."""
+        super().reset(seed=seed)
+        self.x = float(self.np_random.choice([-1, 1]) * self.np_random.integers(1, 6))
+        return np.array([self.x]), {}
+
+    def step(self, action: Any) -> Any:
+        """One step to the left or to the right."""
+        new = float(np.clip(self.x + 2 * int(action) - 1, -6, 6))
+        paid = (1.0 if self.x < 0 else 1.1) * (new == 0 != self.x)
+        self.x = new
+        return np.array([new]), float(paid), self.ends and new == 0, False, {}
+
+    def get_state(self) -> Any:
+        """The place."""
+        return np.array([self.x])
+
+    def set_state(self, state: Any) -> None:
+        """Be there."""
+        self.x = float(state[0])
+
+
+class EndlessChain(Chain):
+    """Nothing ends: 0 may be entered again and again."""
+
+    ends = False
+
+
+@pytest.mark.parametrize("samples", [300, 2000])
+def test_a_reward_that_is_off_once_an_episode_costs_itself_once(samples: int) -> None:
+    mirror = Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]])
+    result = _of(symcheck.verify_env(Chain, mirror, samples=samples), "reward_invariance")
+    assert result.bound is not None
+    assert result.bound["value"] == pytest.approx(0.1)
+
+
+def test_a_reward_that_is_off_again_and_again_costs_what_it_adds_up_to() -> None:
+    mirror = Symmetry("mirror", catalog.cyclic(2), [[-1]], [[1, 0]])
+    result = _of(symcheck.verify_env(EndlessChain, mirror, samples=3000), "reward_invariance")
+    assert result.bound is not None
+    # In and out again: 0.1 every second step.
+    assert result.bound["value"] == pytest.approx(0.1 / (1 - 0.99**2))

@@ -162,7 +162,7 @@ def test_networks_under_one_symmetry_are_counted_as_networks() -> None:
         ({"kind": "value_gap", "value": 3.0, "estimate": "exact"}, "optimal values differ by at most 3"),
         (
             {"kind": "value_gap", "value": 325.7, "estimate": "from samples", "confidence": 0.99},
-            "optimal values differ by about 326 (an estimate from the largest differences seen)",
+            "optimal values differ by at most about 326 (an estimate from the largest differences seen)",
         ),
         ({"kind": "violation_fraction", "value": 3e-4}, "at most 0.03% of such checks could violate it"),
         ({"kind": "output_residual", "value": "Infinity"}, "output residual at most Infinity"),

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Bools, Floats
+from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.pool import Pool, Visit
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.regression import fitted, polynomial, standardise
 from symcheck.engine.scales import typical_sizes
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode

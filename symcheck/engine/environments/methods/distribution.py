@@ -20,9 +20,9 @@ import numpy as np
 
 from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
-from symcheck.engine.environments.cases.columns import observed_part
+from symcheck.engine.effects import measure_effect
+from symcheck.engine.environments.cases.columns import action_columns, observed_part
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
 from symcheck.engine.environments.methods.first_violation import FirstViolation
@@ -32,12 +32,12 @@ from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
+from symcheck.engine.regression import fitted, polynomial, standardise
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
-from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 
@@ -164,8 +164,7 @@ class DistributionEvidence:
             facts=facts,
         )
         if facts.violations:
-            rows = sample.measured.by_test[word]
-            return _explain(result, comparison, rows, test, self.bench.pairs.bound.label(word))
+            return _explain(result, comparison, test, self.bench.pairs.bound.label(word))
         if not decision.holds:
             return result
         detectable = max(test.detectable for test in tests.values())
@@ -196,28 +195,31 @@ class DistributionEvidence:
         )
 
 
-def _explain(
-    result: PropertyResult, comparison: Comparison, rows: Indices, test: SwapTest, label: str
-) -> PropertyResult:
+def _explain(result: PropertyResult, comparison: Comparison, test: SwapTest, label: str) -> PropertyResult:
     """The failed result with what differs, by how much, and how many pairs would find it."""
-    names, j = comparison.coordinates.names, test.coordinate
-    expected, actual = (float(np.mean(finite(side[rows, j]))) for side in (comparison.expected, comparison.actual))
+    names, effect = comparison.coordinates.names, test.effect
+    if effect is None:
+        raise ValueError("a test that rejects has a feature")
+    size = abs(effect.actual - effect.expected)
     difference = state(
         "SYM043",
         part=comparison.part,
         feature=test.feature,
-        moment=test.moment,
-        coordinate=names[j],
-        shift=test.shift,
+        statistic="probability" if (comparison.part, effect.statistic) == ("termination", "mean") else effect.statistic,
+        coordinate=effect.coordinate,
+        region=effect.region,
+        expected=effect.expected,
+        actual=effect.actual,
         element=label,
         needed=test.needed,
+        **({"other": effect.other} if effect.other else {}),
     )
     others = [state("SYM047", coordinates=[names[i] for i in test.coordinates])] if len(test.coordinates) > 1 else []
     rejected = state("swap_test_rejected", feature=test.feature, p_value=test.p_value)
     return dataclasses.replace(
         result,
-        counterexample=Counterexample(label, None, None, None, expected, actual, abs(test.shift), names[j]),
-        max_residual=abs(test.shift),
+        counterexample=Counterexample(label, None, None, None, effect.expected, effect.actual, size, effect.coordinate),
+        max_residual=size,
         causes=(difference, *others, state("SYM048")),
         notes=(rejected, *result.notes),
     )
@@ -248,8 +250,9 @@ def image_covariates(bench: Workbench, measured: Measurement) -> Covariates:
     image_actions = [case.image_action for case in measured.cases]
     flat_actions = bench.pairs.stepper.action_codec.flatten_batch(image_actions)
     actions, action_names = action_columns(bench, image_actions)
-    sides = standardise(np.concatenate([states, actions], axis=1))
-    names = [f"image {name}" for name in state_names] + action_names
+    # Actions first: where there are too many features for all, what differs by action is seen.
+    sides = standardise(np.concatenate([actions, states], axis=1))
+    names = action_names + [f"image {name}" for name in state_names]
     cells, owner, count = np.unique(
         np.concatenate([states, flat_actions], axis=1), axis=0, return_inverse=True, return_counts=True
     )
@@ -295,22 +298,25 @@ def _swap_outcomes(
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
     design = polynomial(covariates.design)
     common = fitted(design, (known.filled[:half] + known.filled[half:]) / 2)
-    shift_free = known.without(np.concatenate([common, common]))
+    centred = known.without(np.concatenate([common, common]))
     # Subtracting what is common rounds as well, by units of it.
     rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)
+    weights = _weights(covariates.sides, covariates.names)
     test = swap_test(
-        shift_free[:half],
-        shift_free[half:],
+        centred[:half],
+        centred[half:],
         comparison.coordinates.names,
         level=level,
         rng=rng,
         tie=known.tie(np.maximum(epsilon, FLOAT64_EPSILON), _TIE) + _TIE * rounded,
-        weights=_weights(covariates.sides, covariates.names),
+        weights=weights,
         design=design,
         sampled=sampled,
     )
-    shift = float(np.mean((finite(actual) - finite(expected))[:, test.coordinate]))
-    return dataclasses.replace(test, shift=shift)
+    if test.named is None:
+        return test
+    sides, names = (expected, actual), comparison.coordinates.names
+    return dataclasses.replace(test, effect=measure_effect(test.named, names, sides, (centred[0], centred[1]), weights))
 
 
 def _weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
@@ -323,10 +329,14 @@ def _weights(sides: Floats, names: list[str]) -> list[tuple[str, Floats]]:
         cut = middle if 0.2 < float((column > middle).mean()) < 0.8 else float(column.min() + column.max()) / 2
         high = (column > cut).astype(np.float64)
         if _FEWEST_ON_A_SIDE <= high.sum() <= len(high) - _FEWEST_ON_A_SIDE:
-            weights.append(
-                (f"where {name}" if "=" in name else f"where {name} is high, against low", high - high.mean())
-            )
+            weights.append((_say_side(name), high - high.mean()))
     return weights
+
+
+def _say_side(name: str) -> str:
+    if name.startswith("action "):  # an indicator of one action
+        return f"under {name}, against other actions"
+    return f"where {name}" if "=" in name else f"where {name} is high, against low"
 
 
 register_method("distribution")

@@ -8,7 +8,8 @@ may refute the claim, and cannot save it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.environments.cases.edges import Tie
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.sizes import approximate_size, per_coordinate
-from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.environments.cases.workbench import Evidence, Workbench
 from symcheck.engine.environments.causes.diagnosis import likely_causes
 from symcheck.engine.environments.causes.violations import Violations
 from symcheck.engine.environments.methods.counterexamples import SinglePairs, visible_columns
@@ -28,7 +29,7 @@ from symcheck.engine.environments.methods.second_look import SecondLook, Suspect
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.methods.trajectory import TrajectoryEvidence
 from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueGap, paired_gap
-from symcheck.engine.equations import BY_PART, Part
+from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import swamped_rows
@@ -74,6 +75,8 @@ class PairedEvidence:
         enough: asked after each batch whether to stop there; see `PairSample`.
         drawn: pairs that were stepped already, to be judged as they are; None to draw them.
         diagnose: whether likely causes are looked for.
+        laws: evidence by distributions, given the parts that do repeat, for outcomes that are random now and then; None
+            leaves these undecided.
     """
 
     method = "paired"
@@ -88,10 +91,12 @@ class PairedEvidence:
         enough: Enough | None = None,
         drawn: Measurement | None = None,
         diagnose: bool = True,
+        laws: Callable[[frozenset[Part]], Evidence] | None = None,
     ) -> None:
         self.bench, self.pairs = bench, bench.pairs
         self.sample = PairSample(bench, model=model, enough=enough, given=drawn)
-        self._repeats, self._diagnose = repeats, diagnose
+        self._repeats, self._diagnose, self._laws = repeats, diagnose, laws
+        self._judged_by_laws = False
         self._examined: dict[Part, _Examined] = {}
         # Where setting a state may lose some of it, whole episodes are asked as well.
         second = start is not None and bench.caution is not None
@@ -104,6 +109,11 @@ class PairedEvidence:
         result = self._summarise(name, examined, facts)
         if examined.refuted:
             return self._explain(result, examined)
+        if self._laws is not None and facts.unrepeatable:
+            self._judged_by_laws = True
+            note = state("rarely_random", count=facts.unrepeatable, checked=facts.checked)
+            judged: PropertyResult = self._by_laws.judge(name, part)
+            return dataclasses.replace(judged, notes=(note, *judged.notes))
         if self._episodes is not None and result.reason is facts.doubts[0]:
             episodes = self._episodes.judge(name, part)
             if episodes.verdict == "failed":
@@ -128,8 +138,16 @@ class PairedEvidence:
         """One case as the report shows it, and its measurement."""
         return self._single.show(part, case)
 
-    def value_gap(self, failed: set[str], discount: float) -> ValueGap:
+    @functools.cached_property
+    def _by_laws(self) -> Any:
+        parts = [part for part in STEP_PARTS if not self._examine(part).suspects.unrepeatable]
+        return self._laws(frozenset(parts)) if self._laws else None
+
+    def value_gap(self, failed: set[str], discount: float) -> ValueGap | None:
         """What the violations cost in value; see `symcheck.engine.environments.methods.value_gap`."""
+        if self._judged_by_laws:
+            gap: ValueGap | None = self._by_laws.value_gap(failed, discount)
+            return gap
         return paired_gap(self.pairs_for_gap(discount), failed)
 
     def pairs_for_gap(self, discount: float) -> ComparedPairs:

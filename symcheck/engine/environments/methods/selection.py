@@ -273,7 +273,14 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
         why = state(ReasonCode.OUTCOMES_RANDOM.value, control=check.finding)
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
     bench = replace(bench, caution=check.caution, noise=check.noise)
-    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench))
+
+    def laws(repeating: frozenset[Part]) -> Evidence:
+        """Distributions, where some pairs turn out not to repeat; what an episode remembers is drawn anew each time."""
+        bench.pairs.stepper.reset_first = True
+        return DistributionEvidence(bench.comparing(), repeating)
+
+    going_on = laws if bench.options.method == "auto" and not bench.options.fail_fast else None
+    evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench), laws=going_on)
     if bench.options.method == "auto" and (swamped := evidence.swamped(STEP_PARTS)):
         # What rounding decides is as good as random; the rest is still compared pair by pair.
         compared = DistributionEvidence(bench.comparing(), frozenset(STEP_PARTS) - set(swamped))

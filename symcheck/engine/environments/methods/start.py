@@ -39,7 +39,6 @@ _FEWEST, _MOST = 500, 4000  # pairs of resets
 _FEWEST_JUDGED = 100  # below, running out of time is no evidence
 _FEWEST_DRAWN = 20  # whatever the time
 _CHUNK = 250  # resets that are held as they came: observations may be images
-_WIDEST = 64  # coordinates beyond which random sums of coordinates are tested as well as a selection
 TESTS = "initial"  # the name of its tests in the run's budget
 
 
@@ -270,7 +269,7 @@ def _test(
     # All starts within rounding of what the coordinate is elsewhere are one start: sin(pi) is no place beside 0.
     elsewhere = 32 * epsilon * sizes
     tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
-    chosen = _choose_coordinates(sample, rng)
+    chosen = _choose_coordinates(sample)
     return _renumber(
         swap_test(
             sample.expected[:, chosen],
@@ -285,14 +284,10 @@ def _test(
     )
 
 
-def _choose_coordinates(sample: StartSample, rng: np.random.Generator) -> list[int]:
-    """All coordinates, or a random selection of those that vary where there are many (images)."""
-    dim = sample.actual.shape[1]
-    if dim <= _WIDEST:
-        return list(range(dim))
+def _choose_coordinates(sample: StartSample) -> list[int]:
+    """The coordinates that vary."""
     pooled = np.concatenate([sample.expected, sample.actual])
-    varying = np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))
-    return sorted(int(j) for j in rng.permutation(varying)[:_WIDEST]) or [0]
+    return [int(j) for j in np.flatnonzero(pooled.max(axis=0) != pooled.min(axis=0))] or [0]
 
 
 def _renumber(test: SwapTest, chosen: list[int]) -> SwapTest:

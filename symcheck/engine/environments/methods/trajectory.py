@@ -23,24 +23,29 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
-from symcheck.engine.environments.cases.regression import action_columns, fitted, polynomial, standardise, told_apart
+from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
-from symcheck.engine.environments.methods.episode_features import (
+from symcheck.engine.environments.methods.start import StartEvidence
+from symcheck.engine.environments.subject.placement import Word
+from symcheck.engine.episodes import (
+    Sides,
     Transitions,
     learned_feature,
     named_features,
-    repeating_columns,
+    score_outcomes,
+    step_columns,
+    step_numbers,
+    step_sides,
     what_followed,
 )
-from symcheck.engine.environments.methods.start import StartEvidence
-from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
+from symcheck.engine.regression import polynomial, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON, bulk, in_float32
+from symcheck.engine.scales import FLOAT32_EPSILON, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
-from symcheck.engine.statistics import NORMAL_90, SignFlipTest, normal_scores, sign_flip_test
+from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.reduction import reduction
@@ -48,15 +53,15 @@ from symcheck.statements.statement import Statement, state
 from symcheck.symmetry.exits import invariant_actions
 
 _LONGEST = 100  # steps of an episode that are used: more episodes say more than longer ones
+# Every fourth pair is played on, where there are steps enough for a dozen such pairs: what begins late is seen in them.
+_EVERY, _LONG, _ENOUGH = 4, 250, 8_000
 _PLAYING = 0.9  # of the time budget: starts are drawn in the rest, without which no episode is judged
 _FEWEST_PAIRS = 8  # 2^-8 is the smallest p-value of so few
-_WIDEST = 48  # coordinates whose next values are compared (images: of those that vary)
-_MOST_COVARIATES = 200
+_MOST_COVARIATES = 400
 _MOST_LEARNED = 800  # columns of the learned feature's regression
 _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothing
+_OF_MEANS, _OF_OTHERS = 0.4, 0.2  # of the level; the rest is for the learned feature
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
-_EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
-_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
 
 
@@ -96,6 +101,7 @@ class _Features:
         scores: of what follows, shape (transitions, targets).
         named: totals over each episode, shape (episodes, features).
         described: names of these.
+        means: how many of the first are means, the plainest.
     """
 
     episodes: list[Transitions]
@@ -104,6 +110,7 @@ class _Features:
     scores: Floats
     named: Floats
     described: list[str]
+    means: int
 
 
 class TrajectoryEvidence:
@@ -194,9 +201,11 @@ class TrajectoryEvidence:
         """Play on until so many steps were taken."""
         plain, mapped = groups.plain, groups.mapped
         taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
+        plays_on = self.bench.options.samples * _STEPS_PER_SAMPLE // len(self.bench.words) >= _ENOUGH
         while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time(_PLAYING):
+            longest = _LONG if plays_on and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
             try:
-                plain_episode, image_episode = self._episode(None), self._episode(word)
+                plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
             except TimeUp:
                 return  # whole pairs of episodes alone are compared
             # Plain and mapped episodes take turns, so that whatever drifts with time drifts on both sides.
@@ -204,10 +213,10 @@ class TrajectoryEvidence:
             mapped.append(image_episode)
             taken += len(plain_episode.rewards) + len(image_episode.rewards)
 
-    def _episode(self, word: Word | None) -> Transitions:
+    def _episode(self, word: Word | None, longest: int) -> Transitions:
         stepper, bound = self.bench.pairs.stepper, self.bench.pairs.bound
         with invariant_actions(stepper.env, bound.source):
-            played = stepper.play(_LONGEST)
+            played = stepper.play(longest)
         word = None if word is None else tuple(bound.drawn(word))  # one Haar element an episode
         observations, actions = played.seen, played.actions
         # Actions first: a state-dependent map needs the observation before it is mapped.
@@ -217,7 +226,14 @@ class TrajectoryEvidence:
         whole = stepper.codec.flatten_batch(observations)
         flat = self._view.apply(whole)
         rewards = np.array([step.reward for step in played.steps])
-        ended = np.array([float(step.terminated) for step in played.steps])
+        # A cut by a TimeLimit wrapper is no outcome of (s, a); one by the environment itself is.
+        limit = stepper.time_limit or 0
+        ended = np.array(
+            [
+                1.0 if step.terminated else 0.5 * (step.truncated and number != limit)
+                for number, step in enumerate(played.steps, start=1)
+            ]
+        )
         return Transitions(flat[:-1], actions, rewards, flat[1:], ended, bool(np.isfinite(whole[1:]).any()))
 
     def judge(self, name: str, part: Part) -> PropertyResult:
@@ -234,7 +250,7 @@ class TrajectoryEvidence:
                     "episodes_played",
                     episodes=len(episodes),
                     transitions=sum(len(episode.rewards) for episode in episodes),
-                    longest=_LONGEST,
+                    longest=_LONG if any(len(each.rewards) > _LONGEST for each in episodes) else _LONGEST,
                 ),
             ),
         )
@@ -248,7 +264,9 @@ class TrajectoryEvidence:
 
     def _facts(self, part: Part, episodes: list[Transitions]) -> Facts:
         """What was compared, without the outcome of the test."""
-        outcomes = outcomes_of(what_followed(part, episodes))
+        followed = what_followed(part, episodes)
+        # An episode that the environment cuts short has no end of the MDP.
+        outcomes = outcomes_of((followed == 1.0).astype(float) if part == "termination" else followed)
         # Reduced observations hold numbers only: whether there were any is asked of whole ones.
         hidden = part == "transition" and not any(episode.shows_numbers for episode in episodes)
         return Facts(
@@ -281,7 +299,8 @@ class TrajectoryEvidence:
         if self._stopped:
             return result, facts
         bound = self._missable_shift([tested.critical for tested in tests.values()], result.checked)
-        return dataclasses.replace(result, bound=bound, notes=(*result.notes, self._weakness())), facts
+        weakness = state("larger_effects_only", why=self._why_episodes())
+        return dataclasses.replace(result, bound=bound, notes=(*result.notes, weakness)), facts
 
     def _missable_shift(self, criticals: list[float], episodes: int) -> dict[str, object]:
         # The weakest test bounds what all of them together would have missed.
@@ -293,9 +312,6 @@ class TrajectoryEvidence:
             unit="standard deviations of an episode's total",
             region=state("region_episodes", episodes=episodes),
         )
-
-    def _weakness(self) -> Statement:
-        return state("larger_effects_only", why=self._why_episodes())
 
     def _why_episodes(self) -> str:
         """Why whole episodes are compared, as a field of statements: what is missing, or that they were asked for."""
@@ -338,81 +354,81 @@ class TrajectoryEvidence:
         )
 
     def _test(self, part: Part, word: Word, group: _Groups, look: Look) -> _Tested:
-        """One look: named features on all pairs, and one learned feature on the second half, at half the level each.
+        """One look: means, all other named features, and one learned feature on the second half.
 
-        The p-value is that of all looks so far. Early looks draw no swaps.
+        Each has its share of the level, as many features dilute a few. The p-value is that of all looks so far. Early
+        looks draw no swaps.
         """
         features = self._features(part, group)
         pairs, sampled = len(group.plain), look.last
-        level, rng = self.bench.level * look.weight / 2, self.bench.rng(f"flips {part}")
-        differences = features.named[:pairs] - features.named[pairs:]
-        named = sign_flip_test(differences, level=level, rng=rng, sampled=sampled)
-        # Half the level for each of two features: whichever is smaller counts twice.
-        best, described, live = named, features.described, named.live
+        level, rng = self.bench.level * look.weight, self.bench.rng(f"flips {part}")
+        differences, split = features.named[:pairs] - features.named[pairs:], features.means
+        tested: list[tuple[float, SignFlipTest, list[str]]] = []
+        for share, some in ((_OF_MEANS, slice(split)), (_OF_OTHERS, slice(split, None))):
+            flipped = sign_flip_test(differences[:, some], level=level * share, rng=rng, sampled=sampled)
+            tested.append((share, flipped, features.described[some]))
+        named = tested[0][1]
         # Half of the pairs teach: the other half has to be enough by itself.
         if pairs >= 2 * _FEWEST_PAIRS:
-            design = self._design(features.episodes, features.covariates)
+            design = self._design(features)
             learned = learned_feature(features.scores, design, features.starts, pairs)
-            other = sign_flip_test(learned, level=level, rng=rng, sampled=sampled)
-            live = live or other.live
-            if other.p_value < named.p_value and other.live:
-                best = other
-                described = [f"the distribution of what follows (s, a), as learned on half of the episodes ({part})"]
-        p_value = self._looks_so_far.add((part, word), min(1.0, 2 * best.p_value), look)
+            share = 1 - _OF_MEANS - _OF_OTHERS
+            other = sign_flip_test(learned, level=level * share, rng=rng, sampled=sampled)
+            name = f"the distribution of what follows (s, a), as learned on half of the episodes ({part})"
+            tested.append((share, other, [name]))
+        # Bonferroni with unequal shares.
+        share, best, described = min(tested, key=lambda each: each[1].p_value / each[0])
+        live = any(each.live for _, each, _ in tested)
+        p_value = self._looks_so_far.add((part, word), min(1.0, best.p_value / share), look)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
 
     def _features(self, part: Part, group: _Groups) -> _Features:
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
-        covariates, names = self._covariates(episodes)
-        scores, target_names = self._scores(part, episodes, covariates)
-        named, described = named_features(scores, target_names, covariates, names, starts)
-        return _Features(episodes, starts, covariates, scores, named, described)
+        covariates, names, drawn = self._covariates(episodes)
+        coarse, fine = polynomial(covariates), smooth_terms(covariates)
+        targets, target_names, epsilon = self._targets(part, episodes)
+        scores = score_outcomes(targets, epsilon, coarse)
+        columns = [
+            (f"where {name} is high, against elsewhere", (column > 0).astype(np.float64))
+            for name, column in zip(names, covariates.T, strict=True)
+        ]
+        numbered = step_sides(step_numbers(starts, len(scores)))
+        sides = Sides([*numbered, *columns[:drawn]], columns[drawn:])
+        deep = part == "transition"  # of the others a rejection may follow from it: they are asked what is safe
+        named, described, means = named_features(scores, target_names, sides, coarse, starts, deep=deep)
+        if fine.shape[1] > coarse.shape[1]:
+            # What a curved fit leaves is smaller by far, but it also explains a fault that only one side's states show.
+            sharp = score_outcomes(targets, epsilon, fine)
+            more, names, _ = named_features(sharp, target_names, sides, coarse, starts, deep=deep)
+            named, described = np.concatenate([named, more], axis=1), [*described, *names]
+        return _Features(episodes, starts, covariates, scores, named, described, means)
 
-    def _scores(self, part: Part, episodes: list[Transitions], covariates: Floats) -> tuple[Floats, list[str]]:
-        """Normal scores of what (s, a) does not explain, shape (transitions, targets), with names.
-
-        Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be
-        ranked by nothing but the fit, which differs wherever the two groups visit different states.
-        """
-        targets, names, epsilon = self._targets(part, episodes)
-        design = polynomial(covariates)
-        # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
-        epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
-        known = bulk(targets, epsilon)
-        # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image
-        # of a value that repeats is another float of the same value.
-        tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
-        residual = known.without(fitted(design, known.filled))
-        repeating = repeating_columns(targets)
-        scores = normal_scores(np.where(repeating, targets, residual), tie)
-        # A fit of the scores, not of the values: the ranks of ties would follow the fit.
-        explained = fitted(design, scores[:, repeating])
-        rest = scores[:, repeating] - explained
-        scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
-        return scores, names
-
-    def _design(self, episodes: list[Transitions], covariates: Floats) -> Floats:
-        """Covariates and their products with the actions: what follows depends on both together."""
-        actions, _ = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
+    def _design(self, features: _Features) -> Floats:
+        """Covariates, their products with the actions, as what follows depends on both, and the step's number."""
+        covariates = features.covariates
+        actions, _ = action_columns(self.bench, [a for episode in features.episodes for a in episode.actions])
         actions = standardise(actions)
         # Columns left out evenly keep the fit affordable; what is left out cannot be found.
         stride = max(1, -(-covariates.shape[1] * (1 + actions.shape[1]) // _MOST_LEARNED))
         kept = covariates[:, ::stride]
         products = [kept * actions[:, [j]] for j in range(actions.shape[1])]
-        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products], axis=1)
+        steps = step_columns(step_numbers(features.starts, len(kept)))
+        return np.concatenate([np.ones((len(kept), 1)), kept, actions, *products, steps], axis=1)
 
-    def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str]]:
+    def _covariates(self, episodes: list[Transitions]) -> tuple[Floats, list[str], int]:
+        """(s, a) of every transition, shape (transitions, columns), their names, and how many are actions."""
         states = np.concatenate([episode.obs for episode in episodes])
         actions, action_names = action_columns(self.bench, [a for episode in episodes for a in episode.actions])
         coordinates, (states,) = self._view.coordinates.unrolled([states])
         states, state_names = told_apart(states, list(coordinates.names), coordinates.epsilon == 0)
-        names = [*state_names, *action_names]
-        columns = standardise(np.concatenate([states, actions], axis=1))
+        names = [*action_names, *state_names]
+        columns = standardise(np.concatenate([actions, states], axis=1))
         # A column that never varies explains nothing, and would make the fit singular.
         varying = [j for j in range(columns.shape[1]) if columns[:, j].any()]
         kept = varying[:: max(1, -(-len(varying) // _MOST_COVARIATES))]
-        return columns[:, kept], [names[j] for j in kept]
+        drawn = sum(j < len(action_names) for j in kept)
+        return columns[:, kept], [names[j] for j in kept], drawn
 
     def _targets(self, part: Part, episodes: list[Transitions]) -> tuple[Floats, list[str], Floats]:
         """What follows (s, a), its names, and the rounding unit of each column."""
@@ -424,8 +440,7 @@ class TrajectoryEvidence:
         coordinates, (following,) = self._view.coordinates.unrolled([outcomes])
         following, columns = told_apart(following, list(coordinates.names), coordinates.epsilon == 0)
         names = [f"next {name}" for name in columns]
-        varying = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
-        kept = varying[:: max(1, -(-len(varying) // _WIDEST))]
+        kept = [j for j in range(following.shape[1]) if np.ptp(finite(following[:, j])) > 0] or [0]
         epsilon = np.concatenate(
             [coordinates.epsilon, np.zeros(len(columns) - coordinates.dim)]
         )  # indicators are whole

@@ -8,7 +8,8 @@ number is an estimate that says so. Deterministic outcomes are point masses, who
 anything differs; so epsilon_T is their Wasserstein-1 distance, with coordinates in units of their standard deviation,
 and S says what a displacement by that much was seen to cost: two copies that far apart follow one sequence of actions,
 and their discounted rewards are compared. That sequence shows no more than the difference of optimal values could be,
-and a random one usually less. A pair that ends on one side only counts as total variation 1, and S is then the largest
+and a random one usually less. Rewards that differ where next states are those of a few states are added up along the
+worst way through them. A pair that ends on one side only counts as total variation 1, and S is then the largest
 span of returns that the rewards seen allow. Where dynamics are random, `distribution_gap` compares distributions. Whole
 episodes of a black box say nothing about values at given (s, a): under the uniform policy even a broken symmetry may
 leave the distribution of returns as it is.
@@ -25,6 +26,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.acceptance import accept_violation
+from symcheck.engine.accumulated import accumulated_difference
 from symcheck.engine.environments.cases.pairs import Measurement, Pairs
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Word
@@ -35,7 +37,7 @@ from symcheck.engine.verdict import Acceptance
 from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 
-_NEIGHBOURS = 24  # pairs of nearby states that are followed
+_NEIGHBOURS = 96  # pairs of nearby states that are followed
 _LONGEST = 60  # steps; at a discount of 0.9 later rewards weigh less than 0.2%
 TOTAL_VARIATION = "total variation"
 WASSERSTEIN = "Wasserstein-1, coordinates in standard deviations"
@@ -220,8 +222,24 @@ def paired_gap(compared: ComparedPairs, failed: set[str]) -> ValueGap:
         return ValueGap(math.inf, math.inf, epsilon, distance, discount, 1 - alpha, 0.0)
     lipschitz = None if distance == TOTAL_VARIATION else scale
     value = value_gap_bound(epsilon_reward, epsilon, discount, value_span=scale, lipschitz=lipschitz)
+    if failed == {"reward"} and (along := _along_steps(compared)) is not None:
+        value = min(value, along)
     exceeding = largest_fraction(0, compared.checked, alpha)
     return ValueGap(min(value, span), epsilon_reward, epsilon, distance, discount, 1 - alpha, exceeding)
+
+
+def _along_steps(compared: ComparedPairs) -> float | None:
+    """What the rewards' differences add up to along the worst way through the pairs; None where states are many."""
+    measured, stepper = compared.measured, compared.pairs.stepper
+    comparison = compared.pairs.comparison("reward", measured)
+    return accumulated_difference(
+        finite(stepper.codec.flatten_batch([case.situation.obs for case in measured.cases])),
+        stepper.action_codec.flatten_batch([case.action for case in measured.cases]),
+        finite(measured.left.flat),
+        measured.left.terminated,
+        finite(comparison.residual()[:, 0]),
+        compared.discount,
+    )
 
 
 def _displacement(compared: ComparedPairs) -> float:

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Floats
-from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.spaces.coordinates import finite
 
 _MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
 _RIDGE = 1e-9  # of the largest singular value squared: covariates may depend on each other
-
-
-def action_columns(bench: Workbench, actions: Sequence[object]) -> tuple[Floats, list[str]]:
-    """Actions as columns: one indicator per discrete action, else the flattened vector."""
-    codec = bench.pairs.stepper.action_codec
-    flat = codec.flatten_batch(actions)
-    n = getattr(codec.space, "n", None)
-    if flat.shape[1] == 1 and isinstance(n, int | np.integer) and n <= 18:
-        start = int(getattr(codec.space, "start", 0))
-        indicators = (flat == np.arange(start, start + int(n))[None, :]).astype(np.float64)
-        return indicators[:, 1:], [f"action {start + i}" for i in range(1, int(n))]
-    return flat, list(codec.coordinates.names)
+_REFINED = 3  # times the ridge's bias is taken out: a hundred units are left of a part in 1e9
+_HIGHEST = 5  # degree of the polynomials that take out smooth dynamics
+_MOST_TERMS = 400
+_ROWS_PER_TERM = 20
 
 
 def standardise(columns: Floats) -> Floats:
@@ -44,6 +36,34 @@ def polynomial(covariates: Floats) -> Floats:
     return np.concatenate(columns, axis=1)
 
 
+def smooth_terms(covariates: Floats) -> Floats:
+    """Monomials up to the highest degree, at most 5, that the rows afford; at least `polynomial`.
+
+    What a polynomial explains of smooth dynamics does not hide a fault: at degree 2 the sine of a pole's angle leaves
+    1e-3 of its range unexplained, at degree 5 a millionth.
+
+    Args:
+        covariates: standardised, shape (n, k).
+
+    Returns:
+        Shape (n, terms), each of mean square 1.
+    """
+    n, k = covariates.shape
+    most = min(_MOST_TERMS, n // _ROWS_PER_TERM)
+    degree = 1
+    while degree < _HIGHEST and math.comb(k + degree + 1, k) <= most:
+        degree += 1
+    if degree <= 2:
+        return polynomial(covariates)
+    # Each monomial is one of lower degree times a covariate.
+    known: dict[tuple[int, ...], Floats] = {(): np.ones(n)}
+    for size in range(1, degree + 1):
+        for powers in itertools.combinations_with_replacement(range(k), size):
+            known[powers] = known[powers[:-1]] * covariates[:, powers[-1]]
+    terms = np.stack(list(known.values()), axis=1)
+    return np.asarray(terms / np.sqrt((terms**2).mean(axis=0)).clip(1e-12))
+
+
 def fitted(design: Floats, targets: Floats) -> Floats:
     """Least-squares fit of the targets, shape (n, dim); a small ridge keeps dependent columns harmless.
 
@@ -54,8 +74,11 @@ def fitted(design: Floats, targets: Floats) -> Floats:
     # A NaN target would make every weight NaN.
     numbers = finite(targets)
     means = numbers.mean(axis=0)
-    weights = np.linalg.solve(gram + ridge, design.T @ (numbers - means))
-    return np.asarray(design @ weights + means, dtype=np.float64)
+    rest = numbers - means
+    # Each round fits what the last one left: the ridge bends only directions that hardly vary.
+    for _ in range(_REFINED):
+        rest = rest - design @ np.linalg.solve(gram + ridge, design.T @ rest)
+    return np.asarray(numbers - rest, dtype=np.float64)
 
 
 def told_apart(columns: Floats, names: list[str], whole: npt.NDArray[np.bool_]) -> tuple[Floats, list[str]]:

@@ -1,0 +1,95 @@
+"""How large the difference is that a test of features found: of the feature that won, in its region, in plain units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symcheck.array_types import Bools, Floats
+from symcheck.engine.features import Feature
+from symcheck.spaces.coordinates import finite
+
+_NAMES = {
+    "mean": "mean",
+    "spread": "standard deviation",
+    "skew": "skewness",
+    "tails": "kurtosis",
+    "product": "correlation",
+}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A statistic of one coordinate on both sides.
+
+    Attributes:
+        statistic: what it is, "standard deviation".
+        coordinate: of which coordinate.
+        other: of a correlation, with which.
+        region: on which pairs, "under action 1"; "" for all.
+        expected: on the side that the claim maps.
+        actual: on the other.
+    """
+
+    statistic: str
+    coordinate: str
+    other: str
+    region: str
+    expected: float
+    actual: float
+
+
+def measure_effect(
+    feature: Feature,
+    names: Sequence[str],
+    sides: tuple[Floats, Floats],
+    centred: tuple[Floats, Floats],
+    weights: Sequence[tuple[str, Floats]],
+) -> Effect:
+    """The size of a feature's difference, where its region shows more of it: inside or outside.
+
+    Args:
+        feature: which won.
+        names: of the coordinates.
+        sides: expected and actual values, shape (n, dim), for means.
+        centred: the same without what (s, a) explains of them, for all else.
+        weights: named weights of the pairs, shape (n,): above 0 inside the region.
+
+    Returns:
+        The statistic on both sides.
+
+    Example:
+        >>> x = np.array([[0.0], [2.0], [0.0], [2.0]])
+        >>> measure_effect(Feature("spread of x", 0, "spread"), ["x"], (x, 2 * x), (x, 2 * x), []).actual
+        2.0
+    """
+    values = sides if feature.moment == "mean" else centred
+    inside, outside = "", ""
+    rows: list[tuple[str, Bools]] = [("", np.ones(len(sides[0]), dtype=np.bool_))]
+    if feature.region >= 0:
+        text, weight = weights[feature.region]
+        inside, _, rest = text.partition(", against ")
+        outside = inside.replace("is high", "is low") if rest == "low" else f"under {rest}" if rest else "elsewhere"
+        rows = [(inside, weight > 0), (outside, weight <= 0)]
+    measured = []
+    for text, kept in rows:
+        expected, actual = (_statistic(feature, finite(side[kept])) for side in values)
+        measured.append((abs(actual - expected), text, expected, actual))
+    _, text, expected, actual = max(measured, key=lambda each: each[0])
+    other = names[feature.other] if feature.other >= 0 else ""
+    return Effect(_NAMES[feature.moment], names[feature.coordinate], other, text, expected, actual)
+
+
+def _statistic(feature: Feature, values: Floats) -> float:
+    column = values[:, feature.coordinate]
+    if feature.moment == "mean":
+        return float(column.mean())
+    centred, spread = column - column.mean(), float(column.std())
+    if feature.moment == "spread" or spread == 0:
+        return spread
+    if feature.moment == "product":
+        other = values[:, feature.other]
+        return float(np.mean(centred * (other - other.mean())) / (spread * max(float(other.std()), 1e-300)))
+    return float(np.mean((centred / spread) ** (3 if feature.moment == "skew" else 4)))

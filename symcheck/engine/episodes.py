@@ -1,0 +1,193 @@
+"""What is compared of whole episodes: totals of named features, and one feature that half of the episodes taught."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symcheck.array_types import Floats
+from symcheck.engine.equations import Part
+from symcheck.engine.features import hermite_features, normal_scores, spreads
+from symcheck.engine.regression import fitted
+from symcheck.engine.scales import FLOAT64_EPSILON, bulk
+
+_EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
+_TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
+_MOST_FEATURES = 2000  # (coordinate, side) pairs of each moment
+_WIDEST_TAILS = 64  # coordinates up to which skews and tails are features
+_SINGLE_STEPS = 50  # of an episode that are told apart one by one
+_LEARNED_RIDGE = 0.1  # of the mean squared column: weights of rare (s, a) stay near zero
+_OFTEN = 0.05  # share of the transitions in which a value that repeats occurs
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """One episode's transitions, mapped or not.
+
+    Attributes:
+        obs: observations before each step, shape (t, dim).
+        actions: actions, a list of t.
+        rewards: shape (t,).
+        following: observations after each step, shape (t, dim).
+        ended: shape (t,): 1 where the MDP ended, 0.5 where the environment itself cut the episode short, else 0.
+        shows_numbers: whether some observation after a step holds a number; NaN is left out of reduced ones.
+    """
+
+    obs: Floats
+    actions: list[Any]
+    rewards: Floats
+    following: Floats
+    ended: Floats
+    shows_numbers: bool
+
+
+def what_followed(part: Part, episodes: list[Transitions]) -> Floats:
+    """What follows (s, a) in every transition, shape (transitions, dim)."""
+    if not episodes:
+        return np.zeros((0, 1))
+    if part == "transition":
+        return np.concatenate([episode.following for episode in episodes])
+    column = {"reward": "rewards", "termination": "ended"}[part]
+    return np.concatenate([getattr(episode, column) for episode in episodes])[:, None]
+
+
+def repeating_columns(targets: Floats) -> npt.NDArray[np.bool_]:
+    """Which columns hold one value so often that its rank among the others says little, shape (targets,)."""
+    often = [np.unique(column, return_counts=True)[1].max() for column in targets.T]
+    return np.asarray(often) > _OFTEN * len(targets)
+
+
+def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
+    """Normal scores of what (s, a) does not explain, shape (transitions, targets).
+
+    Values that often repeat (an end, a whole number) are scored first and fitted then: their residuals would be ranked
+    by nothing but the fit, which differs wherever the two groups visit different states.
+
+    Args:
+        targets: what follows (s, a), shape (transitions, targets).
+        epsilon: rounding unit of each column.
+        design: terms of (s, a), shape (transitions, columns).
+    """
+    epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
+    # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
+    known = bulk(targets, epsilon)
+    # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image of a
+    # value that repeats is another float of the same value.
+    tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
+    residual = known.without(fitted(design, known.filled))
+    repeating = repeating_columns(targets)
+    scores = normal_scores(np.where(repeating, targets, residual), tie)
+    # A fit of the scores, not of the values: the ranks of ties would follow the fit.
+    rest = scores[:, repeating] - fitted(design, scores[:, repeating])
+    scores[:, repeating] = np.where(np.abs(rest) > _EXPLAINED, rest, 0.0)
+    return scores
+
+
+def step_numbers(starts: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
+    """The number of every transition within its episode, from 0, shape (count,)."""
+    return np.arange(count) - np.repeat(starts, np.diff([*starts, count]))
+
+
+def step_sides(numbers: npt.NDArray[np.intp]) -> list[tuple[str, Floats]]:
+    """Named sides of the step's number, 0 or 1: a hidden clock shows in them, and in no total over an episode."""
+    late = numbers > np.median(numbers)
+    return [
+        ("in the first step, against later ones", (numbers == 0).astype(np.float64)),
+        ("in even steps, against odd ones", (numbers % 2 == 0).astype(np.float64)),
+        ("late in episodes, against early", late.astype(np.float64)),
+    ]
+
+
+def step_columns(numbers: npt.NDArray[np.intp]) -> Floats:
+    """An indicator for each number of a step, later ones by tens, each of mean square 1; shape (n, some)."""
+    places = np.where(numbers < _SINGLE_STEPS, numbers, _SINGLE_STEPS + (numbers - _SINGLE_STEPS) // 10)
+    columns = (places[:, None] == np.unique(places)).astype(np.float64)
+    return np.asarray(columns / np.sqrt(columns.mean(axis=0)))
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Where features are looked for apart from elsewhere: named sides of the transitions, 0 or 1, shape (n,).
+
+    Attributes:
+        drawn: those that the uniform policy and the step's number decide.
+        visited: those that the states decide, where two groups differ as soon as their dynamics do.
+    """
+
+    drawn: list[tuple[str, Floats]]
+    visited: list[tuple[str, Floats]]
+
+
+def named_features(
+    scores: Floats, names: list[str], sides: Sides, design: Floats, starts: npt.NDArray[np.intp], *, deep: bool
+) -> tuple[Floats, list[str], int]:
+    """Totals over each episode of moments and products, also by side.
+
+    Args:
+        scores: normal scores of what follows (s, a), shape (n, targets).
+        names: of the targets.
+        sides: where there are too many for all, the first ones.
+        design: terms of (s, a), shape (n, columns), which all moments but the mean are fitted on: what a value that
+            never varies has of them would tell which states were visited.
+        starts: row at which each episode begins.
+        deep: whether moments other than the mean are looked for by visited sides too.
+
+    Returns:
+        Shape (episodes, features), their names, and how many of the first are means; then spreads, ..., each everywhere
+        and by side.
+    """
+    everywhere, labels = _moments(scores, names)
+    blocks: list[Floats] = []
+    described: list[str] = []
+    means = 0
+    for values, (moment, known) in zip(everywhere, labels, strict=True):
+        plain = moment == "mean"
+        kept = values if plain else values - fitted(design, values)
+        blocks.append(totals(kept, starts))
+        described += known
+        picked = sides.drawn + (sides.visited if plain or deep else [])
+        for text, side in picked[: max(1, _MOST_FEATURES // len(known))]:
+            # Centred, so that a mean that differs everywhere does not count again here.
+            blocks.append(totals(kept * (side - side.mean())[:, None], starts))
+            described += [f"{name} {text}" for name in known]
+        means = len(described) if plain else means
+    return np.concatenate(blocks, axis=1), described, means
+
+
+def _moments(scores: Floats, names: list[str]) -> tuple[list[Floats], list[tuple[str, list[str]]]]:
+    """The moments that are totalled, each of shape (n, some), with what they are called."""
+    if len(names) > _WIDEST_TAILS:
+        return [scores, spreads(scores)], [(m, [f"{m} of {name}" for name in names]) for m in ("mean", "spread")]
+    values, described = hermite_features(scores, names)
+    moments = list(dict.fromkeys(feature.moment for feature in described))
+    places = [[i for i, feature in enumerate(described) if feature.moment == moment] for moment in moments]
+    named = [(m, [described[i].name for i in place]) for m, place in zip(moments, places, strict=True)]
+    return [values[:, place] for place in places], named
+
+
+def learned_feature(scores: Floats, design: Floats, starts: npt.NDArray[np.intp], pairs: int) -> Floats:
+    """Differences of one feature on the second half of the pairs, whose weights the first half taught; shape (n, 1).
+
+    Which way the two groups differ given (s, a) is regressed on the first half and looked for in the second. The
+    second half's swaps know nothing of the first, so that the test keeps its level whatever was learned.
+    """
+    lengths = np.diff([*starts, len(scores)])
+    episode = np.repeat(np.arange(2 * pairs), lengths)
+    half = pairs // 2
+    # Both members of a pair teach or are tested together: swaps move whole pairs.
+    teaching = (episode % pairs) < half
+    sign = np.where(episode < pairs, -1.0, 1.0)[:, None]
+    gram = design[teaching].T @ design[teaching]
+    # A ridge in units of the mean squared column: independent of how many transitions there are.
+    ridge = _LEARNED_RIDGE * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
+    weights = np.linalg.solve(gram + ridge, design[teaching].T @ (sign * scores)[teaching])
+    summed = totals((scores * (design @ weights)).sum(axis=1, keepdims=True), starts)
+    return summed[half:pairs] - summed[pairs + half :]
+
+
+def totals(features: Floats, starts: npt.NDArray[np.intp]) -> Floats:
+    """Sums over each episode, shape (episodes, features)."""
+    return np.asarray(np.add.reduceat(features, starts, axis=0))

@@ -1,0 +1,163 @@
+"""What is compared of two samples: ranks as normal scores, their moments and products, also by region.
+
+A feature of an outcome may be anything that is computed alike on both sides: tests by swaps stay exact, and the more of
+them there are, the more kinds of difference are seen, each a little less sharply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from symcheck.array_types import Floats, Indices
+
+WIDEST_PRODUCTS = 12  # coordinates up to which every pairwise product is a feature
+_WIDEST_TAILS = 512  # coordinates up to which skews and tails are features: above, means and spreads alone
+_MOST_WEIGHTED = 2000  # features that are averaged by region: 10,000 pairs of them fill 160 MB
+_WIDEST_TIE = 16.0  # ties: 64 rounding units each, so that rounding is no thousandth of a wider range
+_MOMENTS = ("mean", "spread", "skew", "tails")
+
+
+class Feature(NamedTuple):
+    """What one column of features is.
+
+    Attributes:
+        name: as reports say it.
+        coordinate: index of its (first) coordinate.
+        moment: "mean", "spread", "skew", "tails" or "product".
+        region: index of the weight that it was averaged with; -1 where every pair counts alike.
+        other: index of the second coordinate of a product; -1 elsewhere.
+    """
+
+    name: str
+    coordinate: int
+    moment: str
+    region: int = -1
+    other: int = -1
+
+
+def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
+    """Ranks of each column turned into normal quantiles; ties share the average, NaN is an atom below everything.
+
+    Args:
+        pooled: shape (n, dim).
+        tie: shape (dim,) or (n, dim): neighbouring values closer than this count as equal, unless they form a dense
+            range that is many times as wide, where nearness says nothing.
+
+    Returns:
+        Shape (n, dim), finite.
+    """
+    scores = np.empty_like(pooled)
+    n = len(pooled)
+    for j in range(pooled.shape[1]):
+        column = np.where(np.isnan(pooled[:, j]), -np.inf, pooled[:, j])
+        order = np.argsort(column, kind="stable")
+        ordered = column[order]
+        with np.errstate(invalid="ignore"):
+            gaps = np.diff(ordered)  # inf - inf is NaN, which is no gap
+        new = _number_ties(ordered, gaps, np.zeros(n) if tie is None else np.broadcast_to(tie, pooled.shape)[order, j])
+        counts = np.bincount(new)
+        # Ranks start at 1: the average rank of each group of ties.
+        middle = np.cumsum(counts) - (counts - 1) / 2
+        scores[order, j] = normal_quantile((middle[new] - 0.5) / n)
+    return scores
+
+
+def _number_ties(ordered: Floats, gaps: Floats, tie: Floats) -> Indices:
+    """Which group of ties each of the ordered values belongs to, counted from 0; see `normal_scores`."""
+    apart = gaps > np.maximum(tie[1:], tie[:-1])
+    new = np.concatenate([[0], np.cumsum(apart)])
+    first = np.flatnonzero(np.diff(new, prepend=-1))
+    last = np.append(first[1:], len(ordered)) - 1
+    with np.errstate(invalid="ignore"):
+        dense = (ordered[last] - ordered[first] > _WIDEST_TIE * np.maximum(tie[first], tie[last]))[new]
+    return np.concatenate([[0], np.cumsum(apart | ((gaps > 0) & dense[1:]))]) if dense.any() else new
+
+
+def normal_quantile(p: Floats) -> Floats:
+    """Quantiles of the standard normal distribution, to about 1e-4: enough for scores, which any monotone map gives.
+
+    Args:
+        p: probabilities strictly between 0 and 1.
+
+    Returns:
+        The quantiles, same shape.
+
+    Example:
+        >>> [round(float(q), 2) for q in normal_quantile(np.array([0.5, 0.975]))]
+        [0.0, 1.96]
+
+    Source: Abramowitz and Stegun (1964), formula 26.2.23, absolute error below 4.5e-4.
+    """
+    tail = np.minimum(p, 1 - p)
+    t = np.sqrt(-2 * np.log(np.clip(tail, 1e-300, 0.5)))
+    top = 2.515517 + 0.802853 * t + 0.010328 * t**2
+    bottom = 1 + 1.432788 * t + 0.189269 * t**2 + 0.001308 * t**3
+    return np.where(p < 0.5, -1.0, 1.0) * np.where(tail == 0.5, 0.0, t - top / bottom)
+
+
+def hermite_features(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[Feature]]:
+    """Hermite polynomials 1 to 4 of every coordinate, and products of pairs.
+
+    Args:
+        scores: normal scores, shape (n, dim).
+        names: of the coordinates.
+
+    Returns:
+        Features, shape (n, count), means of all coordinates first, then spreads; and what each is. Of more than 512
+        coordinates means and spreads alone.
+    """
+    dim = scores.shape[1]
+    # Orthonormal under the normal distribution: every feature has variance 1 where scores are normal.
+    columns = [scores, spreads(scores)]
+    if dim <= _WIDEST_TAILS:
+        columns.append((scores**3 - 3 * scores) / math.sqrt(6))
+        columns.append((scores**4 - 6 * scores**2 + 3) / math.sqrt(24))
+    labels = [
+        Feature(f"{moment} of {name}", j, moment) for moment in _MOMENTS[: len(columns)] for j, name in enumerate(names)
+    ]
+    if 1 < dim <= WIDEST_PRODUCTS:
+        products, more = products_of(scores, names)
+        columns.append(products)
+        labels += more
+    return np.concatenate(columns, axis=1), labels
+
+
+def spreads(scores: Floats) -> Floats:
+    """The second Hermite polynomial: high where a score is far out on either side."""
+    return np.asarray((scores**2 - 1) / math.sqrt(2))
+
+
+def products_of(scores: Floats, names: Sequence[str]) -> tuple[Floats, list[Feature]]:
+    """Products of all pairs of columns, shape (n, pairs), and what each is."""
+    pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+    labels = [Feature(f"product of {names[i]} and {names[j]}", i, "product", other=j) for i, j in pairs]
+    return np.stack([scores[:, i] * scores[:, j] for i, j in pairs], axis=1), labels
+
+
+def weigh_features(
+    differences: Floats, described: Sequence[Feature], weights: Sequence[tuple[str, Floats]]
+) -> tuple[list[Floats], list[Feature]]:
+    """Features by region: means and spreads with every weight first, then products, skews and tails.
+
+    Args:
+        differences: of features, shape (n, count).
+        described: what they are.
+        weights: named weights of the rows, shape (n,); where there are too many features for all, those named first.
+
+    Returns:
+        Blocks of columns, shape (n, some), and what the columns are; about 2,000 columns at most.
+    """
+    blocks: list[Floats] = []
+    labels: list[Feature] = []
+    for moments in (("mean",), ("spread",), ("product",), ("skew", "tails")):
+        picked = [i for i, feature in enumerate(described) if feature.moment in moments]
+        for region, (text, weight) in enumerate(weights):
+            if not picked or len(labels) + len(picked) > _MOST_WEIGHTED:
+                break
+            blocks.append(differences[:, picked] * weight[:, None])
+            labels += [described[i]._replace(name=f"{described[i].name} {text}", region=region) for i in picked]
+    return blocks, labels

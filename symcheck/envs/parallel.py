@@ -1,0 +1,170 @@
+"""Several agents as one environment: PettingZoo's parallel form, one joint observation and one joint action.
+
+Rewards and ends belong to agents, and the image of a step gives them to the images of the agents. So every episode
+watches one agent, drawn at the start: its reward is the reward, its end is the end, and who is watched is part of the
+observation. Then r_h(i)(g s, g a) = r_i(s, a) for every agent is the ordinary claim that the reward is invariant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.array_types import Floats
+from symcheck.errors import SpecError, TargetError
+from symcheck.symmetry.agents import joint_symmetry
+from symcheck.symmetry.symmetry import Symmetry
+
+_FUNCTIONS = ("observation_space", "action_space", "reset", "step")
+
+
+def is_parallel(value: Any) -> bool:
+    """Whether a value is an environment of several agents that act at once; imports nothing to ask.
+
+    Example:
+        >>> is_parallel(3)
+        False
+    """
+    return (
+        not isinstance(value, type | gym.Env | gym.vector.VectorEnv)
+        and hasattr(value, "possible_agents")
+        and not hasattr(value, "agent_iter")
+        and all(callable(getattr(value, name, None)) for name in _FUNCTIONS)
+    )
+
+
+class ParallelEnvironment(gym.Env[Any, Any]):
+    """All agents of a parallel environment as one, with one agent watched in each episode.
+
+    Args:
+        parallel: the environment.
+
+    Attributes:
+        agents: names of all agents, in the environment's order.
+    """
+
+    def __init__(self, parallel: Any) -> None:
+        self.parallel = parallel
+        self.agents = tuple(map(str, parallel.possible_agents))
+        self._names = dict(zip(self.agents, parallel.possible_agents, strict=True))
+        flag = spaces.Box(0.0, 1.0, (1,), np.float32)
+        self.observation_spaces = {a: parallel.observation_space(name) for a, name in self._names.items()}
+        self.action_spaces = {a: parallel.action_space(name) for a, name in self._names.items()}
+        self.observation_space = spaces.Dict(
+            {
+                a: spaces.Dict({"alive": flag, "observation": space, "watched": flag})
+                for a, space in self.observation_spaces.items()
+            }
+        )
+        self.action_space = spaces.Dict(self.action_spaces)
+        self.watched = self.agents[0]
+        self._seen: Mapping[Any, Any] = {}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset all agents, and draw the one that is watched."""
+        super().reset(seed=seed)
+        given = self.parallel.reset(seed=seed, options=options)
+        # Older versions return observations alone.
+        self._seen = given[0] if isinstance(given, tuple) else given
+        self.watched = self.agents[int(self.np_random.integers(len(self.agents)))]
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Step all agents that are alive; reward and end are those of the watched one."""
+        actions = {name: action[a] for a, name in self._names.items() if name in self.parallel.agents}
+        self._seen, rewards, terminations, truncations, _ = self.parallel.step(actions)
+        name = self._names[self.watched]
+        ended = bool(terminations.get(name, False))
+        truncated = bool(truncations.get(name, False)) or (not self.parallel.agents and not ended)
+        return self._observe(), float(rewards.get(name, 0.0)), ended, truncated, {}
+
+    def _observe(self) -> dict[str, Any]:
+        alive = set(self.parallel.agents)
+        return {
+            a: {
+                "alive": _flag(name in alive),
+                "observation": self._seen[name] if name in self._seen else blank(self.observation_spaces[a]),
+                "watched": _flag(a == self.watched),
+            }
+            for a, name in self._names.items()
+        }
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.parallel.close()
+
+
+class SettableParallelEnvironment(ParallelEnvironment):
+    """The same of an environment that has `get_state` and `set_state`: its state, then who is watched."""
+
+    def get_state(self) -> Floats:
+        """The environment's state as a vector, followed by a flag for each agent."""
+        inner = np.asarray(self.parallel.get_state(), dtype=np.float64).ravel()
+        return np.concatenate([inner, [float(a == self.watched) for a in self.agents]])
+
+    def set_state(self, state: Any) -> None:
+        """Put the environment into a state, and watch the flagged agent."""
+        vector = np.asarray(state, dtype=np.float64)
+        count = len(self.agents)
+        self.watched = self.agents[int(vector[-count:].argmax())]
+        self.parallel.set_state(vector[:-count])
+
+
+def as_one(parallel: Any) -> ParallelEnvironment:
+    """The environment of all agents.
+
+    Args:
+        parallel: an environment in PettingZoo's parallel form.
+
+    Raises:
+        TargetError: it has no agents.
+    """
+    if not parallel.possible_agents:
+        raise TargetError("expected an environment with possible_agents, got none.", where="TARGET")
+    settable = all(callable(getattr(parallel, name, None)) for name in ("get_state", "set_state"))
+    return SettableParallelEnvironment(parallel) if settable else ParallelEnvironment(parallel)
+
+
+def claim_of_agents(env: Any, symmetry: Symmetry) -> Symmetry:
+    """A claim as it is about an environment: of one agent and its permutations, a claim of all agents together.
+
+    Args:
+        env: what is checked, or None where it has one agent.
+        symmetry: as the user wrote it.
+
+    Raises:
+        SpecError: agents are permuted of an environment that has one.
+    """
+    if isinstance(env, ParallelEnvironment):
+        return joint_symmetry(symmetry, env.agents, env.observation_spaces, env.action_spaces)
+    if symmetry.agents is not None:
+        raise SpecError(
+            "agents are permuted, and this environment has one agent.",
+            where="Symmetry.agents",
+            remedy="Give an environment in PettingZoo's parallel form, or leave agents out.",
+        )
+    return symmetry
+
+
+def blank(space: spaces.Space[Any]) -> Any:
+    """What stands for the observation of an agent that is gone: zeros.
+
+    Example:
+        >>> blank(spaces.Box(-1, 1, (2,))).tolist(), blank(spaces.Discrete(3))
+        ([0.0, 0.0], 0)
+    """
+    if isinstance(space, spaces.Dict):
+        return {key: blank(inner) for key, inner in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(blank(inner) for inner in space.spaces)
+    if isinstance(space, spaces.Discrete):
+        return int(space.start)
+    return np.zeros(space.shape or (), dtype=space.dtype)
+
+
+def _flag(value: bool) -> Any:
+    return np.array([value], dtype=np.float32)

@@ -1,0 +1,111 @@
+"""Claims of several agents: a permutation of agents, with a map of one agent's observations and actions.
+
+The image of a joint observation has, in the place of agent h(i), the moved observation of agent i; actions likewise.
+This is the form of multi-agent MDP homomorphisms (van der Pol et al. 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symcheck.errors import SpecError, suggestion
+from symcheck.symmetry.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from symcheck.symmetry.bound import BoundSymmetry
+
+    Spaces = Mapping[str, gym.Space[Any]]
+    """By agent."""
+
+
+def joint_symmetry(
+    symmetry: Symmetry, agents: Sequence[str], observation_spaces: Spaces, action_spaces: Spaces
+) -> Symmetry:
+    """The claim on the environment of all agents.
+
+    Args:
+        symmetry: of one agent, with the permutations of agents that go with its generators; without them agents stay.
+        agents: all agents.
+        observation_spaces: by agent.
+        action_spaces: by agent.
+
+    Returns:
+        A claim with callables, which `group_axioms` tests on samples.
+
+    Raises:
+        SpecError: an unknown agent, one that is sent to an agent with other spaces, or a continuous group.
+    """
+    if symmetry.is_continuous:
+        raise SpecError(
+            "continuous groups of several agents are not checked.",
+            where="Symmetry.group",
+            remedy="Name a finite subgroup, for instance C4.",
+        )
+    mappings = symmetry.agents or tuple({} for _ in symmetry.group.generators)
+    places = [_read_places(mapping, agents, f"agents[{i}]") for i, mapping in enumerate(mappings)]
+    for i, moved in enumerate(places):
+        for agent, image in moved.items():
+            if (observation_spaces[agent], action_spaces[agent]) != (observation_spaces[image], action_spaces[image]):
+                raise SpecError(
+                    f"agent {agent!r} is sent to {image!r}, which observes or acts in other spaces.",
+                    where=f"agents[{i}]",
+                )
+    bound = {agent: symmetry.bind(observation_spaces[agent], action_spaces[agent]) for agent in agents}
+    generators = list(enumerate(places))
+    return Symmetry(
+        symmetry.name,
+        symmetry.group,
+        observation=[_move_observation(bound, moved, i) for i, moved in generators],
+        action=[_move_action(bound, moved, i) for i, moved in generators],
+        state=None if symmetry.state is None else [_move_state(bound, moved, i) for i, moved in generators],
+        initial=symmetry.initial,
+    )
+
+
+def _read_places(mapping: Mapping[str, str], agents: Sequence[str], where: str) -> dict[str, str]:
+    """Where every agent goes; those that are not named stay."""
+    unknown = [name for name in (*mapping.keys(), *mapping.values()) if name not in agents]
+    if unknown:
+        raise SpecError(f"there is no agent {unknown[0]!r}.", where=where, remedy=suggestion(unknown[0], agents))
+    return {agent: mapping.get(agent, agent) for agent in agents}
+
+
+def _move_observation(bound: Mapping[str, BoundSymmetry], places: Mapping[str, str], i: int) -> Callable[[Any], Any]:
+    def moved(observation: Any) -> Any:
+        return {image: _move_view(bound[agent], observation[agent], i) for agent, image in places.items()}
+
+    return moved
+
+
+def _move_view(bound: BoundSymmetry, view: Any, i: int) -> dict[str, Any]:
+    """What one agent shows; what stands for the observation of an agent that is gone is not moved."""
+    seen = view["observation"]
+    return {**view, "observation": bound.observation((i,), seen) if np.asarray(view["alive"]).item() > 0.5 else seen}
+
+
+def _move_action(bound: Mapping[str, BoundSymmetry], places: Mapping[str, str], i: int) -> Callable[[Any, Any], Any]:
+    def moved(action: Any, observation: Any) -> Any:
+        return {
+            image: bound[agent].action((i,), action[agent], observation[agent]["observation"])
+            for agent, image in places.items()
+        }
+
+    return moved
+
+
+def _move_state(bound: Mapping[str, BoundSymmetry], places: Mapping[str, str], i: int) -> Callable[[Any], Any]:
+    agents = list(places)
+    source = [agents.index(next(a for a, image in places.items() if image == agent)) for agent in agents]
+    first = bound[agents[0]]
+
+    def moved(state: Any) -> Any:
+        vector = np.asarray(state, dtype=np.float64)
+        inner, watched = vector[: -len(agents)], vector[-len(agents) :]
+        return np.concatenate([np.asarray(first.state((i,), inner), dtype=np.float64), watched[source]])
+
+    return moved

@@ -1,0 +1,230 @@
+"""Kinds of faults that averages over episodes, the first coordinates or plain means do not show; each with its twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import symcheck as sc
+from symcheck.engine.regression import fitted, polynomial, smooth_terms, standardise
+from symcheck.groups import catalog
+
+C2 = catalog.cyclic(2)
+
+
+def mirror(size: int = 2) -> sc.Symmetry:
+    return sc.Symmetry("mirror", C2, observation=[[-1] * size], action=[[1, 0]])
+
+
+class Cart(gym.Env[Any, Any]):
+    """A cart that two actions push; a black box."""
+
+    size = 2
+    noise = 0.0
+
+    def __init__(self) -> None:
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.size,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.s, self.t = self.np_random.uniform(-1, 1, self.size), 0
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> Any:
+        push = 2 * int(action) - 1
+        s = 0.9 * self.s + 0.1 * push + self.noise * self.disturb(push)
+        s[0] = self.s[0] + 0.1 * s[1]
+        self.s, self.t = s + self.force(), self.t + 1
+        return self.s.copy(), -float(self.s[0] ** 2), bool(abs(self.s[0]) > 2), self.cut(), {}
+
+    def force(self) -> Any:
+        return 0.0
+
+    def disturb(self, push: int) -> Any:
+        return self.np_random.normal(size=self.size)
+
+    def cut(self) -> bool:
+        return False
+
+
+class Clock(Cart):
+    """A hidden clock pushes left and right in turn."""
+
+    def force(self) -> Any:
+        return 0.05 * (-1) ** self.t
+
+
+class EvenClock(Cart):
+    """A hidden clock brakes every second step, on both sides alike."""
+
+    def force(self) -> Any:
+        return -0.3 * self.s * (self.t % 2)
+
+
+class FirstPush(Cart):
+    """A push to the right in the first step of every episode."""
+
+    def force(self) -> Any:
+        return 0.05 * (self.t == 0)
+
+
+class Noisy(Cart):
+    noise = 0.05
+
+
+class WideNoise(Noisy):
+    """Noise five times as wide under one action."""
+
+    def disturb(self, push: int) -> Any:
+        return self.np_random.normal(size=self.size) * (5 if push > 0 else 1)
+
+
+class Long(Noisy):
+    size = 60
+
+    def cut(self) -> bool:
+        return self.t >= 20  # on both sides alike
+
+
+class Windy(Long):
+    """A wind on one number of sixty."""
+
+    def force(self) -> Any:
+        return 0.5 * (np.arange(self.size) == 45)
+
+
+class LeftStart(Long):
+    """One number of seventy starts off centre."""
+
+    size = 70
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.s[67] += 0.3
+        return self.s.copy(), {}
+
+
+class Cut(Cart):
+    """Episodes are cut short on the right alone."""
+
+    def cut(self) -> bool:
+        return bool(self.s[0] > 1)
+
+
+class CutEvenly(Cart):
+    def cut(self) -> bool:
+        return bool(abs(self.s[0]) > 1)
+
+
+def verdict(world: type[Cart], name: str = "transition_invariance", samples: int = 1000, **options: Any) -> Any:
+    return sc.verify_env(world, mirror(world.size), samples=samples, **options)[name]
+
+
+@pytest.mark.parametrize(
+    ("world", "says"),
+    [
+        (Clock, "in even steps"),
+        (FirstPush, "in the first step"),
+        (WideNoise, "where action 1 is high"),
+        (Windy, "next observation[45]"),
+    ],
+)
+def test_a_fault_of_a_kind_that_totals_hide_is_found_and_named(world: type[Cart], says: str) -> None:
+    result = verdict(world, samples=2000)
+    assert result.verdict == "failed"
+    assert says in result.causes[0].text
+
+
+@pytest.mark.parametrize("world", [Cart, EvenClock, Noisy, Long])
+def test_its_twin_passes(world: type[Cart]) -> None:
+    assert verdict(world).verdict == "passed"
+
+
+def test_starts_of_long_vectors_are_compared_in_every_coordinate() -> None:
+    result = verdict(LeftStart, "initial_invariance", samples=500)
+    assert result.verdict == "failed"
+    assert "observation[67]" in result.causes[-1].text
+
+
+def test_an_episode_that_the_environment_itself_cuts_short_on_one_side_is_an_end_on_one_side() -> None:
+    assert verdict(Cut, "termination_invariance", 3000).verdict == "failed"
+    assert verdict(CutEvenly, "termination_invariance", 3000).verdict == "passed"
+
+
+class Correlated(gym.Env[Any, Any]):
+    """Two numbers whose noise is correlated, under one action or under both; states can be set."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+    always = False
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.s = self.np_random.normal(size=2)
+        return self.s.copy(), {}
+
+    def step(self, action: Any) -> Any:
+        z, w = self.np_random.normal(size=2)
+        together = 0.9 * z + np.sqrt(0.19) * w
+        self.s = 0.9 * self.s + 0.1 * np.array([z, together if self.always or action else w])
+        return self.s.copy(), 0.0, False, False, {}
+
+    def get_state(self) -> Any:
+        return self.s.copy()
+
+    def set_state(self, state: Any) -> None:
+        self.s = np.array(state, float)
+
+
+class AlwaysCorrelated(Correlated):
+    always = True
+
+
+def test_noise_that_is_correlated_under_one_action_alone_is_found() -> None:
+    result = sc.verify_env(Correlated, mirror(), samples=1500)["transition_invariance"]
+    assert result.verdict == "failed"
+    assert "the correlation of observation[0] with observation[1] under" in result.causes[0].text
+    assert sc.verify_env(AlwaysCorrelated, mirror(), samples=1500)["transition_invariance"].verdict == "passed"
+
+
+def test_smooth_terms_leave_of_a_sine_a_thousandth_of_what_a_parabola_leaves() -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
+    target = np.sin(x[:, :1] + x[:, 1:])
+    left = [np.abs(target - fitted(terms(standardise(x)), target)).max() for terms in (polynomial, smooth_terms)]
+    assert left[1] < 1e-2 * left[0]
+
+
+def test_a_fit_explains_what_it_can_explain_to_rounding() -> None:
+    x = np.random.default_rng(0).normal(size=(500, 3))
+    design = polynomial(np.concatenate([x, x[:, :1]], axis=1))  # a column twice: the ridge has something to do
+    target = 3.0 + x[:, :1] - 2 * x[:, 1:2] * x[:, 2:]
+    np.testing.assert_allclose(fitted(design, target), target, atol=1e-10)
+
+
+class Slips(Correlated):
+    """Worn after some thousands of steps: then one in thirty slips, to either side alike or to the right alone."""
+
+    taken = 0
+    sideways = (-1.0, 1.0)
+
+    def step(self, action: Any) -> Any:
+        self.s = 0.9 * self.s + 0.1 * (2 * int(action) - 1)
+        self.taken += 1
+        if self.taken > 4500 and self.np_random.random() < 0.03:
+            self.s = self.s + self.np_random.choice(self.sideways)
+        return self.s.copy(), 0.0, False, False, {}
+
+
+class SlipsRight(Slips):
+    sideways = (1.0,)
+
+
+@pytest.mark.parametrize(("world", "expected"), [(Slips, "passed"), (SlipsRight, "failed")])
+def test_what_is_random_now_and_then_is_compared_in_distribution(world: Any, expected: str) -> None:
+    result = sc.verify_env(world, mirror(), samples=4000)["transition_invariance"]
+    assert (result.verdict, result.method) == (expected, "distribution")
+    assert "rarely_random" in [note.code for note in result.notes]

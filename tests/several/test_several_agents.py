@@ -1,0 +1,110 @@
+"""Environments of several agents under permutations of agents: right ones pass, and each fault fails its property."""
+
+import pytest
+from two_agents import BlackBox, BlackBoxPullsHarder, RightEarnsMore, RightIsOutEarlier, RightPullsHarder, Tug
+from typer.testing import CliRunner
+
+import symcheck as sc
+from symcheck.cli.main import app
+from symcheck.errors import SpecError
+
+SWAPPED = [{"left": "right", "right": "left"}]
+
+
+def swap(agents=SWAPPED, observation=((1, 1, 1),), action=((0, 1),), state=None):
+    group = sc.groups.cyclic(2)
+    maps = {"observation": [list(row) for row in observation], "action": [list(row) for row in action]}
+    return sc.Symmetry("swap", group, **maps, agents=agents, state=state)
+
+
+WITH_STATE = swap(state=[["+2", "+1", "-3", "+5", "+4"]])
+
+
+def test_agents_that_may_be_exchanged_pass_pair_by_pair():
+    report = sc.verify_env(Tug, WITH_STATE, samples=300)
+    assert report.verdict == "passed", report.to_text()
+    assert report["reward_invariance"].method == "paired"
+
+
+@pytest.mark.parametrize(
+    ("env", "failing"),
+    [
+        (RightPullsHarder, {"transition_invariance", "reward_invariance"}),
+        (RightEarnsMore, {"reward_invariance"}),
+        (RightIsOutEarlier, {"transition_invariance", "termination_invariance"}),
+    ],
+)
+def test_a_planted_fault_of_one_agent_fails_what_it_breaks(env, failing):
+    report = sc.verify_env(env, WITH_STATE, samples=300)
+    failed = {item.name for item in report if item.verdict == "failed"}
+    # Who pulls harder is out earlier as well.
+    assert failed - {"termination_invariance"} == failing - {"termination_invariance"}, report.to_text()
+    assert failing <= failed
+
+
+@pytest.mark.parametrize(("env", "verdict"), [(BlackBox, "passed"), (BlackBoxPullsHarder, "failed")])
+def test_without_access_to_the_state_whole_episodes_are_compared(env, verdict):
+    report = sc.verify_env(env(), swap(), samples=300)
+    assert report.verdict == verdict, report.to_text()
+    assert report["transition_invariance"].method == "trajectory"
+
+
+def test_a_local_map_that_does_not_go_with_the_exchange_fails():
+    negated = swap(observation=[[1, 1, -1]], state=[["+2", "+1", "-3", "+5", "+4"]])
+    assert sc.verify_env(Tug, negated, samples=200).verdict == "failed"
+
+
+@pytest.mark.parametrize(
+    ("agents", "message"),
+    [
+        ([{"left": "right"}], "expected a permutation of agents"),
+        ([{"left": "right", "right": "right"}], "expected a permutation of agents"),
+        ([], "a mapping of agents for each of 1 generators"),
+        ("left", "a mapping of agents for each of 1 generators"),
+        ([{"left": "centre", "centre": "left"}], "there is no agent 'centre'"),
+    ],
+)
+def test_agents_that_are_no_permutation_are_refused(agents, message):
+    with pytest.raises(SpecError, match=message):
+        sc.verify_env(Tug, swap(agents), samples=20)
+
+
+def test_agents_of_an_environment_with_one_agent_are_refused():
+    mirror = sc.Symmetry("m", sc.groups.cyclic(2), [[-1, -1, -1, -1]], [[1, 0]], agents=SWAPPED)
+    with pytest.raises(SpecError, match="this environment has one agent"):
+        sc.verify_env("CartPole-v1", mirror, samples=20)
+
+
+def test_a_continuous_group_of_several_agents_is_refused():
+    turn = sc.Symmetry("turn", sc.groups.so(2), [{"rotate": [[0, 1]]}], [{"algebra": [[0.0]]}])
+    with pytest.raises(SpecError, match="continuous groups of several agents"):
+        sc.verify_env(Tug, turn, samples=20)
+
+
+def test_a_spec_file_says_which_agents_are_exchanged_and_the_report_is_replayed(tmp_path, monkeypatch):
+    from pathlib import Path
+
+    monkeypatch.chdir(tmp_path)
+    source = Path(__file__).with_name("two_agents.py").read_text(encoding="utf-8")
+    (tmp_path / "two.py").write_text(source, encoding="utf-8")
+    (tmp_path / "swap.toml").write_text(
+        'name = "swap"\ngroup = "C2"\nobservation = [[1, 1, 1]]\naction = [[0, 1]]\n'
+        'agents = [{ left = "right", right = "left" }]\nstate = [["+2", "+1", "-3", "+5", "+4"]]\n',
+        encoding="utf-8",
+    )
+    runner = CliRunner()
+    arguments = ["--symmetry", "swap.toml", "--samples", "200"]
+    assert runner.invoke(app, ["verify-env", "two.py:Tug", *arguments]).exit_code == 0
+    failed = runner.invoke(app, ["verify-env", "two.py:RightEarnsMore", *arguments, "--json", "r.json"])
+    assert failed.exit_code == 1, failed.output
+    again = runner.invoke(app, ["replay", "r.json"])
+    assert again.exit_code == 1, again.output
+    assert "reward_invariance FAILED" in again.output
+
+
+def test_two_agents_of_a_published_environment_may_be_exchanged():
+    spread = pytest.importorskip("mpe2").simple_spread_v3
+    exchange = [{"agent_0": "agent_1", "agent_1": "agent_0"}]
+    symmetry = sc.Symmetry("exchange", sc.groups.cyclic(2), [[1] * 12], [[0, 1, 2, 3, 4]], agents=exchange)
+    report = sc.verify_env(lambda: spread.parallel_env(N=2, max_cycles=10), symmetry, samples=300)
+    assert report.verdict == "passed", report.to_text()
