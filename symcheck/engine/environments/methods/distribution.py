@@ -298,13 +298,13 @@ def _swap_outcomes(
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
     design = polynomial(covariates.design)
     common = fitted(design, (known.filled[:half] + known.filled[half:]) / 2)
-    centred = known.without(np.concatenate([common, common]))
+    centred = np.split(known.without(np.concatenate([common, common])), 2)
     # Subtracting what is common rounds as well, by units of it.
     rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)
     weights = _weights(covariates.sides, covariates.names)
     test = swap_test(
-        centred[:half],
-        centred[half:],
+        centred[0],
+        centred[1],
         comparison.coordinates.names,
         level=level,
         rng=rng,
