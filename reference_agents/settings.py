@@ -53,6 +53,10 @@ class Settings:
         input_scale: observations are multiplied by this before the first layer.
         max_episode_steps: episodes of environments outside the catalogue are cut after this many steps, which counts as
             truncation; 0 for the environment's own time limit, or 1,000 where it states none.
+        normalise_advantages: whether the advantages of each minibatch get mean 0 and deviation 1.
+        normalise_returns: whether rewards are divided by the running deviation of discounted returns. Curves and
+            evaluations count plain rewards.
+        linear_decay: whether the learning rate falls linearly to 0 over the run.
 
     Raises:
         OptionError: naming every field out of range.
@@ -79,6 +83,9 @@ class Settings:
     bias_gain: float = 0.0
     input_scale: float = 1.0
     max_episode_steps: int = 0
+    normalise_advantages: bool = False
+    normalise_returns: bool = False
+    linear_decay: bool = False
 
     def __post_init__(self) -> None:
         # All problems at once, so that one message mends them all.
@@ -221,7 +228,7 @@ PRESETS: dict[str, dict[str, Settings]] = {
         "tuned": Settings(
             steps=200_000, horizon=64, discount=0.9, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0,
             epochs=10, minibatches=16, clip=0.2, decorrelation_steps=200, evaluation_every=5_000,
-            time_limit_is_terminal=False,
+            time_limit_is_terminal=False, normalise_advantages=True, normalise_returns=True, linear_decay=True,
         ),
     },
 }  # fmt: skip
@@ -237,8 +244,9 @@ for _name, _steps in (("pong", 3_750_000), ("breakout", 10_000_000)):  # 15 mill
 
 _ELSEWHERE = {
     "tuned": Settings(
-        steps=200_000, horizon=64, gae_lambda=0.95, value_coefficient=0.5, epochs=10, minibatches=16, clip=0.2,
-        evaluation_every=5_000, time_limit_is_terminal=False,
+        steps=200_000, horizon=64, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0, epochs=10,
+        minibatches=16, clip=0.2, evaluation_every=5_000, time_limit_is_terminal=False, normalise_advantages=True,
+        normalise_returns=True, linear_decay=True,
     )
 }  # fmt: skip
 

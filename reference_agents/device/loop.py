@@ -41,7 +41,10 @@ def runs_on_device(job: Job) -> bool:
     """Whether a job's environment and network are written for a device."""
     # Augmentation draws its group elements on the host, and a user's module may hold what no graph can record.
     plain = job.network.views != "augmented" and job.network.basis != "user"
-    return job.task.name in TASKS and plain and job.settings.evaluation == "episodes"
+    settings = job.settings
+    # Rates that fall and scales that move are numbers of the host, which a recorded graph would keep as they were.
+    plain = plain and not (settings.linear_decay or settings.normalise_returns)
+    return job.task.name in TASKS and plain and settings.evaluation == "episodes"
 
 
 class DeviceLoop:

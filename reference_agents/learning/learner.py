@@ -76,17 +76,20 @@ class Learner:
         self._streams.restore(state["streams"])
 
     @torch.no_grad()
-    def update(self, rollout: Rollout, *, orders: torch.Tensor | None = None) -> torch.Tensor:
+    def update(self, rollout: Rollout, *, orders: torch.Tensor | None = None, remaining: float = 1.0) -> torch.Tensor:
         """Learn from one batch.
 
         Args:
             rollout: the batch.
             orders: PPO: the order of each epoch of each run, (runs, epochs, batch); drawn from the runs' streams where
                 None.
+            remaining: the share of the run that is left, which learning rates are multiplied by where they decay.
 
         Returns:
             For each run whether every gradient was finite, shape (runs,), bool.
         """
+        if self._settings.linear_decay and isinstance(self._optimiser, StackedAdam):
+            self._optimiser.scale_rates(remaining)
         if not self._settings.in_epochs:
             return torch.isfinite(self._step(rollout))
         # A run counts as finite if all of its minibatches were.
@@ -103,7 +106,10 @@ class Learner:
         return finite
 
     def _step(self, rollout: Rollout) -> torch.Tensor:
-        batch = Batch(rollout.actions, rollout.log_probabilities, rollout.advantages, rollout.returns)
+        advantages = rollout.advantages
+        if self._settings.normalise_advantages:
+            advantages = _normalise(advantages)
+        batch = Batch(rollout.actions, rollout.log_probabilities, advantages, rollout.returns)
         # The forward pass of playing is used again where the parameters are still the same.
         if rollout.kept and isinstance(self._network, ActorCritic):
             numbers, values = self._network.join_kept()
@@ -114,6 +120,13 @@ class Learner:
         norms = self._optimiser.step()
         self._network.refresh()
         return norms
+
+
+def _normalise(advantages: torch.Tensor) -> torch.Tensor:
+    """Mean 0 and deviation 1 over the batch of each run, (runs, batch)."""
+    deviation, mean = torch.std_mean(advantages, dim=1, keepdim=True)
+    # 1e-8, as in Stable-Baselines3: equal advantages become 0 and not NaN.
+    return (advantages - mean) / (deviation + 1e-8)
 
 
 def _parts(rollout: Rollout) -> tuple[torch.Tensor, ...]:

@@ -29,7 +29,7 @@ class StackedAdam:
     ) -> None:
         self._gradients = parameters.gradients
         self._max_norm = max_gradient_norm
-        groups = []
+        groups: list[dict[str, Any]] = []
         start = 0
         # Runs of one learning rate stand side by side (`Job.runs`), so each rate is one group.
         for rate, members in itertools.groupby(learning_rates):
@@ -40,7 +40,13 @@ class StackedAdam:
             groups.append({"params": [values], "lr": rate})
             start = stop
         # The defaults of Kingma and Ba (2015); `fused` takes one pass over each group.
+        self._rates = [float(group["lr"]) for group in groups]
         self._adam = torch.optim.Adam(groups, betas=(0.9, 0.999), eps=1e-8, fused=True)
+
+    def scale_rates(self, factor: float) -> None:
+        """Set each learning rate to its first value times a factor, whatever it was set to before."""
+        for group, rate in zip(self._adam.param_groups, self._rates, strict=True):
+            group["lr"] = factor * rate
 
     def state(self) -> dict[str, Any]:
         """Moments and step counts."""

@@ -13,6 +13,7 @@ import torch
 from reference_agents.environments.vector import VectorEnvironment
 from reference_agents.learning.distributions import Distribution
 from reference_agents.learning.returns import advantages_and_returns
+from reference_agents.learning.reward_scale import RewardScale
 from reference_agents.learning.transfer import Uploads
 from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.stacked import StackedNetwork
@@ -140,6 +141,9 @@ class Collector:
         # Whole games of Pong are hundreds of steps long: one cut short by decorrelation would look like a better one.
         begun = settings.decorrelation_steps > 0 and hasattr(environment, "restart")
         self._finished = FinishedEpisodes(len(seeds), settings.environments, begun=begun)
+        self._scale = None
+        if settings.normalise_returns:
+            self._scale = RewardScale(len(seeds), settings.environments, settings.discount)
 
     def state(self) -> dict[str, Any]:
         """Everything that later steps depend on."""
@@ -148,6 +152,7 @@ class Collector:
             "streams": self._streams.state(),
             "observation": torch.from_numpy(self._observation.copy()),
             "finished": self._finished.state(),
+            "scale": None if self._scale is None else self._scale.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -156,6 +161,8 @@ class Collector:
         self._streams.restore(state["streams"])
         self._see(state["observation"].numpy())
         self._finished.restore(state["finished"])
+        if self._scale is not None:
+            self._scale.restore(state["scale"])
 
     def finished_returns(self) -> npt.NDArray[np.float64]:
         """Mean return of the training episodes that ended since the last call, shape (runs,); see `take`."""
@@ -172,7 +179,11 @@ class Collector:
         asked, host_parts = zip(*(self._step(network, keep=kept) for _ in range(self._settings.horizon)), strict=True)
         on_device = (torch.stack(parts) for parts in zip(*asked, strict=True))
         # Nobody asks what came of a step before the batch is complete: one copy of each kind for all of them.
-        sent = (self._uploads.send(np.stack(parts)) for parts in zip(*host_parts, strict=True))
+        actions, rewards, *ends = (np.stack(parts) for parts in zip(*host_parts, strict=True))
+        if self._scale is not None:
+            # One scale for the whole batch: that of all steps up to its end.
+            rewards = (rewards / self._scale.deviations()[:, None]).astype(np.float32)
+        sent = (self._uploads.send(part) for part in (actions, rewards, *ends))
         # The value of the observation after the last step, for the bootstrap.
         last = network.forward(self._shown)[1]
         return join_steps(Steps(*on_device, *sent), last, self._policy, self._settings, kept=kept)
@@ -192,6 +203,8 @@ class Collector:
             step.reward if step.score is None else step.score,
             ended if step.game_over is None else step.game_over,
         )
+        if self._scale is not None:
+            self._scale.add(step.reward, ended)
         if self._settings.time_limit_is_terminal:
             terminated = ended
         # Ignored where the episode goes on or terminated; any finite number serves.

@@ -1,0 +1,66 @@
+"""Rewards in units of the deviation of discounted returns, which is estimated while training goes on.
+
+The value loss and the advantages of every task are then of order one, whatever its rewards are counted in. A scale is
+the same for a state and for its images, so equivariant networks stay what they are. Evaluations count plain rewards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from symcheck.array_types import Array, Bools, Floats
+
+# Below this a deviation is that of rewards which are all alike.
+LEAST_DEVIATION = 1e-8
+
+
+class RewardScale:
+    """The deviation of each run's discounted returns, over all steps of all its environments so far.
+
+    Args:
+        runs: how many.
+        environments: of each run.
+        discount: of the returns.
+
+    Example:
+        >>> scale = RewardScale(1, 2, 0.5)
+        >>> scale.add(np.array([[1.0, 3.0]]), np.zeros((1, 2), bool))
+        >>> scale.deviations().tolist()
+        [1.0]
+    """
+
+    def __init__(self, runs: int, environments: int, discount: float) -> None:
+        self._discount = discount
+        self._running = np.zeros((runs, environments))
+        # Number, mean and sum of squared differences from the mean of each run's returns.
+        self._count, self._mean, self._squares = np.zeros(runs), np.zeros(runs), np.zeros(runs)
+
+    def add(self, rewards: Array, ended: Bools) -> None:
+        """Take in one step of every environment; both of shape (runs, environments)."""
+        self._running = self._discount * self._running + rewards
+        size = self._running.shape[1]
+        mean, total = self._running.mean(1), self._count + size
+        difference = mean - self._mean
+        # Two samples joined: Chan, Golub and LeVeque (1983), equation 1.5.
+        self._squares += self._running.var(1) * size + difference**2 * self._count * size / total
+        self._mean += difference * size / total
+        self._count = total
+        self._running[ended] = 0.0
+
+    def deviations(self) -> Floats:
+        """The deviation of each run's returns, shape (runs,); 1 where they have all been alike."""
+        deviation: Floats = np.sqrt(self._squares / np.maximum(self._count, 1.0))
+        return np.where(deviation > LEAST_DEVIATION, deviation, 1.0)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later deviations depend on."""
+        parts = {"running": self._running, "count": self._count, "mean": self._mean, "squares": self._squares}
+        return {name: torch.from_numpy(part.copy()) for name, part in parts.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same runs."""
+        names = ("running", "count", "mean", "squares")
+        self._running, self._count, self._mean, self._squares = (state[name].numpy().copy() for name in names)
