@@ -22,6 +22,7 @@ _EXTRAS = {
     "sb3": (("stable_baselines3",), "Stable-Baselines3 policies"),
     "logs": (("tensorboard", "pyarrow"), "TensorBoard logs, Parquet curves"),
     "games": (("pgx", "pyspiel"), "games of Pgx and OpenSpiel"),
+    "jax": (("jax", "gymnax"), "environments of gymnax"),
     "multiagent": (("pettingzoo",), "environments of several agents"),
     "video": (("imageio", "imageio_ffmpeg", "PIL", "pygame"), "episodes as GIF or MP4"),
 }

@@ -19,8 +19,9 @@ from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.structure import action_middle, action_reach, probe_actions
 from symcheck.errors import TargetError
 
-_STATES = 4  # at which actions are tried
+_STATES, _STATES_RANDOM = 4, 8  # at which actions are tried
 MOST_ACTIONS = 64  # tried one by one at every state; a match needs all of them
+_REPEATS = 9  # of a random step; a match needs no more, and the screen looks closer
 _TIE = 1e-6  # misfits are relative to a typical step: below, an action stays where it is
 
 
@@ -92,7 +93,8 @@ def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
     Returns:
         What followed; costs 4 x (discrete actions, or 2 x components) steps.
     """
-    rows = lab.rng.choice(len(lab.states), size=_STATES, replace=len(lab.states) < _STATES)
+    count = _STATES if lab.kind == "deterministic" else _STATES_RANDOM
+    rows = lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)
     states = lab.states[rows]
     actions = _probes(lab)
     return ActionProbes(states, actions, _tabulate_outcomes(lab, states, actions), scale)
@@ -108,7 +110,9 @@ def _probes(lab: Laboratory) -> list[Any]:
 
 
 def _tabulate_outcomes(lab: Laboratory, states: Floats, actions: list[Any]) -> Floats:
-    return np.stack([lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states for state in states])
+    return np.stack(
+        [lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions, most=_REPEATS).states for state in states]
+    )
 
 
 def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionProbes) -> SignedMap:
@@ -131,7 +135,11 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
     # Clipped: one coordinate that hits a wall must not outweigh all others.
     misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1).mean(axis=0)
     if lab.count_of_actions is not None:
-        _, index = linear_sum_assignment(misfit + _TIE * (1 - np.eye(len(misfit))))
+        # Actions that did the same are told apart by nothing: each cell's own action goes where the cell goes.
+        usual = state_map.index if len(misfit) == state_map.dim else range(len(misfit))
+        tied = np.ones_like(misfit)
+        tied[np.arange(len(misfit)), list(usual)] = 0
+        _, index = linear_sum_assignment(misfit + _TIE * tied)
         return SignedMap.of(index)
     return _box_map(lab.action_space, misfit)
 

@@ -59,11 +59,44 @@ def automorphisms(structure: Structure, *, most: int = MOST_MAPS) -> Found:
     return Found(tuple(maps), search.complete)
 
 
+def exchanges(structure: Structure) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """For every coordinate and every literal that it may go to, one map that moves little else.
+
+    Where identical parts can be exchanged at will there are factorially many maps; these generate them.
+
+    Args:
+        structure: the table of effects.
+
+    Returns:
+        Maps as in `Found`, without repetition, the identity left out.
+
+    Example:
+        >>> free = Structure(np.zeros(3), np.zeros((6, 6)), np.zeros(6), np.ones(6), ((0, 1), (2, 3), (4, 5)), 3, ())
+        >>> exchanges(free)[1]
+        ((1, 0, 2), (1, 1, 1))
+    """
+    search = _Search(structure)
+    domains = search.domains()
+    made: dict[tuple[tuple[int, ...], tuple[int, ...]], None] = {}
+    for v in range(structure.dim):
+        own = search.variables[v][0]
+        for q in np.flatnonzero(domains[v]).tolist():
+            if q == own or q // 2 < v:
+                continue
+            search.nodes, search.back = 0, {v: q, q // 2: own + q % 2}
+            narrowed = search.narrow(domains, v, q)
+            found = None if narrowed is None else next(search.extend(narrowed, [(v, q)]), None)
+            if found is not None:
+                made[found] = None
+    return tuple(made)
+
+
 class _Search:
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
         self.complete = True
         self.nodes = 0
+        self.back: dict[int, int] = {}  # where variables go first, if not to themselves
         self.variables = structure.literals
         self.count = sum(len(own) for own in self.variables)
         self.negated = np.arange(self.count)
@@ -78,9 +111,9 @@ class _Search:
         self.firsts = np.array([own[0] for own in self.variables])
 
     def run(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-        yield from self._extend(self._domains(), [])
+        yield from self.extend(self.domains(), [])
 
-    def _domains(self) -> Bools:
+    def domains(self) -> Bools:
         """domains[v, q]: whether variable v may go to literal q, judged by everything about v and q alone."""
         domains = np.zeros((len(self.variables), self.count), dtype=bool)
         kinds = np.array([self._kind(v) for v, own in enumerate(self.variables) for _ in own])
@@ -113,7 +146,7 @@ class _Search:
         # A column mixes coordinates with floors of their own; sorted, they are compared with the largest of them.
         return rows and _close(signatures[p][1], signatures[q][1], float(self.floor.max()), self.structure.relative)
 
-    def _extend(
+    def extend(
         self, domains: Bools, chosen: list[tuple[int, int]]
     ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
         if self.nodes >= _MOST_NODES:
@@ -125,14 +158,14 @@ class _Search:
             yield self._as_map(chosen)
             return
         v = min(free, key=lambda coordinate: int(domains[coordinate].sum()))
-        own = self.variables[v][0]
+        own = self.back.get(v, self.variables[v][0])
         for q in sorted(np.flatnonzero(domains[v]).tolist(), key=lambda literal: (literal != own, literal)):
             self.nodes += 1
-            narrowed = self._narrow(domains, v, int(q))
+            narrowed = self.narrow(domains, v, int(q))
             if narrowed is not None:
-                yield from self._extend(narrowed, [*chosen, (v, int(q))])
+                yield from self.extend(narrowed, [*chosen, (v, int(q))])
 
-    def _narrow(self, domains: Bools, v: int, q: int) -> Bools | None:
+    def narrow(self, domains: Bools, v: int, q: int) -> Bools | None:
         """The domains once v goes to q; None where some variable has nowhere to go."""
         p = self.variables[v][0]
         fits = np.ones_like(domains)

@@ -17,13 +17,15 @@ from scipy.optimize import linear_sum_assignment
 
 from symcheck.array_types import Floats
 from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, upright
 from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.maps import Candidate, SignedMap, apply_square, corners
-from symcheck.discovery.observations import is_image, square_elements
+from symcheck.discovery.maps import Candidate, SignedMap, apply_square
+from symcheck.discovery.observations import is_image
 from symcheck.discovery.result import Trial
 from symcheck.discovery.structure import Structure, action_middle, action_reach, both_signs, probe_sizes
 from symcheck.engine.environments.cases.pool import Pool, roll_out
+from symcheck.entries.forms import SPATIAL_OPERATORS
 from symcheck.errors import TargetError
 
 _STEPS = 4000
@@ -288,35 +290,33 @@ def match_effects(
 
 
 def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
-    elements = [name for name in square_elements(lab) if name != "identity"]
+    elements = picture_elements(lab.observation_space)[1:]
     proposals = Proposals(
         space=(str(len(elements)), "rotations and reflections of the image"), structured=len(elements)
     )
     before, after = small_pictures(rollouts.before, lab), small_pictures(rollouts.after, lab)
+    (block,) = blocks_of(lab.observation_space)
     for name in elements:
         proposals.tried += 1
+        picture = lift_picture(name, block, block.size)
         action_map, misfit = _matching_moves(lab, before, after, rollouts.actions, name)
-        candidate = Candidate(corners(name), action_map, name, residual=misfit, form=_PICTURE)
+        candidate = Candidate(picture, action_map, picture, residual=misfit, label=_spoken(name), form=_PICTURE)
         # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
-        if candidate.order == corners(name).order:
+        if candidate.order == picture.order:
             proposals.candidates.append(candidate)
         else:
             why = (
                 f"the action map that fits best, {list(action_map.index)}, does not have the order of the picture's map"
             )
-            proposals.refused.append(
-                Trial(
-                    name,
-                    "",
-                    corners(name).order,
-                    "undecided",
-                    why,
-                    misfit,
-                    kind="no action map was found for it",
-                    form=_PICTURE,
-                )
-            )
+            kind = "no action map was found for it"
+            trial = Trial(name, "", picture.order, "undecided", why, misfit, kind=kind, form=_PICTURE)
+            proposals.refused.append(trial)
     return proposals
+
+
+def _spoken(name: str) -> str:
+    """What an element is called where its entry is a list of numbers; "" where the entry is its name."""
+    return "" if name in SPATIAL_OPERATORS else name
 
 
 def small_pictures(flat: Floats, lab: Laboratory) -> Floats:
@@ -330,8 +330,9 @@ def small_pictures(flat: Floats, lab: Laboratory) -> Floats:
         Shape (n, height, width) with at most 24 pixels a side; blocks tile a margin-free centre, so that rotations and
         reflections act on the small picture as on the large.
     """
-    *_, height, width = lab.observation_space.shape or (1, 1)
-    pictures = flat.reshape(len(flat), -1, height, width).mean(axis=1)
+    space = lab.observation_space
+    pictures = upright(flat.reshape(len(flat), *(space.shape or (1, 1))), layout_of(space) or "first")
+    pictures = pictures.reshape(len(flat), -1, *pictures.shape[-2:]).mean(axis=1)
     for axis in (1, 2):
         size = pictures.shape[axis]
         block = -(-size // _SMALL_PICTURE)

@@ -9,14 +9,14 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.discovery.actions import ActionProbes, matching_action_map, try_actions
-from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.automorphisms import automorphisms, exchanges
+from symcheck.discovery.boards import board_maps
 from symcheck.discovery.centres import Centre, centres
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.maps import Candidate, SignedMap, corners
+from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.observations import (
     NoObservationMapError,
     Sightings,
-    is_image,
     look_around,
     matching_observation_map,
 )
@@ -71,14 +71,8 @@ def identity_on(lab: Laboratory) -> Candidate:
     count = lab.count_of_actions
     actions = count if count is not None else int(np.prod(lab.action_space.shape or (1,)))
     width = lab.stepper.codec.coordinates.dim
-    if lab.kind == "black box":
-        moved = corners("identity") if is_image(lab) else SignedMap.identity(width)
-    else:
-        moved = SignedMap.identity(lab.dim)
-    # Where the observation is the state, its map is that of the state, pictures included.
-    by_name = is_image(lab) and not (lab.shows_state and lab.kind != "black box")
-    observed: SignedMap | str = "identity" if by_name else SignedMap.identity(width)
-    return Candidate(moved, SignedMap.identity(actions), observed)
+    moved = SignedMap.identity(width if lab.kind == "black box" else lab.dim)
+    return Candidate(moved, SignedMap.identity(actions), SignedMap.identity(width))
 
 
 def propose(lab: Laboratory) -> Proposals:
@@ -117,6 +111,15 @@ class _Search:
 
     def _search(self) -> None:
         self._remark_identical_actions()
+        for form, state_map in board_maps(self.lab):
+            if not self.lab.in_time(_SEARCHING):
+                self.found.complete = False
+                break
+            self.found.forms.setdefault(form, True)
+            if self._moving(state_map) not in self.seen:
+                self.seen.add(self._moving(state_map))
+                self.found.structured += 1
+                self._try(state_map, form)
         for centre in centres(self.lab):
             if not self.lab.in_time(_SEARCHING):
                 self.found.complete = False
@@ -144,12 +147,16 @@ class _Search:
             discrete = self.lab.count_of_actions is not None
             self.found.sensitivities = sensitivities_of(structure, prefix, discrete=discrete)
             self._remark_fixed(structure)
+        listed = left.maps
         if not left.complete:
+            # The first maps of very many are no sample: one map for each place that a coordinate may go to is.
+            listed = exchanges(structure)
             self.found.complete = False
             self.found.remarks.append(
-                f"the structure at {centre.what} leaves more maps than are tried; the first {len(left.maps)} were"
+                f"the structure at {centre.what} leaves more maps than are tried; {len(listed)} were, one for each "
+                "image that a coordinate can have"
             )
-        maps = [SignedMap.about(index, sign, centre.point) for index, sign in left.maps]
+        maps = [SignedMap.about(index, sign, centre.point) for index, sign in listed]
         new = [each for each in maps if self._moving(each) not in self.seen]
         # The pose in which a model is built allows linear maps only (`Centre.affine`).
         fresh = [each for each in new if centre.affine or not any(each.offset)]
@@ -191,6 +198,7 @@ class _Search:
             screened.reward_gap,
             self.labels.get(self._moving(state_map), ""),
             form,
+            screened.refuted,
         )
         if not screened.passes:
             self._refuse(candidate, self._misfit(screened), "the next state differs")
@@ -256,8 +264,7 @@ class _Search:
 
 def _unseen(candidate: Candidate) -> bool:
     """Whether observations stay as they are."""
-    observed = candidate.observation
-    return observed == "identity" if isinstance(observed, str) else observed.is_identity
+    return candidate.observation.is_identity
 
 
 def state_text(state: SignedMap, letter: str = "s") -> str:

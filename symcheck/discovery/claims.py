@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 
+from symcheck.discovery.blocks import write_map
 from symcheck.discovery.elements import Recognised
-from symcheck.discovery.maps import Candidate, SignedMap, apply_square
-from symcheck.entries.forms import SPATIAL_OPERATORS, parse_entry
+from symcheck.discovery.maps import Candidate
+from symcheck.entries.forms import parse_entry
 from symcheck.symmetry import text
 from symcheck.symmetry.spec import symmetry_from_mapping
 from symcheck.symmetry.symmetry import Symmetry
@@ -35,14 +35,7 @@ class Spaces:
 
 def observation_entry(candidate: Candidate, where: Spaces) -> Any:
     """The SPEC entry of the observation map: signs, images, a named operator, or a permutation of pixels."""
-    if isinstance(candidate.observation, SignedMap):
-        return candidate.observation.spec_entry()
-    if candidate.observation in SPATIAL_OPERATORS or candidate.observation == "identity":
-        return candidate.observation
-    shape = where.observation.shape or (1, 1)
-    # Turning an image of indices tells where each pixel comes from; the entry says where each goes.
-    source = apply_square(candidate.observation, np.arange(int(np.prod(shape))).reshape(shape)).ravel()
-    return np.argsort(source).tolist()
+    return write_map(candidate.observation, where.observation)
 
 
 def action_entry(candidate: Candidate, where: Spaces) -> list[Any] | dict[str, Any]:
@@ -85,15 +78,13 @@ def describe_candidate(candidate: Candidate, where: Spaces) -> tuple[str, str]:
     """A candidate for people: how observations move, and how actions do.
 
     Example:
+        >>> from symcheck.discovery.maps import SignedMap
         >>> box, two = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
         >>> flip = SignedMap.of([0, 1], [-1, -1])
         >>> describe_candidate(Candidate(flip, SignedMap.of([1, 0]), flip), Spaces(box, two, False))
         ('(o0, o1) -> (-o0, -o1)', '0 <-> 1')
     """
-    entry = observation_entry(candidate, where)
-    # A permutation of thousands of pixels is called by the name of its element.
-    unnamed = isinstance(candidate.observation, str) and not isinstance(entry, str)
-    observed = str(candidate.observation) if unnamed else text.describe(parse_entry(entry, "observation"), "o")
+    observed = text.describe(parse_entry(observation_entry(candidate, where), "observation"), "o")
     observed = f"{candidate.label}: {observed}" if candidate.label else observed
     if isinstance(where.action, spaces.Box) and candidate.action.is_identity:
         return observed, "unchanged"

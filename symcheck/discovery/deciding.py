@@ -24,6 +24,7 @@ _COUNTEREXAMPLE_SAMPLES = 500  # for candidates whose reward disagrees on most s
 _MOST_REFUSED_REWARDS = 3  # candidates whose reward disagrees on the screening states: run only to say where
 _HOLDS = ("passed", "proved")
 _FOLLOWS = "a product of accepted maps"
+_UNVERIFIED = "it was screened; the whole group could not be verified in time"
 
 
 @dataclass
@@ -75,7 +76,8 @@ def decide(
     bench.judgement.interrupted = interrupted
     if interrupted:
         bench.leave_rest("interrupted before it was verified")
-    elif not bench.accept_together():
+    else:
+        bench.accept_together()
         bench.screen_all()
         bench.conclude()
     bench.write_trials()
@@ -97,10 +99,20 @@ class _Bench:
         self.runs = 0
         self.wrong_rewards = 0
 
-    def accept_together(self) -> bool:
-        """Where the candidates are a whole group by themselves, one run over its generators may accept them all."""
-        candidates = [record.candidate for record in self.records.values()]
-        if not candidates or not all(candidate.reward_agrees and candidate.order for candidate in candidates):
+    def accept_together(self) -> None:
+        """Where the candidates, or those of one form, are a group by themselves, one run may accept them all."""
+        likely = [record.candidate for record in self.records.values() if record.candidate.reward_agrees]
+        by_form: dict[str, list[Candidate]] = {}
+        for candidate in likely:
+            by_form.setdefault(candidate.form, []).append(candidate)
+        # The larger sets first: a whole group leaves the least to run.
+        families = sorted([likely, *(by_form.values() if len(by_form) > 1 else [])], key=len, reverse=True)
+        for family in families:
+            if self._accept_family(family) or self.judgement.interrupted:
+                return
+
+    def _accept_family(self, candidates: Sequence[Candidate]) -> bool:
+        if not candidates or not all(candidate.order for candidate in candidates):
             return False
         try:
             known = closure(candidates, self.identity)
@@ -112,19 +124,20 @@ class _Bench:
             return False
         group = recognise(known, self.identity)
         result = self._accept(group)
-        if result is None or result.verdict not in _HOLDS:
-            if len(candidates) == 1 and result is not None:
-                self._set(candidates[0], result.verdict, why_of(result), kind_of(result), result)
-                return True
-            return self.judgement.interrupted
-        self.members, self.known = list(group.generators), known
-        self._claim(group, result)
-        return True
+        if result is None:
+            return False
+        if result.verdict in _HOLDS:
+            self.members, self.known = list(group.generators), known
+            self._claim(group, result)
+            return True
+        if len(candidates) == 1:
+            self._set(candidates[0], result.verdict, why_of(result), kind_of(result), result)
+        return False
 
     def screen_all(self) -> None:
         """Screen every candidate that no other one decides."""
         for record in self.records.values():
-            if record.fate == "untried" or record.deduced:
+            if not self.judgement.interrupted and (record.fate == "untried" or record.deduced):
                 self._hear(record)
             if self.judgement.interrupted:
                 self.leave_rest("interrupted before it was verified")
@@ -142,9 +155,12 @@ class _Bench:
                 break
             self._drop_members(group, result)
             self.screen_all()
+        claimed = self.judgement.group.generators if self.judgement.group is not None else ()
+        held = closure(claimed, self.identity)
         for member in self.members:
             # What the screen let pass is not accepted, and is not called so.
-            self._set(member, "undecided", "it was screened; the whole group could not be verified in time", "time")
+            if member.key not in held:
+                self._set(member, "undecided", _UNVERIFIED, _UNVERIFIED)
 
     def leave_rest(self, why: str) -> None:
         """Candidates that are never verified."""
@@ -197,15 +213,21 @@ class _Bench:
             described = self._describe(other)[0]
             why = f"with accepted maps it would give one that is refused: {described}"
             self._set(candidate, "refused", why, "with accepted maps it would give one that is refused")
-        elif not candidate.reward_agrees and self.wrong_rewards >= _MOST_REFUSED_REWARDS:
+        elif not candidate.reward_agrees and self._is_refused_by_rewards(candidate):
             why = f"rewards differ, by {candidate.reward_gap:.2g} at the median state where they do"
-            self._set(candidate, "refused", why, "rewards differ")
+            self._set(candidate, "refused", candidate.refuted or why, "rewards or ends differ")
         elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
             limit = "the time budget ran out" if self.runs < MOST_SCREENED else f"{MOST_SCREENED} were run before"
             self._set(candidate, "untried", limit, limit)
         else:
             record.deduced = False
             self._screen(candidate)
+
+    def _is_refused_by_rewards(self, candidate: Candidate) -> bool:
+        """Whether what the search met is enough; of a few candidates a run says more closely where they fail."""
+        refuted = sum(bool(record.candidate.refuted) for record in self.records.values())
+        many = bool(candidate.refuted) and refuted > _MOST_REFUSED_REWARDS
+        return many or self.wrong_rewards >= _MOST_REFUSED_REWARDS
 
     def _screen(self, candidate: Candidate) -> None:
         self.runs += 1
@@ -230,6 +252,9 @@ class _Bench:
         if result.verdict not in _HOLDS:
             self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
             return
+        if candidate.refuted:
+            self._set(candidate, "refused", candidate.refuted, "rewards or ends differ")
+            return
         if self._contradicts(candidate):
             why = "it was not rejected, but with accepted maps it would exchange actions where nothing else moves"
             self._set(candidate, "undecided", why, result=result)
@@ -250,7 +275,7 @@ class _Bench:
     def _refused_before(self, candidate: Candidate) -> Candidate | None:
         """A map that a run refused and that is a product of this one with accepted ones."""
         for record in self.records.values():
-            if record.fate != "failed":
+            if record.fate != "failed" and not (record.fate == "refused" and record.candidate.refuted):
                 continue
             other = record.candidate
             for element in self.known.values():
@@ -275,6 +300,7 @@ class _Bench:
             self._set(weakest, "undecided", why, "the group with it is not accepted", joint)
             dropped = [weakest]
         gone = {member.key for member in dropped}
+        self.judgement.group = self.judgement.verified = None
         self.members = [member for member in self.members if member.key not in gone]
         self.known = closure(self.members, self.identity)
 

@@ -15,10 +15,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.engine.clock import seconds_from
-from symcheck.engine.environments.cases.pool import Pool, gather
+from symcheck.engine.environments.cases.pool import Pool, gather, roll_out
 from symcheck.engine.environments.controls.determinism import check_determinism
 from symcheck.engine.environments.subject.placement import Placement
 from symcheck.engine.events import Emit, Progress, ignore
@@ -35,6 +35,7 @@ _POOL_SAMPLES = 4000  # as many states as verification gathers for that many pai
 _REPEATS = 33  # odd, so that the median of whole numbers is one of them
 _OTHER = 10_007  # added to the seed
 _GATHERING = 0.15  # of the time budget
+_EPISODES, _SHORT = 100, 8  # episodes begun at least, and the steps of those that are begun for that
 MOST_COMPONENTS = 128  # of a state vector; Humanoid's has 47
 
 
@@ -46,11 +47,15 @@ class Outcomes:
         states: shape (n, dim): the next state, or the next observation where that is the state.
         observations: shape (n, dim of observations).
         rewards: shape (n,).
+        ended: whether the step ended the episode, 0 or 1, shape (n,); a share where steps are random.
+        settled: whether reward and end were the same each time, shape (n,).
     """
 
     states: Floats
     observations: Floats
     rewards: Floats
+    ended: Floats
+    settled: Bools
 
 
 class Laboratory:
@@ -101,6 +106,7 @@ class Laboratory:
         self.pool: Pool = gather(
             self.stepper, self.placement, _POOL_SAMPLES, self.rng, lambda: self.in_time(_GATHERING)
         )
+        self._begin_episodes()
         self.shows_state = self.placement.kind == "observation" or self._observation_is_state()
         self.kind, self.why = self._kind()
         self.repeats = _REPEATS if self.kind == "stochastic" else 1
@@ -150,12 +156,13 @@ class Laboratory:
         """Uniform actions."""
         return [self.action_space.sample() for _ in range(count)]
 
-    def outcomes(self, states: Floats, actions: Sequence[Any]) -> Outcomes:
+    def outcomes(self, states: Floats, actions: Sequence[Any], *, most: int = _REPEATS) -> Outcomes:
         """Set states and step; medians over repetitions where steps are random.
 
         Args:
             states: shape (n, dim).
             actions: n actions.
+            most: so often at most is a step repeated.
 
         Returns:
             What followed.
@@ -163,19 +170,23 @@ class Laboratory:
         Raises:
             TargetError: the environment refuses a state or an action.
         """
-        rows = [self._repeat_step(state, action) for state, action in zip(states, actions, strict=True)]
-        followed, observed, rewards = zip(*rows, strict=True)
-        return Outcomes(np.stack(followed), np.stack(observed), np.array(rewards))
+        rows = [self._repeat_step(state, action, most) for state, action in zip(states, actions, strict=True)]
+        followed, observed, rewards, ended, settled = zip(*rows, strict=True)
+        return Outcomes(
+            np.stack(followed), np.stack(observed), np.array(rewards), np.array(ended), np.array(settled, dtype=bool)
+        )
 
-    def _repeat_step(self, state: Floats, action: Any) -> tuple[Floats, Floats, float]:
+    def _repeat_step(self, state: Floats, action: Any, most: int) -> tuple[Floats, Floats, float, float, bool]:
         raw = self.raw(state)
-        steps = [self.stepper.outcome(raw, action) for _ in range(self.repeats)]
+        steps = [self.stepper.outcome(raw, action) for _ in range(min(most, self.repeats))]
         if len(steps) == 1:
-            return self._next_state(steps[0]), steps[0].flat, steps[0].reward
+            return self._next_state(steps[0]), steps[0].flat, steps[0].reward, float(steps[0].terminated), True
         return (
             np.median([self._next_state(step) for step in steps], axis=0),
             np.median([step.flat for step in steps], axis=0),
             float(np.median([step.reward for step in steps])),
+            float(np.mean([step.terminated for step in steps])),
+            len({(step.reward, step.terminated) for step in steps}) == 1,
         )
 
     def _next_state(self, step: Step) -> Floats:
@@ -209,6 +220,13 @@ class Laboratory:
         if self.shows_state and not declared:
             declared = np.flatnonzero(self.stepper.codec.coordinates.period > 0).tolist()
         return declared
+
+    def _begin_episodes(self) -> None:
+        """More starts: what is constant within an episode (a goal, a command, a mask) varies between episodes only."""
+        for _ in range(_EPISODES - self.pool.episodes):
+            if not self.in_time(_GATHERING):
+                break
+            roll_out(self.stepper, self.placement, _SHORT, self.pool, lambda: self.in_time(_GATHERING))
 
     def _observation_is_state(self) -> bool:
         obs = self.stepper.reset()

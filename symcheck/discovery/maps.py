@@ -153,45 +153,31 @@ def apply_square(name: str, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return images
 
 
-def corners(name: str) -> SignedMap:
-    """How an element of the square's group permutes the four corners; faithful.
-
-    Example:
-        >>> corners("rot90").order, corners("transpose").order
-        (4, 2)
-    """
-    source = apply_square(name, np.arange(4).reshape(2, 2)).ravel()
-    return SignedMap.of(np.argsort(source))
-
-
-def _square_product(first: str, second: str) -> str:
-    wanted = corners(first) * corners(second)
-    return next(name for name in SQUARE if corners(name) == wanted)
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One map that may be a symmetry: how states and actions move, and what observations do then.
 
     Attributes:
-        state: on the vector that states are; for images without states, on the four corners of the picture.
+        state: on the vector that states are, or on the flattened observation where there is none.
         action: on action vectors, or on the values of a discrete action space.
-        observation: on the flattened observation, or the name of an element of the square's group.
+        observation: on the flattened observation.
         residual: median misfit of its transitions on the screening states, relative to a typical step.
         reward_agrees: whether rewards agreed on the screening states.
         reward_gap: median difference of rewards there.
         label: what people call it, where that is known.
         form: which form of maps it belongs to, in words.
+        refuted: counterexamples that the search met, in words; "" for none.
     """
 
     state: SignedMap
     action: SignedMap
-    observation: SignedMap | str
+    observation: SignedMap
     residual: float = 0.0
     reward_agrees: bool = True
     reward_gap: float = 0.0
     label: str = ""
     form: str = ""
+    refuted: str = ""
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:
@@ -206,8 +192,7 @@ class Candidate:
     @property
     def cost(self) -> int:
         """How much there is to say about it; the simplest of several generators is preferred."""
-        own = 8 if self.observation in ("rot180", "rot270", "antitranspose") else 0
-        return 4 * self.state.cost + self.action.cost + own
+        return 4 * self.state.cost + self.action.cost
 
     @property
     def order(self) -> int:
@@ -217,18 +202,10 @@ class Candidate:
 
     def __mul__(self, other: Candidate) -> Candidate:
         """The composition that applies `other` first; its residual is the larger of both."""
-        mine, others = self.observation, other.observation
-        observation: SignedMap | str
-        if isinstance(mine, str) and isinstance(others, str):
-            observation = _square_product(mine, others)
-        elif isinstance(mine, SignedMap) and isinstance(others, SignedMap):
-            observation = mine * others
-        else:
-            raise ValueError("expected two maps of vectors or two maps of images")
         return Candidate(
             self.state * other.state,
             self.action * other.action,
-            observation,
+            self.observation * other.observation,
             max(self.residual, other.residual),
             self.reward_agrees and other.reward_agrees,
             max(self.reward_gap, other.reward_gap),

@@ -14,8 +14,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from symcheck.array_types import Floats
+from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, upright
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.maps import SQUARE, SignedMap, apply_square
+from symcheck.discovery.maps import SignedMap, apply_square
 from symcheck.discovery.screening import map_actions
 from symcheck.errors import TargetError
 
@@ -25,9 +26,9 @@ _ENOUGH = 12  # sightings of every component away from its usual value
 _WIDENED = 2.0  # times the spread: half of the states are drawn this wide, so that rare contacts show
 _FITS = 0.02  # of the component's own spread, at the median pair
 _TIE = 1e-6
+_FORBIDDEN = 1e6
 _LOOKING = 0.3  # of the time budget
 _MOST_MATCHED = 1024  # components
-SMALLEST_IMAGE = 3  # pixels along each of the last two axes
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,8 @@ class NoObservationMapError(TargetError):
 
 
 def is_image(lab: Laboratory) -> bool:
-    """Whether observations have two axes that are long enough for a picture."""
-    shape = lab.observation_space.shape
-    return shape is not None and len(shape) >= 2 and min(shape[-2:]) >= SMALLEST_IMAGE
+    """Whether observations are one picture and nothing else."""
+    return layout_of(lab.observation_space) is not None
 
 
 def look_around(lab: Laboratory) -> Sightings:
@@ -121,7 +121,7 @@ def _append_rows(first: Sightings, second: Sightings, rows: Any) -> Sightings:
 
 def matching_observation_map(
     lab: Laboratory, state_map: SignedMap, action_map: SignedMap, sightings: Sightings
-) -> SignedMap | str:
+) -> SignedMap:
     """The observation map that goes with a state map.
 
     Args:
@@ -131,7 +131,7 @@ def matching_observation_map(
         sightings: the left sides.
 
     Returns:
-        A signed permutation, or the name of an element of the square's group for images.
+        A signed permutation; of pictures, an element of the square's group.
 
     Raises:
         NoObservationMapError: none fits.
@@ -145,17 +145,23 @@ def matching_observation_map(
         raise NoObservationMapError(
             f"expected at most {_MOST_MATCHED} observation components, got {expected.shape[1]}."
         )
-    return _matching_columns(expected, actual, lab.stepper.codec.coordinates.names)
+    return _matching_columns(expected, actual, lab)
 
 
-def _matching_columns(expected: Floats, actual: Floats, names: tuple[str, ...]) -> SignedMap:
-    """Component j of the original goes where the image has it, by the median misfit over pairs."""
+def _matching_columns(expected: Floats, actual: Floats, lab: Laboratory) -> SignedMap:
+    """Component j of the original goes where the image has it, by the median misfit over pairs; parts stay apart."""
+    names = lab.stepper.codec.coordinates.names
+    parts = blocks_of(lab.observation_space)
+    middle = np.concatenate([part.middle for part in parts])
+    expected, actual = expected - middle, actual - middle
     spread = np.quantile(np.abs(expected - np.median(expected, axis=0)), 0.75, axis=0)
     largest = np.abs(expected).max(axis=0)
     scale = np.where(spread > 0, spread, np.where(largest > 0, largest, 1.0))
     kept, turned = _misfits(expected, actual, scale)
     # Rare components (contacts) are zero at the median pair: the mean tells their partners apart.
     cost = np.minimum(kept, turned + _TIE) + _TIE * (1 - np.eye(len(kept)))
+    owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+    cost = cost + _FORBIDDEN * (owner[:, None] != owner[None, :])
     _, index = linear_sum_assignment(cost)
     at = np.arange(len(index))
     sign = np.where(kept[at, index] <= turned[at, index] + _TIE, 1, -1)
@@ -166,7 +172,7 @@ def _matching_columns(expected: Floats, actual: Floats, names: tuple[str, ...]) 
         raise NoObservationMapError(
             f"no signed permutation of the observation goes with it: {names[worst]} of the image has no partner."
         )
-    return best
+    return SignedMap.about(index, sign, middle)
 
 
 def _misfits(expected: Floats, actual: Floats, scale: Floats) -> tuple[Floats, Floats]:
@@ -180,20 +186,14 @@ def _misfits(expected: Floats, actual: Floats, scale: Floats) -> tuple[Floats, F
     return kept, turned
 
 
-def square_elements(lab: Laboratory) -> list[str]:
-    """The elements that keep the shape of the images."""
-    shape = lab.observation_space.shape or (1, 1)
-    if shape[-1] == shape[-2]:
-        return list(SQUARE)
-    return ["identity", "rot180", "flip_ud", "flip_lr"]
-
-
-def _matching_operator(lab: Laboratory, expected: Floats, actual: Floats) -> str:
-    shape = lab.observation_space.shape or (1, 1)
-    left, right = expected.reshape(-1, *shape), actual.reshape(-1, *shape)
-    misfits = {name: float(np.abs(apply_square(name, left) - right).mean()) for name in square_elements(lab)}
+def _matching_operator(lab: Laboratory, expected: Floats, actual: Floats) -> SignedMap:
+    space = lab.observation_space
+    layout = layout_of(space) or "first"
+    left, right = (upright(side.reshape(-1, *(space.shape or (1, 1))), layout) for side in (expected, actual))
+    misfits = {name: float(np.abs(apply_square(name, left) - right).mean()) for name in picture_elements(space)}
     best = min(misfits, key=lambda name: misfits[name])
     scale = float(np.abs(left - left.mean(axis=0)).mean()) or 1.0
     if misfits[best] > _FITS * 10 * scale:  # outcomes that are random differ now and then
         raise NoObservationMapError("no rotation or reflection of the image goes with it.")
-    return best
+    (block,) = blocks_of(space)
+    return lift_picture(best, block, block.size)

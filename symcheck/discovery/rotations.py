@@ -26,6 +26,7 @@ _STATES = 64  # (state, action) pairs at which equations are written down
 MOST_COORDINATES = 48
 _DIFFERENCE = 1e-6  # of the spread: small beside the range of a contact, large beside a solver's 1e-12
 _NULL = 1e-3  # of the size of the terms: solutions leave less; contacts and difference quotients leave about 1e-5
+_NO_ROTATION = 0.1  # relative residual in some coordinate
 _NO_EFFECT = 1e-6  # of the usual size of a term
 _MOST_SOLUTIONS = 12  # a larger null space says that the states met do not tell enough
 _SPARSE = 1e-3  # entries of a generator below this share of its largest are differencing noise
@@ -198,8 +199,9 @@ def _solve(found: _Derivatives, unknowns: list[tuple[Floats, Floats, Floats]], *
     made = []
     for row in _sparse_rows(null / columns):
         turn, shift, act = _combine_unknowns(row, unknowns)
-        if np.abs(turn).max() > 0:
-            residuals = _relative(left, right, row)
+        residuals = _relative(left, right, row)
+        # What does nothing to the dynamics has no terms to compare: it is no rotation of them.
+        if np.abs(turn).max() > 0 and residuals[:-1].max() <= _NO_ROTATION:
             made.append(_scale_to_unit_rate(turn, shift, act, residuals))
     return made
 

@@ -14,10 +14,18 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory, Outcomes
 from symcheck.discovery.maps import SignedMap
+from symcheck.errors import TargetError
 
 CASES = 32
 _MISFIT = 0.05  # of a typical step
 _SHARE = 0.5  # of the cases that must fit
+_FEW_VALUES = 8  # different rewards: then single ones can be rare
+_RARE = 0.2  # of the cases at most have a rare reward
+_CONSTANT = 24  # states in which a coordinate stays as it is, if it is constant within an episode
+_TELLING = 24  # cases with a rare reward or end
+_LOOKED_THROUGH = 4096  # steps, repetitions counted
+_LOOKING = 0.25  # of the time budget
+_RARE_MISFITS = 0.15  # of the rare cases: a goal's rim moves by rounding
 _REWARD_MISFIT = 0.01  # of the spread of rewards, for the order in which candidates are verified
 
 
@@ -30,12 +38,14 @@ class Cases:
         actions: n actions.
         outcomes: what followed.
         scale: how far a step typically moves every coordinate, shape (dim,), positive.
+        telling: further cases with a rare reward or an end; None where there are none.
     """
 
     states: Floats
     actions: list[Any]
     outcomes: Outcomes
     scale: Floats
+    telling: Cases | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,7 @@ class Screened:
         coordinate: where it fits worst.
         reward_agrees: whether rewards agree on nearly all cases that fit.
         reward_gap: median difference of rewards.
+        refuted: counterexamples among steps that repeat exactly, in words; "" for none.
     """
 
     passes: bool
@@ -57,6 +68,7 @@ class Screened:
     coordinate: int
     reward_agrees: bool
     reward_gap: float
+    refuted: str = ""
 
 
 def draw_cases(lab: Laboratory, count: int = CASES) -> Cases:
@@ -72,7 +84,50 @@ def draw_cases(lab: Laboratory, count: int = CASES) -> Cases:
     rows = lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)
     states, actions = lab.states[rows], lab.draw_actions(count)
     outcomes = lab.outcomes(states, actions)
-    return Cases(states, actions, outcomes, step_scale(lab, states, outcomes))
+    scale = step_scale(lab, states, outcomes)
+    return Cases(states, actions, outcomes, scale, _look_for_rare(lab, outcomes, scale))
+
+
+def _look_for_rare(lab: Laboratory, usual: Outcomes, scale: Floats) -> Cases | None:
+    """Steps whose reward or end few steps have: where these are rare, only these tell maps apart."""
+    values, counts = np.unique(usual.rewards, return_counts=True)
+    few = len(values) <= _FEW_VALUES
+    common = set(values[counts > _RARE * len(usual.rewards)].tolist())
+    states: list[Floats] = []
+    actions: list[Any] = []
+    rows: list[Outcomes] = []
+    pool = _mix_constants(lab)
+    for row in lab.rng.integers(len(pool), size=_LOOKED_THROUGH // lab.repeats):
+        if len(rows) >= _TELLING or not lab.in_time(_LOOKING):
+            break
+        state, (action,) = pool[row], lab.draw_actions(1)
+        try:
+            outcome = lab.outcomes(state[None], [action])
+        except TargetError:  # a mixed state need not be a state
+            continue
+        if outcome.settled[0] and ((few and float(outcome.rewards[0]) not in common) or outcome.ended[0] != 0):
+            states.append(state)
+            actions.append(action)
+            rows.append(outcome)
+    if not rows:
+        return None
+    parts = ("states", "observations", "rewards", "ended", "settled")
+    joined = Outcomes(*(np.concatenate([getattr(row, part) for row in rows]) for part in parts))
+    return Cases(np.stack(states), actions, joined, scale)
+
+
+def _mix_constants(lab: Laboratory) -> Floats:
+    """The states met, with what is constant within an episode (a goal, a command) drawn from other episodes."""
+    states = lab.states[lab.rng.permutation(len(lab.states))]
+    some = states[:_CONSTANT]
+    followed = lab.outcomes(some, lab.draw_actions(len(some))).states
+    if followed.shape != some.shape:
+        return states
+    constant = (followed == some).all(axis=0)
+    if constant.any() and not constant.all():
+        others = states[lab.rng.permutation(len(states))]
+        states = np.where(constant, others, states)
+    return np.asarray(states)
 
 
 def step_scale(lab: Laboratory, states: Floats, outcomes: Outcomes) -> Floats:
@@ -120,11 +175,32 @@ def screen(lab: Laboratory, state_map: SignedMap, action_map: SignedMap, cases: 
     rewards = np.abs(images.rewards - cases.outcomes.rewards)
     spread = float(np.ptp(cases.outcomes.rewards)) or max(1.0, float(np.abs(cases.outcomes.rewards).max()))
     agreeing = rewards[fits] <= _REWARD_MISFIT * spread
+    refuted, rare_gap = _compare_rare(lab, state_map, action_map, cases.telling)
     return Screened(
         passes=bool(fits.mean() >= _SHARE),
         residual=float(np.median(worst)),
         share=float(fits.mean()),
         coordinate=int(np.argmax(np.median(relative, axis=0))),
-        reward_agrees=bool(len(agreeing) and agreeing.mean() >= 0.9),
-        reward_gap=float(np.median(rewards)),
+        reward_agrees=not refuted and bool(len(agreeing) and agreeing.mean() >= 0.9),
+        reward_gap=max(float(np.median(rewards)), rare_gap),
+        refuted=refuted,
     )
+
+
+def _compare_rare(
+    lab: Laboratory, state_map: SignedMap, action_map: SignedMap, telling: Cases | None
+) -> tuple[str, float]:
+    """Rare rewards and ends that are others at the images: how many, in words, and their median gap."""
+    if telling is None:
+        return "", 0.0
+    try:
+        images = lab.outcomes(state_map.apply(telling.states), map_actions(lab, action_map, telling.actions))
+    except TargetError:  # the states of the other cases had images
+        return "", 0.0
+    gaps = np.abs(images.rewards - telling.outcomes.rewards)
+    largest = _REWARD_MISFIT * max(float(np.abs(telling.outcomes.rewards).max()), 1e-12)
+    differ = ((gaps > largest) | (images.ended != telling.outcomes.ended)) & images.settled
+    if differ.mean() <= _RARE_MISFITS:
+        return "", 0.0
+    said = f"reward or end differs on {differ.sum()} of {len(differ)} steps with a rare reward or an end"
+    return said, float(np.median(gaps[differ]))

@@ -12,6 +12,7 @@ from gymnasium import spaces
 
 from symcheck.discovery import black_box, by_states
 from symcheck.discovery.actions import refuse_large
+from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number
 from symcheck.discovery.claims import Spaces, claim_of, fields
 from symcheck.discovery.court import Court
@@ -69,7 +70,8 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     if table_of(env) is not None:
         return _by_table(target, options, emit)
     refuse_large(env.action_space)
-    refuse_structured(env.observation_space)
+    refuse_numbered(env.observation_space)
+    blocks_of(env.observation_space)  # refuses what is not made of numbers
     lab = Laboratory(lambda: env, target.label, options, emit)
     by_rollouts = lab.kind == "black box"
     where = Spaces(lab.observation_space, lab.action_space, has_state=not (by_rollouts or lab.shows_state))
@@ -138,34 +140,27 @@ def _rotations(
     return tuple(made), families
 
 
-def refuse_structured(space: spaces.Space[Any]) -> None:
-    """Refuse observations that are no array of numbers.
+def refuse_numbered(space: spaces.Space[Any]) -> None:
+    """Refuse observations that are numbered states without a table.
 
     Raises:
         TargetError: with the way out.
 
     Example:
-        >>> refuse_structured(spaces.Dict(x=spaces.Discrete(2)))  # doctest: +ELLIPSIS
+        >>> refuse_numbered(spaces.Discrete(2))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        symcheck.errors.TargetError: observation space: expected Box observations to search, got Dict(...
+        symcheck.errors.TargetError: observation space: expected observations with coordinates to search, got ...
     """
-    if isinstance(space, spaces.Box | spaces.MultiBinary):
-        return
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         raise TargetError(
-            f"expected Box observations to search, got {space}; numbered states have no coordinates to negate or "
-            "exchange, and this environment has no table of its transitions.",
+            f"expected observations with coordinates to search, got {space}; numbered states have no coordinates to "
+            "negate or exchange, and this environment has no table of its transitions.",
             where="observation space",
             remedy="Give it the table, an attribute P as Gymnasium's toy-text environments have (P[s][a]: a list of "
             "(probability, next state, reward, terminated)), and every permutation is searched; or write the "
             "permutation down and check it with verify-env.",
         )
-    raise TargetError(
-        f"expected Box observations to search, got {space}.",
-        where="observation space",
-        remedy="Flatten them with gymnasium.wrappers.FlattenObservation; finite environments need a table P.",
-    )
 
 
 def _by_table(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discovery:

@@ -22,6 +22,7 @@ import gymnasium as gym
 
 from symcheck.envs import registration
 from symcheck.envs.functional import FunctionalEnv, is_functional
+from symcheck.envs.jax_batch import PREFIX, JaxBatch, is_pure, make_named
 from symcheck.envs.parallel import ParallelEnvironment, as_one, is_parallel
 from symcheck.errors import MissingExtraError, TargetError, described, suggestion
 from symcheck.loading import is_reference, load_attribute, look_in
@@ -99,6 +100,8 @@ def resolve_environment(
         return _resolve_text(target, arguments, where)
     if is_functional(target):
         return _instance(FunctionalEnv(target), type(target).__name__, arguments, where)
+    if is_pure(target):
+        return _batch(JaxBatch(target), type(target).__name__, arguments, where)
     if is_parallel(target):
         return _instance(as_one(target), type(target).__name__, arguments, where)
     if isinstance(target, gym.Env | gym.vector.VectorEnv):
@@ -108,6 +111,8 @@ def resolve_environment(
 
 
 def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    if text.startswith(PREFIX):
+        return _batch(make_named(text), text, arguments, where)
     # "file-v1.py" would match as an id.
     if _VERSIONED.match(text) and not text.endswith(".py"):
         return _identifier(text, arguments, where)
@@ -116,6 +121,8 @@ def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget
     loaded = load_attribute(text, where=where)
     if is_functional(loaded):
         loaded = FunctionalEnv(loaded)
+    if is_pure(loaded):
+        return _batch(JaxBatch(loaded), text, arguments, where)
     if is_parallel(loaded):
         loaded = as_one(loaded)
     if isinstance(loaded, gym.Env | gym.vector.VectorEnv):
@@ -198,6 +205,14 @@ def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) ->
     return EnvTarget(label, make, _id_of(env), env if isinstance(env, ParallelEnvironment) else None)
 
 
+def _batch(env: JaxBatch, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
+    """A batch of a pure environment: its compiled functions are shared by all copies."""
+    if arguments:
+        raise TargetError("gymnax takes no keyword arguments here.", where=where, remedy="Give a factory instead.")
+    _check_spaces(env, label, where)
+    return EnvTarget(label, lambda: copy.copy(env))
+
+
 def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     if not callable(factory):
         raise TargetError(
@@ -208,6 +223,8 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
 
     def make() -> AnyEnv:
         made = factory(**arguments)
+        if is_pure(made):
+            return JaxBatch(made)
         if is_parallel(made):
             return as_one(made)
         return FunctionalEnv(made) if is_functional(made) else made

@@ -192,7 +192,7 @@ def test_two_maps_that_pass_singly_and_fail_together_lose_the_weaker(monkeypatch
 
 def test_nothing_undecided_is_said_to_hold():
     found = search(worlds.falling_ball, samples=400)
-    half_turn = [trial for trial in found.trials if trial.moves == "rot180"]
+    half_turn = [trial for trial in found.trials if trial.moves.startswith("rot180")]
     assert half_turn
     assert all("everything else" not in trial.why for trial in half_turn)
     assert found.fields["observation"] == ["flip_lr"]
@@ -226,7 +226,8 @@ def test_a_short_time_budget_leaves_candidates_untried_instead_of_claiming_them(
     assert found.verdict == "undecided"
 
 
-def test_an_interrupt_before_acceptance_claims_nothing(monkeypatch):
+@pytest.mark.parametrize(("finished", "order"), [(0, 1), (1, 2)])
+def test_an_interrupt_leaves_what_was_accepted_until_then_and_no_more(monkeypatch, finished, order):
     from symcheck.discovery import court
 
     runs = []
@@ -234,15 +235,15 @@ def test_an_interrupt_before_acceptance_claims_nothing(monkeypatch):
 
     def interrupted(*args, **kwargs):
         runs.append(1)
-        if len(runs) > 1:
+        if len(runs) > finished:
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
     monkeypatch.setattr(court, "run_env", interrupted)
     found = search(worlds.PlaneWithBiasedReward, fresh=True)
     assert found.interrupted
-    assert not found.found
-    assert all(trial.verdict not in ("passed", "proved", "follows") for trial in found.trials)
+    assert found.group["order"] == order
+    assert sum(trial.verdict in ("passed", "proved", "follows") for trial in found.trials) == order - 1
     assert any(trial.verdict == "untried" for trial in found.trials)
 
 
@@ -280,14 +281,37 @@ def test_too_many_joint_actions_are_refused_with_their_number():
         search(worlds.ManyActions)
 
 
-def test_structured_observations_are_refused_with_the_way_out():
-    class Structured(worlds.Plane):
-        def __init__(self):
-            super().__init__()
-            self.observation_space = gym.spaces.Dict(x=self.observation_space)
+def test_a_goal_that_differs_between_episodes_takes_part_in_the_search():
+    found = search(worlds.GoalPlane)
+    assert found.group == {"name": "C2 x C2", "order": 4}
+    assert sorted(found.fields["observation"]) == [[-1, 1, -1, 1, -1, 1], [1, -1, 1, -1, 1, -1]]
 
-    with pytest.raises(TargetError, match="FlattenObservation"):
-        search(Structured)
+
+def test_a_goal_alone_is_refused_by_the_few_steps_that_know_it():
+    found = search(worlds.GoalPlane)
+    goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
+    assert [trial.verdict for trial in goal_alone] == ["refused"]
+    assert "steps with a rare reward or an end" in goal_alone[0].why
+
+
+def test_a_board_has_the_group_of_the_square():
+    found = search(worlds.Lines)
+    assert found.group == {"name": "D4", "order": 8}
+    assert all(trial.verdict not in ("passed", "follows") for trial in found.trials if "shifts" in trial.form)
+
+
+def test_a_board_that_lacks_a_diagonal_keeps_what_keeps_the_other_one():
+    found = search(worlds.LinesWithoutCorner)
+    moves = {tuple(entry) for entry in found.fields["observation"]}
+    assert found.group == {"name": "C2 x C2", "order": 4}
+    assert moves <= {(0, 3, 6, 1, 4, 7, 2, 5, 8), (8, 5, 2, 7, 4, 1, 6, 3, 0), (8, 7, 6, 5, 4, 3, 2, 1, 0)}
+
+
+def test_parts_of_an_observation_are_searched_part_by_part():
+    found = search(worlds.LinesInParts, samples=200)
+    assert found.group == {"name": "D4", "order": 8}
+    assert all(set(entry) == {"board", "stones"} for entry in found.fields["observation"])
+    assert all(entry["stones"] == "identity" for entry in found.fields["observation"])
 
 
 def test_a_long_black_box_is_refused_with_the_way_out():

@@ -2,16 +2,19 @@
 
 import itertools
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symcheck.discovery.automorphisms import automorphisms
+from symcheck.discovery.automorphisms import automorphisms, exchanges
+from symcheck.discovery.blocks import blocks_of, lift_picture, upright, write_map
 from symcheck.discovery.elements import closure, permutation_of, recognise
-from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square, corners
+from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square
 from symcheck.discovery.structure import Structure, probe_sizes
 from symcheck.entries.forms import parse_entry
+from symcheck.errors import SpecError
 from symcheck.symmetry.spec import parse_group
 
 
@@ -50,14 +53,34 @@ def test_a_translation_has_no_finite_order():
     assert SignedMap.of([0], [1], [0.5]).order == 0
 
 
-@pytest.mark.parametrize(("first", "second"), list(itertools.product(SQUARE, repeat=2)))
-def test_elements_of_the_square_compose_as_their_pictures_do(first, second):
-    picture = np.arange(9).reshape(3, 3)
-    one = SignedMap.identity(1)
-    product = Candidate(corners(first), one, first) * Candidate(corners(second), one, second)
-    assert np.array_equal(
-        apply_square(product.observation, picture), apply_square(first, apply_square(second, picture))
-    )
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3), (4, 4, 3)])
+def test_elements_of_the_square_move_flattened_pictures_as_they_move_pictures(shape):
+    (block,) = blocks_of(gym.spaces.Box(0, 1, shape))
+    picture = np.arange(float(block.size)).reshape(shape)
+    for name in SQUARE:
+        moved = lift_picture(name, block, block.size).apply(picture.reshape(1, -1))[0].reshape(shape)
+        assert np.array_equal(upright(moved, block.layout), apply_square(name, upright(picture, block.layout)))
+
+
+def test_a_map_that_mixes_parts_is_not_written():
+    space = gym.spaces.Dict(a=gym.spaces.Box(-1, 1, (1,)), b=gym.spaces.Box(-1, 1, (1,)))
+    with pytest.raises(SpecError, match="mixes parts"):
+        write_map(SignedMap.of([1, 0]), space)
+
+
+def test_every_part_is_written_in_its_own_form():
+    space = gym.spaces.Dict(eye=gym.spaces.Box(0, 1, (3, 4)), legs=gym.spaces.Tuple([gym.spaces.Box(-1, 1, (2,))] * 2))
+    block = blocks_of(space)[0]
+    mirror = lift_picture("flip_lr", block, 16) * SignedMap.of(range(16), [1] * 14 + [-1, 1])
+    assert write_map(mirror, space) == {"eye": "flip_lr", "legs": {"0": "identity", "1": [-1, 1]}}
+
+
+def test_exchanges_of_identical_parts_generate_all_of_them():
+    free = _with_table(np.zeros((4, 4)))
+    maps = [SignedMap.of(index, sign) for index, sign in exchanges(free)]
+    one, still = SignedMap.identity(1), SignedMap.identity(4)
+    generated = closure([Candidate(each, one, each) for each in maps], Candidate(still, one, still))
+    assert len(generated) == 2**4 * 24
 
 
 def _plain(index, sign, action=(0,)):

@@ -128,6 +128,69 @@ class ManyActions(Vector):
         return x, 0.0
 
 
+class GoalPlane(Vector):
+    """A point and a goal that differs between episodes; few states are near it, and only the reward knows."""
+
+    size = 6
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        gym.Env.reset(self, seed=seed)
+        wide = np.array([2.0, 1.0])
+        place, goal = self.np_random.uniform(-wide, wide), self.np_random.uniform(-wide, wide)
+        self.x = np.concatenate([place, np.zeros(2), goal])
+        return self.x.copy(), {}
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        place, speed, goal = x[:2], x[2:4], x[4:]
+        speed = np.clip(speed + 0.1 * np.asarray(action), -1, 1)
+        place = np.clip(place + 0.1 * speed, [-2, -1], [2, 1])
+        return np.concatenate([place, speed, goal]), float(np.hypot(*(place - goal)) < 0.3)
+
+
+class Lines(gym.Env):
+    """Stones on a 3 x 3 board, a reward for a full row, column or diagonal: the group of the square (D4)."""
+
+    observation_space: gym.Space = gym.spaces.Box(0, 1, (9,), np.int8)
+    action_space = gym.spaces.Discrete(9)
+    rows = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.cells = np.zeros(9, np.int8)
+        return self.show(), {}
+
+    def show(self) -> Any:
+        return self.cells.copy()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.cells[int(action)] = 1
+        full = any(all(self.cells[i] for i in row) for row in self.rows)
+        return self.show(), float(full), full, False, {}
+
+    def get_state(self) -> np.ndarray:
+        return self.cells.copy()
+
+    def set_state(self, state: Any) -> None:
+        self.cells = np.array(state, np.int8)
+
+
+class LinesWithoutCorner(Lines):
+    """The rules leave out a diagonal: what exchanges both diagonals is no symmetry any more."""
+
+    rows = Lines.rows[:-1]
+
+
+class LinesInParts(Lines):
+    """The board as a picture with its one channel last, and the number of stones beside it."""
+
+    observation_space = gym.spaces.Dict(
+        board=gym.spaces.Box(0, 1, (3, 3, 1), np.int8), stones=gym.spaces.Box(0, 9, (1,), np.float64)
+    )
+
+    def show(self) -> Any:
+        return {"board": self.cells.reshape(3, 3, 1).copy(), "stones": np.array([float(self.cells.sum())])}
+
+
 class FallingBall(gym.Env):
     """A ball falls through a picture, a paddle waits below: columns may be reversed, the picture not turned about."""
 

@@ -103,7 +103,7 @@ def test_a_spec_file_says_which_agents_are_exchanged_and_the_report_is_replayed(
 
 
 def test_two_agents_of_a_published_environment_may_be_exchanged():
-    spread = pytest.importorskip("mpe2").simple_spread_v3
+    spread = pytest.importorskip("mpe2.simple_spread_v3")
     exchange = [{"agent_0": "agent_1", "agent_1": "agent_0"}]
     symmetry = sc.Symmetry("exchange", sc.groups.cyclic(2), [[1] * 12], [[0, 1, 2, 3, 4]], agents=exchange)
     report = sc.verify_env(lambda: spread.parallel_env(N=2, max_cycles=10), symmetry, samples=300)

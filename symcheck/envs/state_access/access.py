@@ -20,6 +20,7 @@ from symcheck.envs.state_access import (
     car_racing,
     classic_control,
     functional,
+    jax_slots,
     minigrid,
     mujoco,
     toy_text,
@@ -46,6 +47,7 @@ _FAMILIES: tuple[Callable[[Any], StateAccess | None], ...] = (
     minigrid.built_in,
     atari.built_in,
     functional.built_in,
+    jax_slots.built_in,
 )
 _REGISTERED: dict[type, _Registration] = {}
 

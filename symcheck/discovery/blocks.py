@@ -1,0 +1,238 @@
+"""The parts of an observation: one leaf of a Dict or Tuple space each, as a stretch of the flattened observation.
+
+A map of the flattened observation that keeps every part to itself is written part by part: signs or images of vectors,
+operators of pictures, a permutation of the values of a Discrete space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.array_types import Floats
+from symcheck.discovery.maps import SQUARE, SignedMap, apply_square
+from symcheck.entries.forms import SPATIAL_OPERATORS
+from symcheck.errors import SpecError, TargetError
+
+_PICTURE = 3  # pixels along each axis of a picture, at least
+
+
+Layout = Literal["first", "last"]
+"""Channels before height and width, or after them."""
+
+
+def layout_of(space: spaces.Space[Any]) -> Layout | None:
+    """Which axes of a space's values are height and width; None where they are no picture.
+
+    The shorter of the first and the last of three axes holds the channels.
+
+    Example:
+        >>> [layout_of(spaces.Box(0, 1, shape)) for shape in ((3, 8, 8), (8, 8, 3), (8, 8), (8, 2))]
+        ['first', 'last', 'first', None]
+    """
+    shape = () if isinstance(space, spaces.Dict | spaces.Tuple) else space.shape or ()
+    if len(shape) > 2 and shape[-1] < min(shape[-3:-1]) and shape[-1] <= shape[0]:
+        return "last" if min(shape[-3:-1]) >= _PICTURE else None
+    return "first" if len(shape) >= 2 and min(shape[-2:]) >= _PICTURE else None
+
+
+def upright(pictures: npt.NDArray[Any], layout: Layout) -> npt.NDArray[Any]:
+    """Pictures with height and width as their last axes.
+
+    Example:
+        >>> upright(np.zeros((5, 8, 9, 3)), "last").shape
+        (5, 3, 8, 9)
+    """
+    return np.moveaxis(pictures, -1, -3) if layout == "last" else pictures
+
+
+@dataclass(frozen=True)
+class Block:
+    """One leaf of an observation space.
+
+    Attributes:
+        path: keys and positions that lead to it; () where the space has no parts.
+        space: its own space.
+        first: where it begins in the flattened observation.
+        size: number of its components there.
+    """
+
+    path: tuple[Any, ...]
+    space: spaces.Space[Any]
+    first: int
+    size: int
+
+    @property
+    def at(self) -> slice:
+        """Its components."""
+        return slice(self.first, self.first + self.size)
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where the picture's height and width stand, None where it is no picture."""
+        return layout_of(self.space)
+
+    @property
+    def middle(self) -> Floats:
+        """About which components are negated: zero, or the middle of a space of whole numbers."""
+        if isinstance(self.space, spaces.Discrete):
+            return np.array([float(self.space.start) + (float(self.space.n) - 1) / 2])
+        if isinstance(self.space, spaces.MultiDiscrete):
+            start, count = np.asarray(self.space.start, dtype=np.float64), np.asarray(self.space.nvec)
+            return np.asarray((start + (count - 1) / 2).reshape(-1))
+        if isinstance(self.space, spaces.MultiBinary):
+            return np.full(self.size, 0.5)
+        return np.zeros(self.size)
+
+
+def blocks_of(space: spaces.Space[Any]) -> list[Block]:
+    """The leaves of a space, in the order in which observations are flattened.
+
+    Args:
+        space: Box, Discrete, MultiDiscrete, MultiBinary, or Dict and Tuple of these.
+
+    Returns:
+        At least one.
+
+    Raises:
+        TargetError: a leaf is of another kind.
+
+    Example:
+        >>> two = spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(3))
+        >>> [(block.path, block.first, block.size) for block in blocks_of(two)]
+        [(('a',), 0, 2), (('b',), 2, 1)]
+    """
+    made: list[Block] = []
+    for path, leaf in _list_parts(space, ()):
+        first = made[-1].first + made[-1].size if made else 0
+        made.append(Block(path, leaf, first, int(np.prod(leaf.shape or (1,)))))
+    return made
+
+
+def _list_parts(space: spaces.Space[Any], path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], spaces.Space[Any]]]:
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        children = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        for key, child in children:
+            yield from _list_parts(child, (*path, key))
+    elif isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        yield path, space
+    else:
+        raise TargetError(
+            f"expected observations made of numbers of a fixed size to search, got {space}.",
+            where="observation space",
+            remedy="Wrap the environment so that it shows arrays, or write the symmetry down for verify-env.",
+        )
+
+
+def write_map(observed: SignedMap, space: spaces.Space[Any]) -> Any:
+    """The SPEC entry of a map of the flattened observation.
+
+    Args:
+        observed: the map; it keeps every part to itself.
+        space: the observation space.
+
+    Returns:
+        The entry, a mapping of entries where the space has parts.
+
+    Raises:
+        SpecError: the map mixes parts, or no entry says what it does to a part.
+
+    Example:
+        >>> two = spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(3))
+        >>> write_map(SignedMap.of([1, 0, 2], [1, 1, -1], [0, 0, 2]), two)
+        {'a': [1, 0], 'b': [2, 1, 0]}
+    """
+    made: dict[Any, Any] = {}
+    for block in blocks_of(space):
+        entry = _write_block(_restrict_to_part(observed, block), block)
+        if not block.path:
+            return entry
+        inner = made
+        for key in block.path[:-1]:
+            inner = inner.setdefault(_write_key(key), {})
+        inner[_write_key(block.path[-1])] = entry
+    return made
+
+
+def _write_key(key: Any) -> str:
+    return str(key)
+
+
+def _restrict_to_part(observed: SignedMap, block: Block) -> SignedMap:
+    index = [i - block.first for i in observed.index[block.at]]
+    if sorted(index) != list(range(block.size)):
+        raise SpecError("the map mixes parts of the observation, which no entry says.", where=str(block.path))
+    return SignedMap.of(index, observed.sign[block.at], observed.offset[block.at])
+
+
+def _write_block(own: SignedMap, block: Block) -> Any:
+    if isinstance(block.space, spaces.Discrete):
+        return _write_values(own, block.space)
+    if own.is_identity and block.path:
+        return "identity"
+    shape, layout = block.space.shape or (), block.layout
+    if layout == "first" and min(own.sign) > 0 and not any(own.offset):
+        for name in SPATIAL_OPERATORS if shape[-1] == shape[-2] else ("flip_ud", "flip_lr"):
+            if list(own.index) == turn_picture(name, shape, layout):
+                return name
+    return own.spec_entry()
+
+
+def _write_values(own: SignedMap, space: spaces.Discrete) -> list[int]:
+    values = np.arange(int(space.n)) + int(space.start)
+    images = own.apply(values[:, None].astype(np.float64))[:, 0] - int(space.start)
+    if sorted(images.tolist()) != list(range(int(space.n))):
+        raise SpecError(f"the map takes values of {space} out of it.", where="observation")
+    return [int(image) for image in images]
+
+
+def turn_picture(name: str, shape: tuple[int, ...], layout: Layout) -> list[int]:
+    """Where an element of the square's group takes every component of a flattened picture.
+
+    Example:
+        >>> turn_picture("flip_lr", (1, 3), "first")
+        [2, 1, 0]
+    """
+    numbers = upright(np.arange(int(np.prod(shape))).reshape(shape), layout)
+    turned = apply_square(name, numbers)
+    turned = np.moveaxis(turned, -3, -1) if layout == "last" else turned
+    # Turning a picture of numbers tells where each component comes from; a map says where each goes.
+    return [int(i) for i in np.argsort(turned.reshape(-1))]
+
+
+def lift_picture(name: str, block: Block, size: int) -> SignedMap:
+    """An element of the square's group on one picture, as a map of the whole flattened observation.
+
+    Args:
+        name: of the element.
+        block: the picture.
+        size: of the flattened observation.
+
+    Returns:
+        A permutation; what is no part of the picture stays.
+
+    Example:
+        >>> block = Block((), spaces.Box(0, 1, (3, 3)), 0, 9)
+        >>> lift_picture("flip_lr", block, 9).index
+        (2, 1, 0, 5, 4, 3, 8, 7, 6)
+    """
+    index = np.arange(size)
+    index[block.at] = block.first + np.array(turn_picture(name, block.space.shape or (1, 1), block.layout or "first"))
+    return SignedMap.of(index)
+
+
+def picture_elements(space: spaces.Space[Any]) -> list[str]:
+    """The elements of the square's group that keep the shape of a space's pictures, the identity first.
+
+    Example:
+        >>> picture_elements(spaces.Box(0, 1, (3, 5)))
+        ['identity', 'rot180', 'flip_ud', 'flip_lr']
+    """
+    shape = space.shape or (1, 1)
+    height, width = shape[-3:-1] if layout_of(space) == "last" else shape[-2:]
+    return list(SQUARE) if height == width else ["identity", "rot180", "flip_ud", "flip_lr"]
