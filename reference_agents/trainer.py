@@ -215,8 +215,8 @@ class _Loop:
         self.note_divergence()  # of the update before: whoever has played has waited for it
         if self._augmenter is not None:
             rollout = self._augmenter.augment(rollout, self._network)
-        total = self._training.job.settings.updates
-        finite = self._learner.update(rollout, remaining=1.0 - self._updates / total)
+        self._learner.decay_rates(1.0 - self._updates / self._training.job.settings.updates)
+        finite = self._learner.update(rollout)
         self._updates += 1
         self._finite = Download(finite)
 

@@ -75,21 +75,23 @@ class Learner:
         self._optimiser.restore(state["optimiser"])
         self._streams.restore(state["streams"])
 
+    def decay_rates(self, remaining: float) -> None:
+        """Set learning rates to their first values times the share of the run that is left, where they decay."""
+        if self._settings.linear_decay and isinstance(self._optimiser, StackedAdam):
+            self._optimiser.scale_rates(remaining)
+
     @torch.no_grad()
-    def update(self, rollout: Rollout, *, orders: torch.Tensor | None = None, remaining: float = 1.0) -> torch.Tensor:
+    def update(self, rollout: Rollout, *, orders: torch.Tensor | None = None) -> torch.Tensor:
         """Learn from one batch.
 
         Args:
             rollout: the batch.
             orders: PPO: the order of each epoch of each run, (runs, epochs, batch); drawn from the runs' streams where
                 None.
-            remaining: the share of the run that is left, which learning rates are multiplied by where they decay.
 
         Returns:
             For each run whether every gradient was finite, shape (runs,), bool.
         """
-        if self._settings.linear_decay and isinstance(self._optimiser, StackedAdam):
-            self._optimiser.scale_rates(remaining)
         if not self._settings.in_epochs:
             return torch.isfinite(self._step(rollout))
         # A run counts as finite if all of its minibatches were.

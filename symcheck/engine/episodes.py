@@ -12,7 +12,7 @@ from symcheck.array_types import Floats
 from symcheck.engine.equations import Part
 from symcheck.engine.features import hermite_features, normal_scores, spreads
 from symcheck.engine.regression import fitted
-from symcheck.spaces.coordinates import finite
+from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 
 _EXPLAINED = 1e-5  # of a normal score: what a fit with a ridge of 1e-9 leaves of what it explains
 _TIE = 64  # rounding units: outcomes that rounding moved by a few units are the same outcome
@@ -71,11 +71,13 @@ def score_outcomes(targets: Floats, epsilon: Floats, design: Floats) -> Floats:
         epsilon: rounding unit of each column.
         design: terms of (s, a), shape (transitions, columns).
     """
+    epsilon = np.maximum(epsilon, FLOAT64_EPSILON)
+    # NaN, infinities and what is far off keep their place in the ranking: no fit explains them.
+    known = bulk(targets, epsilon)
     # 1e-9 of the values' scale: rounding of the fit is no difference. Nor are a few units of the dtype: the image of a
     # value that repeats is another float of the same value.
-    tie = np.maximum(1e-9, _TIE * epsilon) * np.maximum(np.abs(finite(targets)).max(axis=0), 1e-3)
-    # NaN and infinities keep their place in the ranking: no fit explains them.
-    residual = np.where(np.isfinite(targets), targets - fitted(design, targets), targets)
+    tie = known.tie(epsilon, _TIE) + 1e-9 * np.maximum(np.abs(known.filled).max(axis=0), 1e-3)
+    residual = known.without(fitted(design, known.filled))
     repeating = repeating_columns(targets)
     scores = normal_scores(np.where(repeating, targets, residual), tie)
     # A fit of the scores, not of the values: the ranks of ties would follow the fit.

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Floats, Indices
 
 WIDEST_PRODUCTS = 12  # coordinates up to which every pairwise product is a feature
 _WIDEST_TAILS = 512  # coordinates up to which skews and tails are features: above, means and spreads alone
 _MOST_WEIGHTED = 2000  # features that are averaged by region: 10,000 pairs of them fill 160 MB
+_WIDEST_TIE = 16.0  # ties: 64 rounding units each, so that rounding is no thousandth of a wider range
 _MOMENTS = ("mean", "spread", "skew", "tails")
 
 
@@ -43,7 +44,8 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
 
     Args:
         pooled: shape (n, dim).
-        tie: shape (dim,): neighbouring values closer than this count as equal.
+        tie: shape (dim,) or (n, dim): neighbouring values closer than this count as equal, unless they form a dense
+            range that is many times as wide, where nearness says nothing.
 
     Returns:
         Shape (n, dim), finite.
@@ -56,12 +58,23 @@ def normal_scores(pooled: Floats, tie: Floats | None = None) -> Floats:
         ordered = column[order]
         with np.errstate(invalid="ignore"):
             gaps = np.diff(ordered)  # inf - inf is NaN, which is no gap
-        new = np.concatenate([[0], np.cumsum(gaps > (0.0 if tie is None else tie[j]))])
+        new = _number_ties(ordered, gaps, np.zeros(n) if tie is None else np.broadcast_to(tie, pooled.shape)[order, j])
         counts = np.bincount(new)
         # Ranks start at 1: the average rank of each group of ties.
         middle = np.cumsum(counts) - (counts - 1) / 2
         scores[order, j] = normal_quantile((middle[new] - 0.5) / n)
     return scores
+
+
+def _number_ties(ordered: Floats, gaps: Floats, tie: Floats) -> Indices:
+    """Which group of ties each of the ordered values belongs to, counted from 0; see `normal_scores`."""
+    apart = gaps > np.maximum(tie[1:], tie[:-1])
+    new = np.concatenate([[0], np.cumsum(apart)])
+    first = np.flatnonzero(np.diff(new, prepend=-1))
+    last = np.append(first[1:], len(ordered)) - 1
+    with np.errstate(invalid="ignore"):
+        dense = (ordered[last] - ordered[first] > _WIDEST_TIE * np.maximum(tie[first], tie[last]))[new]
+    return np.concatenate([[0], np.cumsum(apart | ((gaps > 0) & dense[1:]))]) if dense.any() else new
 
 
 def normal_quantile(p: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Floats
+from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.spaces.coordinates import finite
 
 _MOST_VALUES = 64  # of a whole-number coordinate, told apart one by one
@@ -20,8 +21,8 @@ _ROWS_PER_TERM = 20
 
 
 def standardise(columns: Floats) -> Floats:
-    """Columns with mean 0 and standard deviation 1; constants and NaN become 0."""
-    numbers = finite(columns)
+    """Columns with mean 0 and standard deviation 1; constants, NaN and values that are far off become 0."""
+    numbers = bulk(columns, np.full(columns.shape[1], FLOAT64_EPSILON)).filled
     spread = numbers.std(axis=0)
     return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float64)
 

@@ -231,7 +231,8 @@ def swap_test(
         names: of the coordinates.
         level: at which the test will be used; decides the number of swaps, before any data is seen.
         rng: draws the swaps.
-        tie: shape (dim,): values closer than this count as equal, so that rounding is not a difference.
+        tie: shape (dim,) or (2n, dim), expected first: values closer than this count as equal, so that rounding is not
+            a difference.
         weights: named weights of the pairs, shape (n,), that do not change under swaps; features are also averaged
             with them ("mean of x where s[0] is high").
         design: shape (n, columns): what the members of each pair share. Where it is given, half of the level goes to

@@ -28,6 +28,7 @@ class ReasonCode(StrEnum):
     FAIL_FAST = "fail_fast"
     TIME_UP = "time_up"
     TOO_FEW = "too_few"
+    ROUNDING_DECIDES = "rounding_decides"
     NOTHING_MOVES = "nothing_moves"
     CONSTANT = "constant"
     HIDDEN_STATE = "hidden_state"
@@ -86,6 +87,7 @@ class Facts:
         constant: the value of an outcome that never varied, as text; None where it varied, or was not looked at.
         unrepeatable: suspects whose outcome did not reproduce when they were stepped again.
         unjudged: suspects of which it is not known whether they violate the claim.
+        swamped: share of the comparisons in which rounding may do what a violation would.
         interrupted: whether the user ended the run first.
         stopped: whether the run ended first because another property failed (--fail-fast).
         time_up: whether the time budget ended first.
@@ -106,6 +108,7 @@ class Facts:
     constant: str | None = None
     unrepeatable: int = 0
     unjudged: int = 0
+    swamped: float = 0.0
     interrupted: bool = False
     stopped: bool = False
     time_up: bool = False
@@ -181,6 +184,8 @@ def _decide_violated(facts: Facts) -> Decision:
     return Decision("failed")
 
 
+MOST_SWAMPED = 0.05  # share of the comparisons: what was not seen in the others may be in these
+
 # In the order in which they are asked: what makes every comparison worthless comes before what makes them too few.
 _GUARDS: tuple[tuple[ReasonCode, Callable[[Facts], bool]], ...] = (
     (ReasonCode.NOT_REPEATABLE, lambda facts: facts.unrepeatable > 0),
@@ -190,6 +195,7 @@ _GUARDS: tuple[tuple[ReasonCode, Callable[[Facts], bool]], ...] = (
     (ReasonCode.FAIL_FAST, lambda facts: facts.stopped),
     (ReasonCode.TIME_UP, lambda facts: facts.time_up and facts.checked < facts.least),
     (ReasonCode.TOO_FEW, lambda facts: facts.checked < max(1, facts.least)),
+    (ReasonCode.ROUNDING_DECIDES, lambda facts: facts.swamped > MOST_SWAMPED),
     (ReasonCode.NOTHING_MOVES, lambda facts: not facts.moved),
 )
 
@@ -202,6 +208,7 @@ def _reason(code: ReasonCode, facts: Facts) -> Statement:
         ReasonCode.NAN_ONLY: {"quantity": facts.quantity, "value": facts.stuck},
         ReasonCode.TIME_UP: {"checked": facts.checked},
         ReasonCode.TOO_FEW: {"checked": facts.checked, "least": max(1, facts.least)},
+        ReasonCode.ROUNDING_DECIDES: {"share": facts.swamped, "quantity": facts.quantity},
         ReasonCode.CONSTANT: {"quantity": facts.quantity, "value": facts.constant},
     }
     return state(code.value, **fields.get(code, {}))

@@ -65,7 +65,9 @@ def _update(settings: Settings, advantages: torch.Tensor, *, remaining: float = 
         before = policy.log_probability(network.forward(observations)[0], actions)
     rollout = Rollout(observations, actions, before, advantages, torch.zeros(1, settings.batch))
     start = network.parameters.values.clone()
-    Learner(network, [0.001], [0], settings, policy).update(rollout, remaining=remaining)
+    learner = Learner(network, [0.001], [0], settings, policy)
+    learner.decay_rates(remaining)
+    learner.update(rollout)
     return network.parameters.values - start
 
 

@@ -24,6 +24,7 @@ GUARDS: list[tuple[ReasonCode, dict[str, Any]]] = [
     (ReasonCode.FAIL_FAST, {"stopped": True}),
     (ReasonCode.TIME_UP, {"time_up": True, "checked": 99}),
     (ReasonCode.TOO_FEW, {"checked": 99}),
+    (ReasonCode.ROUNDING_DECIDES, {"swamped": 0.2}),
     (ReasonCode.NOTHING_MOVES, {"moved": False}),
 ]
 

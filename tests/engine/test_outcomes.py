@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symcheck.engine.environments.cases.outcomes import Outcomes, outcomes_of
+from symcheck.engine.outcomes import Outcomes, outcomes_of
 
 NAN, INF = np.nan, np.inf
 

@@ -247,6 +247,7 @@ GUARDED = {
     ReasonCode.FAIL_FAST: Facts(checked=9, stopped=True),
     ReasonCode.TIME_UP: Facts(checked=1, least=9, time_up=True),
     ReasonCode.TOO_FEW: Facts(checked=1, least=9),
+    ReasonCode.ROUNDING_DECIDES: Facts(checked=9, swamped=0.2),
     ReasonCode.NOTHING_MOVES: Facts(checked=9, moved=False),
     ReasonCode.CONSTANT: Facts(checked=9, constant="0", quantity="reward"),
 }

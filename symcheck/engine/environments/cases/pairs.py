@@ -23,15 +23,13 @@ from symcheck.array_types import Floats, Indices
 from symcheck.engine.environments.subject.inner import Inner
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.equations import Part as Part
+from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON, in_float32, shown_precision
 from symcheck.envs.stepping.stepper import Stepper, Steps
 from symcheck.errors import SpecError, TargetError
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, scalar_coordinate, vector_coordinates
 from symcheck.spaces.values import short_text
 from symcheck.symmetry.bound import BoundSymmetry, group_by_word, pooled
 from symcheck.symmetry.exits import find_excess, stay_inside
-
-FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
-FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
 
 
 class Case(NamedTuple):
@@ -263,13 +261,13 @@ class Pairs:
         expected = self._map_rows(measured, lambda word, rows: self._images(word, before, places[rows]))
         distinct, places = _distinct([case.image for case in measured.cases])
         actual = codec.flatten_batch([observe(situation.state) for situation in distinct])[places]
-        return Comparison("observation", _rounding(codec.coordinates, actual), expected, actual)
+        return Comparison("observation", shown_precision(codec.coordinates, actual), expected, actual)
 
     def _transitions(self, measured: Measurement) -> Comparison:
         codec = self.stepper.codec
         expected = self._map_rows(measured, lambda word, rows: self._images(word, measured.left.observations, rows))
         actual = measured.right.flat
-        coordinates = _rounding(codec.coordinates, actual)
+        coordinates = shown_precision(codec.coordinates, actual)
         left_states, right_states = measured.left.states, measured.right.states
         inner = self.placement.inner
         if inner is None or left_states is None or right_states is None:
@@ -278,7 +276,7 @@ class Pairs:
             measured, lambda word, rows: inner.expected_coordinates(word, left_states[rows], expected[rows])
         )
         reached = inner.compared_coordinates(right_states)
-        within = _rounding(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
+        within = shown_precision(self._inner_coordinates(inner, right_states.shape[1], coordinates), reached)
         return Comparison(
             "transition",
             coordinates.join(within),
@@ -366,23 +364,3 @@ def _cast(image: Any, action: Any) -> Any:
     if isinstance(action, np.integer):
         return action.dtype.type(image)
     return image
-
-
-def in_float32(values: Floats) -> bool:
-    """Whether all values are exactly representable in float32, as values computed in float32 are."""
-    finite = values[np.isfinite(values)]
-    with np.errstate(over="ignore"):
-        return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
-
-
-def _rounding(coordinates: Coordinates, actual: Floats) -> Coordinates:
-    """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
-
-    Only values as the environment gave them count: the image of a float32 number under an affine map is none.
-    """
-    epsilon = coordinates.epsilon.copy()
-    for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):
-        column = actual[:, j]
-        if in_float32(column) and not (column == np.round(column)).all():
-            epsilon[j] = FLOAT32_EPSILON
-    return replace(coordinates, epsilon=epsilon)

@@ -6,6 +6,7 @@ import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Comparison
+from symcheck.engine.scales import bulk
 from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 
@@ -41,7 +42,9 @@ def approximate_size(comparison: Comparison, size: float) -> Statement | None:
         return None
     residual = comparison.residual()
     column = int(np.argmin(np.abs(residual.max(axis=0) - size)))
-    typical = float(np.sqrt(np.mean(finite(comparison.expected[:, column]) ** 2)))
+    values = comparison.expected[:, [column]]
+    near = ~bulk(values, comparison.coordinates.epsilon[[column]]).far
+    typical = float(np.sqrt(np.mean(finite(values[near]) ** 2)))
     if not size < _SMALL * typical:
         return None
     name = comparison.coordinates.names[column]

@@ -5,10 +5,11 @@ coordinate in one case is
 
     SAFETY * (epsilon * scale + nudge) + noise
 
-`epsilon` is the rounding unit of the coordinate's dtype, `scale` the larger of both values and of what is typical for
-the coordinate, `nudge` how far the outcome moves when the state moves by one unit in the last place (the conditioning
-of the step, measured; for rewards also how far it moves when the same action is given in float64), and `noise` what the
-same (s, a) differed by when it was stepped twice.
+`epsilon` is the rounding unit of the coordinate's dtype, `scale` the larger of the two values compared, `nudge` how far
+the outcome moves when the state moves by one unit in the last place (the conditioning of the step, measured; for
+rewards also how far it moves when the same action is given in float64), and `noise` what the same (s, a) differed by
+when it was stepped twice. What is typical for the coordinate stands below scale and nudge, as most values have it: one
+that is far off, as a sensor's largest number or a simulator that blew up, loosens no tolerance but its own.
 
 A case within a unit in the last place of a jump (a wall, a threshold) is moved far by the nudge: it cannot be judged
 by rounding, and is not.
@@ -23,6 +24,7 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement, Pairs
 from symcheck.engine.equations import Part
+from symcheck.engine.scales import TypicalMovement, sizes_beside_others
 from symcheck.errors import SymcheckError
 from symcheck.spaces.coordinates import finite
 from symcheck.spaces.neighbours import rounded_image
@@ -36,7 +38,7 @@ _NUDGED_CASES = 48  # for the typical nudge of the whole run
 # Nudges of a suspicious case, in units in the last place: SAFETY units is as far as rounding is believed to reach. Each
 # is taken in a random pattern of directions and in the opposite one, so that a threshold is crossed by one of the two.
 _NUDGES = (1, 4, int(SAFETY))
-_TYPICAL_QUANTILE = 0.9  # a tenth of the cases may sit at jumps without loosening everybody's tolerance
+_AWAY = 1024  # units in the last place: further than rounding leads, and nothing beside what separates two thresholds
 
 
 class Tolerance:
@@ -50,23 +52,28 @@ class Tolerance:
     def __init__(self, pairs: Pairs, noise: dict[Part, float]) -> None:
         self._pairs = pairs
         self._noise = noise
-        self._typical: dict[Part, Floats] = {}
+        self._typical: dict[Part, TypicalMovement] = {}
+        self._sizes: dict[Part, Floats] = {}
 
-    def of(self, comparison: Comparison, nudge: Floats | float = 0.0, *, scale: Floats | None = None) -> Floats:
+    def learn_sizes(self, comparison: Comparison) -> None:
+        """Take the typical size of every coordinate from these cases, for all tolerances of this property."""
+        self._sizes[comparison.part] = _typical_sizes(comparison)
+
+    def of(self, comparison: Comparison, nudge: Floats | float = 0.0) -> Floats:
         """Tolerance of every coordinate of every case, shape (n, dim), in the coordinates' units.
 
         Args:
             comparison: the two sides.
             nudge: measured movement of these cases, shape (n, dim); the run's typical nudge is used where larger.
-            scale: typical size of every coordinate, shape (dim,); None to take it from the comparison itself.
 
         Returns:
             Shape (n, dim); 0 for whole numbers, which are compared exactly.
         """
-        epsilon = comparison.coordinates.epsilon
-        typical = typical_scale(comparison) if scale is None else scale
+        epsilon, typical = comparison.coordinates.epsilon, self._sizes.get(comparison.part)
+        typical = _typical_sizes(comparison) if typical is None else typical
         size = np.maximum(finite(np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))), typical)
-        moved = np.maximum(nudge, self._typical.get(comparison.part, np.zeros(comparison.coordinates.dim)))
+        known = self._typical.get(comparison.part)
+        moved = nudge if known is None else np.maximum(nudge, known.of(size))
         noise = self._noise.get(comparison.part, 0.0)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
 
@@ -80,6 +87,8 @@ class Tolerance:
 
         Where cases do not repeat, nothing is learned: chance moves outcomes whether they are nudged or not.
         """
+        for part in parts:
+            self.learn_sizes(self._pairs.comparison(part, measured))
         rows = rng.permutation(len(measured.cases))[:_NUDGED_CASES]
         cases = [measured.cases[i] for i in rows]
         plain = self._pairs.measure(cases)
@@ -92,7 +101,8 @@ class Tolerance:
                 continue
             # Jumps are infinite where only one side is NaN; they say nothing about rounding.
             moved = finite(self._movement(part, plain, neighbours))
-            self._typical[part] = np.quantile(moved, _TYPICAL_QUANTILE, axis=0)
+            unmoved = self._pairs.comparison(part, plain)
+            self._typical[part] = TypicalMovement(np.fmax(np.abs(unmoved.expected), np.abs(unmoved.actual)), moved)
 
     def _repeats(self, part: Part, before: Measurement, again: Measurement) -> bool:
         """Whether both sides of the same cases, stepped twice, agree up to rounding and the noise that is known."""
@@ -120,6 +130,16 @@ class Tolerance:
         """
         neighbours = self._neighbours(cases, rng, sizes)
         return None if neighbours is None else self._movement(part, self._pairs.measure(cases), neighbours)
+
+    def nudges_nearby(self, part: Part, cases: Sequence[Case], rng: np.random.Generator) -> Floats:
+        """The largest movement under nudges of states a little away from these, where an isolated jump is left behind.
+
+        Returns:
+            Shape (len(cases), dim); 0 where states are not made of floats.
+        """
+        beside = self._measure_nudged(cases, int(rng.integers(2**31)), True, _AWAY)
+        moved = None if beside is None else self.nudges(part, beside.cases, rng)
+        return np.zeros((len(cases), 1)) if moved is None else moved
 
     def _neighbours(
         self, cases: Sequence[Case], rng: np.random.Generator, sizes: Sequence[int]
@@ -177,7 +197,10 @@ class Tolerance:
         return Measurement(nudged_cases, left, right)
 
 
-def typical_scale(comparison: Comparison) -> Floats:
-    """The typical size of every coordinate: root mean square of the larger of both sides, shape (dim,)."""
-    larger = np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))
-    return np.asarray(np.sqrt(np.mean(finite(larger) ** 2, axis=0)))
+def _typical_sizes(comparison: Comparison) -> Floats:
+    """The typical size of every coordinate that is rounded, shape (dim,); 0 for whole numbers."""
+    epsilon = comparison.coordinates.epsilon
+    rounded, sizes = epsilon > 0, np.zeros(len(epsilon))
+    both = np.concatenate([comparison.expected[:, rounded], comparison.actual[:, rounded]])
+    sizes[rounded] = sizes_beside_others(both, epsilon[rounded])
+    return sizes

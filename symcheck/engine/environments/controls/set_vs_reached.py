@@ -20,6 +20,7 @@ from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.regression import fitted, polynomial, standardise
+from symcheck.engine.scales import typical_sizes
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.record import Origin
@@ -73,7 +74,8 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         What was found.
     """
     visits = pool.visits
-    going = [i for i, visit in enumerate(visits[:-1]) if not (visit.step.terminated or visit.step.truncated)]
+    # A visit whose episode was cut short has no next one, as one that ended has none.
+    going = [i for i in range(len(visits) - 1) if visits[i + 1].situation.origin != "start"]
     most = _PICKED if stepper.codec.coordinates.dim < _WIDE else _PICKED_WIDE
     picked = [going[i] for i in rng.permutation(len(going))[:most]]
     if not picked:
@@ -85,7 +87,7 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
         now.append(stepper.step(visits[i].action))
         later.append(stepper.step(visits[i + 1].action))
     observations = np.stack([visits[i].step.flat for i in going])
-    typical = np.sqrt(np.mean(finite(observations) ** 2, axis=0))
+    typical = typical_sizes(observations, stepper.codec.coordinates.epsilon)
     memory = _columns_of_the_past(stepper, visits, picked)
     first = _mismatches(stepper, [visits[i].step for i in picked], now, typical)
     second = _mismatches(stepper, [visits[i + 1].step for i in picked], later, typical)
@@ -143,7 +145,7 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator, l
         return None
     again = [stepper.outcome(visit.situation.state, visit.action) for visit in picked]
     observations = np.stack([visit.step.flat for visit in pool.visits])
-    typical = np.sqrt(np.mean(finite(observations) ** 2, axis=0))
+    typical = typical_sizes(observations, stepper.codec.coordinates.epsilon)
     differ = _mismatches(stepper, [visit.step for visit in picked], again, typical)
     differ = differ & ~lagging & ~_columns_of_the_past(stepper, pool.visits, list(range(len(pool.visits))))
     count = int(differ.any(axis=1).sum())

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.engine.environments.cases.outcomes import outcomes_of
-from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, FLOAT64_EPSILON
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import GROUP_AXIOMS
+from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON
 from symcheck.engine.statistics import largest_fraction
 from symcheck.engine.verdict import Facts, decide
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, finite, vector_coordinates

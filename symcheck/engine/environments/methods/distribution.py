@@ -22,7 +22,6 @@ from symcheck.array_types import Floats, Indices
 from symcheck.engine.budget import Handed
 from symcheck.engine.effects import measure_effect
 from symcheck.engine.environments.cases.columns import action_columns, observed_part
-from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import Comparison, Measurement, join_measurements
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.distribution_gap import distribution_gap
@@ -31,13 +30,14 @@ from symcheck.engine.environments.methods.paired import PairedEvidence
 from symcheck.engine.environments.methods.value_gap import ValueGap
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.regression import fitted, polynomial, standardise
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.scales import FLOAT64_EPSILON, bulk
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, decide
-from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import numeric, short_text
 from symcheck.statements.statement import state
 
@@ -293,12 +293,14 @@ def _swap_outcomes(
     sampled: bool,
 ) -> SwapTest:
     expected, actual = comparison.expected[rows], comparison.actual[rows]
+    epsilon, half = comparison.coordinates.epsilon, len(rows)
+    known = bulk(np.concatenate([expected, actual]), epsilon)
     # Both members share the covariates, so the pooled fit is the fit of their mean: swaps do not change it.
     design = polynomial(covariates.design)
-    common = fitted(design, (finite(expected) + finite(actual)) / 2)
-    scale = np.abs(finite(expected)).max(axis=0, initial=0.0)
-    epsilon = np.maximum(comparison.coordinates.epsilon, np.finfo(np.float64).eps)
-    centred = [np.where(np.isfinite(side), side - common, side) for side in (expected, actual)]
+    common = fitted(design, (known.filled[:half] + known.filled[half:]) / 2)
+    centred = np.split(known.without(np.concatenate([common, common])), 2)
+    # Subtracting what is common rounds as well, by units of it.
+    rounded = FLOAT64_EPSILON * np.abs(common).max(axis=0, initial=0.0)
     weights = _weights(covariates.sides, covariates.names)
     test = swap_test(
         centred[0],
@@ -306,7 +308,7 @@ def _swap_outcomes(
         comparison.coordinates.names,
         level=level,
         rng=rng,
-        tie=_TIE * epsilon * np.maximum(scale, 1.0),
+        tie=known.tie(np.maximum(epsilon, FLOAT64_EPSILON), _TIE) + _TIE * rounded,
         weights=weights,
         design=design,
         sampled=sampled,

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from symcheck.array_types import Floats
-from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pool import Visit
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.causes import subgroups
 from symcheck.engine.environments.methods.value_gap import ValueGap, table_gap
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import BY_PART, START, Part
+from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.verdict import Facts, ReasonCode, decide

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.engine.environments.cases.edges import Tie
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.sizes import approximate_size, per_coordinate
@@ -32,22 +32,30 @@ from symcheck.engine.environments.methods.value_gap import ComparedPairs, ValueG
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.engine.scales import swamped_rows
+from symcheck.engine.verdict import MOST_SWAMPED, Facts, decide
 from symcheck.envs.models.model import BatchModel
 from symcheck.statements.statement import Statement, state
 
+_LOOKED_BESIDE = 24  # suspects whose surroundings are looked at
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
 
 
 @dataclass(frozen=True)
 class _Examined:
-    """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects."""
+    """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects.
+
+    `swamped` marks the drawn pairs whose tolerance would hide most faults; `excluded` is the share of drawn pairs in
+    which rounding may do what a violation would: these, and suspects where outcomes jump at every state.
+    """
 
     comparison: Comparison
     residual: Floats
     limits: Floats
     suspects: Suspects
     tie: Tie | None
+    swamped: Bools
+    excluded: float
 
     @property
     def refuted(self) -> bool:
@@ -117,6 +125,11 @@ class PairedEvidence:
         """Whether some pair violates one of these properties."""
         return any(self._examine(part).refuted for part in parts)
 
+    def swamped(self, parts: Sequence[Part]) -> dict[Part, float]:
+        """The properties that no pair violates, and that rounding decides in too many of them; and in which share."""
+        examined = {part: self._examine(part) for part in parts if not self._examine(part).refuted}
+        return {part: one.excluded for part, one in examined.items() if one.excluded > MOST_SWAMPED}
+
     def violates(self, part: Part, case: Case, *, carefully: bool = False) -> bool:
         """Whether one case violates a property beyond its tolerance; see `SinglePairs`."""
         return self._single.violates(part, case, carefully=carefully)
@@ -168,8 +181,23 @@ class PairedEvidence:
             rng = self.bench.rng(f"confirm {part}")
             suspects = again.sort(sample.measured, comparison, residual, limits, rng)
             tie = again.find_tie(sample.measured, comparison, suspects, self.bench.words)
-            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie)
+            swamped = swamped_rows(comparison.expected, comparison.actual, limits, comparison.coordinates.epsilon)
+            swamped = swamped[: len(sample.drawn.cases)]  # thresholds were sought on purpose
+            excluded = float(swamped.mean()) + self._share_of_jumps(comparison, suspects)
+            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie, swamped, excluded)
         return self._examined[part]
+
+    def _share_of_jumps(self, comparison: Comparison, suspects: Suspects) -> float:
+        """The share of the drawn pairs that are suspects where outcomes jump at every state, not at a threshold."""
+        drawn = self.sample.drawn.cases
+        rows = [row for row in suspects.rounding if row < len(drawn)]
+        share = len([row for row in (*rows, *suspects.unseen) if row < len(drawn)]) / len(drawn)
+        if share <= MOST_SWAMPED or suspects.confirmed or not rows:
+            return 0.0
+        rows, part, tolerance = rows[:_LOOKED_BESIDE], comparison.part, self.sample.tolerance
+        some = Comparison(part, comparison.coordinates, comparison.expected[rows], comparison.actual[rows])
+        moved = tolerance.nudges_nearby(part, [drawn[row] for row in rows], self.bench.rng(f"beside {part}"))
+        return share * float((some.residual() <= tolerance.of(some, moved)).all(axis=1).mean())
 
     def _facts(self, examined: _Examined) -> Facts:
         sample, suspects, part = self.sample, examined.suspects, examined.comparison.part
@@ -190,6 +218,7 @@ class PairedEvidence:
             unrepeatable=len(suspects.unrepeatable),
             # Suspects that were all rounding speak for those that were not looked at; see the bound.
             unjudged=sample.tally(part).not_asked if suspects.representative else uncertain,
+            swamped=examined.excluded,
             interrupted=self.bench.interrupted,
             # Else every equation is refuted, and this is what was asked.
             stopped=sample.stopped and options.fail_fast,
@@ -212,6 +241,7 @@ class PairedEvidence:
         if decision.holds:
             alpha = self.bench.options.alpha
             value = suspects.largest_violating_fraction(self.sample.independent, alpha)
+            value = min(1.0, value + float(examined.swamped.mean()))  # what shows nothing excludes nothing
             bound = {"kind": "violation_fraction", "value": value, "confidence": 1 - alpha}
             bound["region"] = self._region_of(comparison.part)
         return PropertyResult(
@@ -224,7 +254,7 @@ class PairedEvidence:
             tolerance=float(limits[worst]),
             unit=BY_PART[comparison.part].unit,
             bound=bound,
-            notes=tuple(self._notes(comparison.part, suspects)),
+            notes=tuple(self._notes(examined)),
             per_coordinate=per_coordinate(comparison, residual, limits),
             reason=decision.reason,
             facts=facts,
@@ -249,8 +279,9 @@ class PairedEvidence:
             return region
         return state("region_and_thresholds", region=region, thresholds=thresholds)
 
-    def _notes(self, part: Part, suspects: Suspects) -> list[Statement]:
+    def _notes(self, examined: _Examined) -> list[Statement]:
         sample, screened = self.sample, self.sample.screened
+        part, suspects, swamped = examined.comparison.part, examined.suspects, int(examined.swamped.sum())
         notes = [state("pairs_drawn", pairs=sample.checked, region=sample.region), *sample.exits]
         if part == "termination":
             thresholds = [] if sample.thresholds is None else [sample.thresholds]
@@ -261,6 +292,8 @@ class PairedEvidence:
             notes.append(state("pairs_batched", pairs=screened.checked, source=screened.source, steps=steps))
         if suspects.rounding:
             notes.append(state("pairs_within_rounding", pairs=len(suspects.rounding)))
+        if swamped:
+            notes.append(state("pairs_swamped", pairs=swamped, drawn=len(sample.drawn.cases)))
         if suspects.unseen and suspects.representative:
             notes.append(state("pairs_not_rerun", pairs=len(suspects.unseen)))
         return [*notes, state(BY_PART[part].tolerance)]

@@ -18,7 +18,7 @@ from gymnasium import spaces
 from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pairs import Case, Comparison, Measurement
 from symcheck.engine.environments.cases.pool import move_to_edges
-from symcheck.engine.environments.cases.tolerance import Tolerance, typical_scale
+from symcheck.engine.environments.cases.tolerance import Tolerance
 from symcheck.engine.environments.cases.workbench import Workbench
 from symcheck.engine.environments.subject.placement import Situation, Word
 from symcheck.engine.equations import STEP_PARTS, Part
@@ -152,7 +152,8 @@ class Screen:
         parts: tuple[Part, ...] = ("observation", *STEP_PARTS) if shown else STEP_PARTS
         comparisons = {part: bench.pairs.comparison(part, measured) for part in parts}
         self._coordinates = {part: comparison.coordinates for part, comparison in comparisons.items()}
-        self._scales = {part: typical_scale(comparison) for part, comparison in comparisons.items()}
+        if shown:
+            tolerance.learn_sizes(comparisons["observation"])  # of all pairs, not of the few in a batch that differ
 
     def run(self, count: int, proceed: Callable[[], bool]) -> Screened:
         """Screen `count` pairs, fewer where the time runs out.
@@ -292,7 +293,7 @@ class Screen:
             return rows, np.zeros((0, expected.shape[1]))
         comparison = Comparison(part, self._coordinates[part], expected[rows], actual[rows])
         residual = comparison.residual()
-        limits = self._tolerance.of(comparison, scale=self._scales[part])
+        limits = self._tolerance.of(comparison)
         over = (~(residual <= limits)).any(axis=1)
         tally.worst = np.maximum(tally.worst, residual.max(axis=0))
         if not over.all():

@@ -281,6 +281,11 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
 
     going_on = laws if bench.options.method == "auto" and not bench.options.fail_fast else None
     evidence = PairedEvidence(bench, model=bench.model, start=start, enough=_stop_early(bench), laws=going_on)
+    if bench.options.method == "auto" and (swamped := evidence.swamped(STEP_PARTS)):
+        # What rounding decides is as good as random; the rest is still compared pair by pair.
+        compared = DistributionEvidence(bench.comparing(), frozenset(STEP_PARTS) - set(swamped))
+        reason = _say_method("method_distribution_swamped", bench, check, share=max(swamped.values()))
+        return Chosen(bench, compared, reason, start)
     return Chosen(bench, evidence, _say_method("method_paired", bench, check), start)
 
 
@@ -292,9 +297,9 @@ def _choose_distribution(bench: Workbench, check: DeterminismCheck, start: Start
     return Chosen(bench, evidence, _say_method("method_distribution", bench, check), start)
 
 
-def _say_method(code: str, bench: Workbench, check: DeterminismCheck) -> Statement:
+def _say_method(code: str, bench: Workbench, check: DeterminismCheck, **more: object) -> Statement:
     access = bench.pairs.placement.access
-    return state(code, access=access.source, inexact=list(access.inexact), control=check.finding)
+    return state(code, access=access.source, inexact=list(access.inexact), control=check.finding, **more)
 
 
 def _choose_trajectory(bench: Workbench, start: StartEvidence, missing: Statement | None) -> Chosen:

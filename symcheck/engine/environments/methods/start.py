@@ -17,15 +17,16 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
-from symcheck.engine.environments.cases.outcomes import outcomes_of
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.causes.diagnosis import flattened_order
 from symcheck.engine.environments.controls.start_memory import survives_reset
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.equations import START
+from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.scales import bulk, shown_precision, sizes_beside_others
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide
@@ -156,9 +157,21 @@ class StartEvidence:
         self, sample: StartSample, look: Look, looked: Looked, rng: np.random.Generator
     ) -> tuple[StartSample, SwapTest]:
         """One look at one element's resets; the p-value is that of all its looks so far."""
-        coordinates = reduction(self._bench.pairs.stepper.codec).coordinates
-        test = _test(sample, coordinates, self._bench.level * look.weight, rng, sampled=look.last)
+        test = _test(sample, self._coordinates, self._sizes, self._bench.level * look.weight, rng, sampled=look.last)
         return sample, dataclasses.replace(test, p_value=looked.add(sample.word, test.p_value, look))
+
+    @property
+    def _coordinates(self) -> Coordinates:
+        return reduction(self._bench.pairs.stepper.codec).coordinates
+
+    @functools.cached_property
+    def _sizes(self) -> Floats:
+        """How large each coordinate is wherever an episode leads: rounding of a start is that of these numbers."""
+        codec, situations = self._bench.pairs.stepper.codec, self._bench.pool.situations
+        if not situations:
+            return np.zeros(self._coordinates.dim)
+        shown = codec.flatten_batch([situation.obs for situation in situations[:: max(1, len(situations) // _MOST)]])
+        return sizes_beside_others(reduction(codec).apply(shown), self._coordinates.epsilon)
 
     def _hand_in(self) -> dict[Word, Handed]:
         if self._bench.interrupted:
@@ -200,8 +213,7 @@ class StartEvidence:
         )
         if verdict == "failed":
             stopped = self._say_stopped(len(sample.actual))
-            coordinates = reduction(bench.pairs.stepper.codec).coordinates
-            return _describe_rejection(result, bench.pairs, sample, test, coordinates, stopped)
+            return _describe_rejection(result, bench.pairs, sample, test, self._coordinates, stopped)
         if verdict == "undecided":
             return result
         region = state("region_resets", pairs=checked)
@@ -242,11 +254,21 @@ def _compared_facts(bench: Workbench, samples: list[StartSample], drawn: int) ->
 
 
 def _test(
-    sample: StartSample, coordinates: Coordinates, level: float, rng: np.random.Generator, *, sampled: bool
+    sample: StartSample,
+    coordinates: Coordinates,
+    sizes: Floats,
+    level: float,
+    rng: np.random.Generator,
+    *,
+    sampled: bool,
 ) -> SwapTest:
-    scale = np.abs(finite(np.concatenate([sample.expected, sample.actual]))).max(axis=0, initial=0.0)
+    epsilon = shown_precision(coordinates, sample.actual).epsilon
+    pooled = np.concatenate([sample.expected, sample.actual])
     # 32 rounding units: images that rounding moved by a unit or two are the same value.
-    tie = 32 * coordinates.epsilon * scale
+    tie = bulk(pooled, epsilon).tie(epsilon, 32)
+    # All starts within rounding of what the coordinate is elsewhere are one start: sin(pi) is no place beside 0.
+    elsewhere = 32 * epsilon * sizes
+    tie = np.where(np.ptp(finite(pooled), axis=0) <= elsewhere, np.maximum(tie, elsewhere), tie)
     chosen = _choose_coordinates(sample)
     return _renumber(
         swap_test(
@@ -255,7 +277,7 @@ def _test(
             [coordinates.names[j] for j in chosen],
             level=level,
             rng=rng,
-            tie=tie[chosen],
+            tie=tie[:, chosen],
             sampled=sampled,
         ),
         chosen,

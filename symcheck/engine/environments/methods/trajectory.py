@@ -24,8 +24,6 @@ from symcheck.array_types import Floats
 from symcheck.engine.budget import Handed
 from symcheck.engine.clock import TimeUp
 from symcheck.engine.environments.cases.columns import action_columns
-from symcheck.engine.environments.cases.outcomes import outcomes_of
-from symcheck.engine.environments.cases.pairs import FLOAT32_EPSILON, in_float32
 from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.subject.placement import Word
@@ -41,9 +39,11 @@ from symcheck.engine.episodes import (
     what_followed,
 )
 from symcheck.engine.equations import BY_PART, STEP_PARTS, Part
+from symcheck.engine.outcomes import outcomes_of
 from symcheck.engine.registry import register_method
 from symcheck.engine.regression import polynomial, smooth_terms, standardise, told_apart
 from symcheck.engine.results import Counterexample, PropertyResult
+from symcheck.engine.scales import FLOAT32_EPSILON, in_float32
 from symcheck.engine.sequential import Look, Looked, looks
 from symcheck.engine.statistics import NORMAL_90, SignFlipTest, sign_flip_test
 from symcheck.engine.verdict import Facts, ReasonCode, decide

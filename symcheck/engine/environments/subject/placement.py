@@ -153,12 +153,19 @@ class Placement:
         return states
 
     def _without_rounding(self, word: Word, image: Any, state: Any) -> Any:
-        """The image of a state that a callable gave, without its rounding; as it is where it is another image."""
-        exact = self._map_by_generators(word, np.asarray(state, dtype=np.float64).reshape(-1))
+        """The image of a state that a callable or an observation gave, without its rounding."""
         rounded = np.asarray(image, dtype=np.float64).reshape(-1)
-        # Where the callable means another image, its own word counts.
+        return _in_form(self._sharpen(word, rounded, np.asarray(state, dtype=np.float64).reshape(-1)), self.form)
+
+    def _sharpen(self, word: Word, rounded: Floats, states: Floats) -> Floats:
+        """Images of states, shape (..., dim), in float64; as they are rounded where they are other images."""
+        exact = np.array(self._map_by_generators(word, states))
+        # Angles come back from cosine and sine in (-pi, pi], and are the same up to whole turns.
+        turning = list(self.access.angles) if self.kind == "inverse" else []
+        turns = np.round((rounded[..., turning] - exact[..., turning]) / (2 * np.pi))
+        exact[..., turning] += 2 * np.pi * turns
         near = np.abs(rounded - exact) <= _NEAR * (1 + np.abs(exact))
-        return _in_form(np.where(near, exact, rounded), self.form)
+        return np.where(near, exact, rounded)
 
     @property
     def access(self) -> StateAccess:
@@ -234,14 +241,20 @@ class Placement:
             state = _in_form(self._as_observations(word, np.asarray(situation.state)[None])[0], self.form)
             return Situation(state, _as_like(state, situation.obs), "image")
         obs = self._bound.observation(word, situation.obs)
-        return Situation(self._state_showing(obs), obs, "image")
+        state = self._state_showing(obs)
+        # A state that comes back from a rounded observation has lost digits, which its own image has not.
+        return Situation(self._without_rounding(word, state, situation.state) if self._sharp else state, obs, "image")
 
     def images(self, word: Word, situations: Sequence[Situation]) -> list[Situation] | None:
         """Images of many situations at once, where they are arrays and the maps are data; None elsewhere."""
         first = situations[0]
         if self._by_observation and isinstance(first.obs, np.ndarray):
             observations = self._bound.observation_batch(word, np.array([situation.obs for situation in situations]))
-            return [Situation(self._state_showing(obs), obs, "image") for obs in observations]
+            showing = [self._state_showing(obs) for obs in observations]
+            if self._sharp:
+                states = np.array([situation.state for situation in situations])
+                showing = list(self._sharpen(word, np.array(showing), states))
+            return [Situation(state, obs, "image") for state, obs in zip(showing, observations, strict=True)]
         whole = (self._double and not self._sharp) or (
             self.kind == "map" and self._bound.is_data("state") and self._bound.is_data("observation")
         )
@@ -285,7 +298,8 @@ class Placement:
             moved = self._as_observations(word, states)
             return moved, moved.astype(observations.dtype)
         images = self._bound.observation_batch(word, observations)
-        return (images.astype(np.float64) if showing is None else showing(images)), images
+        moved = images.astype(np.float64) if showing is None else showing(images)
+        return (self._sharpen(word, moved, states) if self._sharp else moved), images
 
     def nudge_situation(self, situation: Situation, *, pattern: int, up: bool, units: int) -> Situation | None:
         """The situation moved by some units in the last place in every coordinate.

@@ -1,0 +1,268 @@
+"""How large the values of a coordinate typically are, and how far they spread, whatever a few of them say.
+
+A range sensor that shows 1e6 where nothing is near, a penalty of -1e15 or a simulator that blows up would rule every
+mean. So sizes are low quantiles of distinct values, and spreads are those of the densest tenth of them: up to nine in
+ten values may be far off. Values that are far off are still compared, among themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from symcheck.array_types import Bools, Floats
+from symcheck.spaces.coordinates import Coordinates, finite
+
+FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
+FLOAT32_EPSILON = float(np.finfo(np.float32).eps)
+_ROWS = 2000  # of the values that are looked at: quantiles need no more
+_LOW, _OFTEN = 0.25, 0.75  # quantiles: of the distinct sizes, and of sizes as often as they occur
+_ORDINARY = 100.0  # sizes that are beside rounded zeros in float32; larger ones may stand for "nothing near"
+_LEAST = 0.01  # units in the last place of what a zero is the rounding of
+_DENSEST = 0.1  # share of the distinct values whose spread counts
+_STEPS = 8  # between distinct values at least, where there are so many
+_CELL = 8.0  # rounding units: values closer than this are one value
+_JITTER = 4  # cells: a coordinate that spreads no further varies by rounding only
+_RARE = 0.1  # share of the values on either side that do not count for how far they spread
+_NOTICEABLE = 0.1  # share of that spread, or of a distance from its middle, that a tolerance may not reach
+# A tenth of the cases may sit at jumps without loosening everybody's tolerance; and what nine tenths do not exceed is
+# typical only near what half of them do not exceed: chaos in some states is no reason to look away in the others.
+_TYPICAL_QUANTILE, _MOST_TYPICAL = 0.9, 16.0
+_MOST_MOVED = 1e-6  # of a value, by one unit in the last place of a float32 state: eight such units
+_SAME_SIZE = 1e3  # cancellation of three digits is ordinary; what lost more is judged by its own nudge
+_FAR = 30.0  # times the range of the values within, without a value: what follows is far off
+
+
+def typical_sizes(values: Floats, epsilon: Floats) -> Floats:
+    """A typical size of each coordinate, shape (dim,); 0 where all values are 0 or none is a number.
+
+    Args:
+        values: shape (n, dim).
+        epsilon: rounding units, shape (dim,).
+
+    Example:
+        >>> sizes = np.append(np.linspace(0.1, 1.0, 91), [1e30] * 40)
+        >>> round(float(typical_sizes(sizes[:, None], np.full(1, 1e-16))[0]), 2)
+        0.32
+        >>> typical_sizes(np.array([[1.0], [6e-17], [-1.0], [-1.8e-16]]), np.full(1, 2.2e-16)).tolist()
+        [1.0]
+    """
+    sizes = np.abs(_some_rows(values))
+    sizes = np.sort(np.where(np.isfinite(sizes) & (sizes > 0), sizes, np.inf), axis=0)
+    often = _low_quantile(sizes, _OFTEN)
+    repeated = np.zeros(sizes.shape, dtype=np.bool_)
+    repeated[1:] = sizes[1:] == sizes[:-1]
+    # Zeros are exact, and one value that returns is one value: neither says how large the others are.
+    distinct = np.sort(np.where(repeated, np.inf, sizes), axis=0)
+    low = _low_quantile(distinct, _LOW)
+    # The cosine of a right angle is 6e-17, rounding of 1 and no size; 1e-39 of a largest float is no rounding of it.
+    unit = np.where(often <= _ORDINARY, np.maximum(epsilon, FLOAT64_EPSILON), FLOAT64_EPSILON)
+    is_zero = (low <= _CELL * unit * often) & (low >= _LEAST * FLOAT64_EPSILON * often)
+    above = np.sort(np.where(distinct > _CELL * unit * often, distinct, np.inf), axis=0)
+    return np.where(is_zero, _low_quantile(above, _LOW), low)
+
+
+def _low_quantile(ascending: Floats, share: float) -> Floats:
+    """A quantile of the finite values of each column, shape (dim,), 0 where there are none; others stand last."""
+    if not len(ascending):
+        return np.zeros(ascending.shape[1])
+    count = np.isfinite(ascending).sum(axis=0)
+    at = (share * np.maximum(count - 1, 0)).astype(np.intp)
+    return np.where(count > 0, np.take_along_axis(ascending, at[None], axis=0)[0], 0.0)
+
+
+def sizes_beside_others(values: Floats, epsilon: Floats) -> Floats:
+    """Typical sizes; of a coordinate that never varies, at least that of the coordinates that do, shape (dim,).
+
+    A start that is written as sin(pi) is 1.2e-16: rounding of the numbers beside it, and no size of its own.
+
+    Args:
+        values: shape (n, dim).
+        epsilon: rounding units, shape (dim,).
+    """
+    sizes = typical_sizes(values, epsilon)
+    varying = (values != values[:1]).any(axis=0) & (sizes > 0)
+    if not varying.any():
+        return sizes
+    return np.where(varying, sizes, np.maximum(sizes, np.median(sizes[varying])))
+
+
+def bulk_bounds(values: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
+    """Between which values most of a coordinate lies: beyond them nothing follows for many times what lies within.
+
+    Long tails belong to it, such as those of a squared error; a largest reading that stands for "nothing" does not.
+
+    Args:
+        values: shape (n, dim).
+        epsilon: rounding units, shape (dim,).
+
+    Returns:
+        (lowest, highest), both of shape (dim,); infinite where nothing is far off.
+
+    Example:
+        >>> values = np.append(np.linspace(0.0, 1.0, 101), [1e30] * 50)[:, None]
+        >>> round(float(bulk_bounds(values, np.full(1, 1e-7))[1][0]), 3)
+        1.0
+    """
+    lowest, highest = np.full((2, values.shape[1]), [[-np.inf], [np.inf]])
+    for j in np.flatnonzero(epsilon > 0):
+        distinct = _distinct_values(values[:, j], epsilon[j])
+        steps = max(int(_DENSEST * len(distinct)), min(len(distinct) - 1, _STEPS))
+        if steps < 1:
+            continue
+        with np.errstate(over="ignore"):  # between the largest floats of either sign
+            gaps = np.diff(distinct)
+            first = int(np.argmin(distinct[steps:] - distinct[:-steps]))
+            last = first + steps
+            above = np.flatnonzero(gaps[last:] > _FAR * (distinct[last:-1] - distinct[first]))
+            below = np.flatnonzero(gaps[:first] > _FAR * (distinct[last] - distinct[1 : first + 1]))
+        # One cell beyond, as distinct values are rounded ones.
+        if len(above):
+            highest[j] = distinct[last + above[0]] + _CELL * epsilon[j] * abs(distinct[last + above[0]])
+        if len(below):
+            lowest[j] = distinct[below[-1] + 1] - _CELL * epsilon[j] * abs(distinct[below[-1] + 1])
+    return lowest, highest
+
+
+def _distinct_values(column: Floats, epsilon: float) -> Floats:
+    """The finite values of a column in ascending order, each once up to some rounding units, shape (count,)."""
+    some = _some_rows(column)
+    mantissa, exponent = np.frexp(some[np.isfinite(some)])
+    cell = _CELL * epsilon
+    return np.unique(np.ldexp(np.round(mantissa / cell) * cell, exponent))
+
+
+def swamped_rows(expected: Floats, actual: Floats, limits: Floats, epsilon: Floats) -> Bools:
+    """Rows whose tolerance is a noticeable part of what the values spread: they would hide most faults, shape (n,).
+
+    Args:
+        expected: shape (n, dim).
+        actual: shape (n, dim).
+        limits: tolerances, shape (n, dim).
+        epsilon: rounding units, shape (dim,).
+
+    Example:
+        >>> values, limits = np.linspace(0.0, 1.0, 101)[:, None], np.full((101, 1), 1e-6)
+        >>> limits[:5] = 0.5
+        >>> int(swamped_rows(values, values, limits, np.full(1, 1e-7)).sum())
+        5
+    """
+    swamped = np.zeros(len(expected), dtype=np.bool_)
+    for j in np.flatnonzero(epsilon > 0):
+        values = np.concatenate([expected[:, j], actual[:, j]])
+        numbers = values[np.isfinite(values)]
+        if not len(numbers):
+            continue
+        low, middle, high = np.quantile(numbers, (_RARE, 0.5, 1 - _RARE))
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = high - low
+            # A value that is far off may be so with a tolerance to match: its distance is what counts.
+            distance = np.fmax(np.abs(expected[:, j] - middle), np.abs(actual[:, j] - middle))
+        if spread > _JITTER * _CELL * epsilon[j] * abs(middle):
+            swamped |= limits[:, j] > _NOTICEABLE * np.fmax(spread, distance)
+    return swamped
+
+
+class TypicalMovement:
+    """How far a nudge typically moves outcomes of some size, learned from a few cases.
+
+    A value of 1 is not rounded as one of 1e15 is, and what a sum leaves is rounded as its summands are: cases of up to
+    a thousand times the size count. Where nudges move outcomes by much of their size, each is judged by its own.
+
+    Args:
+        sizes: of the cases' outcomes, shape (cases, dim).
+        moved: by a nudge, shape (cases, dim).
+    """
+
+    def __init__(self, sizes: Floats, moved: Floats) -> None:
+        order = np.argsort(finite(sizes), axis=0)
+        self._sizes = np.take_along_axis(finite(sizes), order, axis=0)
+        moved = np.take_along_axis(moved, order, axis=0)
+        # Row k is about the k smallest cases.
+        quantiles = [np.quantile(moved[:k], (0.5, _TYPICAL_QUANTILE), axis=0) for k in range(1, len(moved) + 1)]
+        self._typical = np.array([0 * moved[0], *(np.minimum(most, _MOST_TYPICAL * half) for half, most in quantiles)])
+
+    def of(self, sizes: Floats) -> Floats:
+        """What is typical beside outcomes of these sizes, shape (n, dim)."""
+        typical = np.zeros_like(sizes)
+        for j in np.flatnonzero(self._typical[-1] > 0):
+            counted = np.searchsorted(self._sizes[:, j], _SAME_SIZE * sizes[:, j], side="right")
+            typical[:, j] = self._typical[counted, j]
+        return np.minimum(typical, _MOST_MOVED * sizes)
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """Values of which the far-off ones are known.
+
+    Attributes:
+        values: shape (n, dim).
+        far: which are far off, shape (n, dim); NaN and infinities are not.
+        filled: the values with a middle one in place of what is far off, and 0 in place of what is no number.
+    """
+
+    values: Floats
+    far: Bools
+    filled: Floats
+
+    def without(self, common: Floats) -> Floats:
+        """Values less what a fit of `filled` explains; no fit explains what is far off or no number."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(np.isfinite(self.values), self.values - common, self.values)
+
+    def tie(self, epsilon: Floats, units: float) -> Floats:
+        """So many rounding units of each value, or of a typical one where that is larger, shape (n, dim)."""
+        sizes = np.maximum(finite(np.abs(self.values)), typical_sizes(self.values, epsilon))
+        return units * epsilon * np.minimum(sizes, np.finfo(np.float32).max)
+
+
+def bulk(values: Floats, epsilon: Floats) -> Bulk:
+    """Find the far-off values of each coordinate.
+
+    What is found depends on the pooled values alone, so that tests by swaps keep their level.
+
+    Args:
+        values: pooled values of both sides, shape (n, dim).
+        epsilon: rounding units, shape (dim,); whole numbers are never far off.
+
+    Example:
+        >>> known = bulk(np.append(np.linspace(0.0, 1.0, 101), [1e30])[:, None], np.full(1, 1e-7))
+        >>> int(known.far.sum()), bool(known.filled.max() <= 1)
+        (1, True)
+    """
+    lowest, highest = bulk_bounds(values, epsilon)
+    number = np.isfinite(values)
+    far = number & ((values < lowest) | (values > highest))
+    near = finite(np.where(far, 0.0, values))
+    middles = near.sum(axis=0) / np.maximum((number & ~far).sum(axis=0), 1)
+    return Bulk(values, far, np.where(far, middles, near))
+
+
+def _some_rows(values: Floats) -> Floats:
+    """Evenly spread rows, at most `_ROWS` or so."""
+    return values[:: max(1, len(values) // _ROWS)]
+
+
+def in_float32(values: Floats) -> bool:
+    """Whether all values are exactly representable in float32, as values computed in float32 are."""
+    finite = values[np.isfinite(values)]
+    with np.errstate(over="ignore"):
+        return bool((finite.astype(np.float32).astype(np.float64) == finite).all())
+
+
+def shown_precision(coordinates: Coordinates, actual: Floats) -> Coordinates:
+    """The coordinates with the precision that measured values show: float32 numbers in float64 stay float32.
+
+    Args:
+        coordinates: with the rounding units of their dtypes.
+        actual: values as the environment gave them, shape (n, dim).
+
+    Only values as the environment gave them count: the image of a float32 number under an affine map is none.
+    """
+    epsilon = coordinates.epsilon.copy()
+    for j in np.flatnonzero((epsilon > 0) & (epsilon < FLOAT32_EPSILON)):
+        column = actual[:, j]
+        if in_float32(column) and not (column == np.round(column)).all():
+            epsilon[j] = FLOAT32_EPSILON
+    return replace(coordinates, epsilon=epsilon)
