@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from reference_agents.catalog import TASKS
-from reference_agents.encoding.environment import short_label
 from reference_agents.record import RECORD_FILE, find_runs, find_unfinished, load
 from reference_agents.settings import Settings
 
@@ -72,6 +71,8 @@ def print_runs(folder: Path) -> None:
     Raises:
         TargetError: where there is none.
     """
+    from reference_agents.encoding.environment import short_label  # it loads Gymnasium, which the other lists spare
+
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     table = Table("run", "task", "network", "runs", "state", box=None, padding=(0, 2, 0, 0))
     unfinished = find_unfinished(folder)

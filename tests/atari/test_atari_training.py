@@ -16,7 +16,7 @@ from reference_agents.loading import load_network
 from reference_agents.randomness import Purpose
 from reference_agents.settings import preset
 from reference_agents.trainer import Job, train
-from reference_agents.vectorised import whole_episodes
+from reference_agents.vectorised import encoding_of, whole_episodes
 from symcheck.errors import OptionError
 
 
@@ -164,7 +164,7 @@ def test_a_film_shows_a_whole_game_and_its_score(tmp_path: Path):
     # five lives of Breakout: the environment that agents learn on would end with the first
     task = find_task("breakout")
     steps, score = film(
-        task.environment, lambda image, _: 0, (1,), tmp_path / "game.gif", seed=0, arguments=whole_episodes(task)
+        encoding_of(task), lambda image, _: 0, (1,), tmp_path / "game.gif", seed=0, arguments=whole_episodes(task)
     )
     assert steps > 100
     assert score == int(score)

@@ -82,7 +82,12 @@ def test_a_file_in_place_of_a_folder_is_said_to_be_one(copied):
 
 def test_an_environment_in_no_file_is_refused_before_anything_is_written(tmp_path):
     code, printed = run("train", "--env", "rover.py:make", "--out", tmp_path / "runs")
-    assert (code, "no such file: rover.py" in printed, (tmp_path / "runs").exists()) == (2, True, False)
+    assert (code, "no such file: " in printed, "rover.py" in printed, (tmp_path / "runs").exists()) == (
+        2,
+        True,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize("width", ["20", "40", "80", "200"])

@@ -178,6 +178,8 @@ class _Follower:
         """What an operator writes into."""
         schema = node.target._schema  # type: ignore[union-attr]
         if "batch_norm" in schema.name:  # writes its statistics only where it has some, and trains
+            if "no_training" in schema.name:
+                return []
             kept = [item for item in node.args[3:5] if isinstance(item, fx.Node)]
             return kept if node.args[5] else []
         given = dict(zip((argument.name for argument in schema.arguments), node.args, strict=False)) | node.kwargs

@@ -7,6 +7,7 @@ watched: those that read a clock, the environment, files or memory addresses can
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 import random
@@ -42,6 +43,7 @@ _ASKING_NAMES = (
 )
 _ASKING = frozenset(_ASKING_NAMES.split())
 """Functions that tell how a call is made, or where a tensor lies, and not what it holds."""
+_OF_GRAPHS = ("_buffers", "_parameters", "training")
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 
 
@@ -93,12 +95,16 @@ def watched_calls() -> Iterator[Watched]:
                 if module in _OUTSIDE or (code.co_name in _ASKING and caller is frame.f_back):
                     watched.note(code.co_name, caller)
 
-    before = sys.getprofile()
+    before, collecting = sys.getprofile(), gc.isenabled()
+    # What others hook into garbage collection (timers of test frameworks) is no code of the network.
+    gc.disable()
     sys.setprofile(profile)
     try:
         yield watched
     finally:
         sys.setprofile(before)
+        if collecting:
+            gc.enable()
 
 
 def _caller_outside(frame: types.FrameType) -> types.FrameType | None:
@@ -156,7 +162,9 @@ def what_is_held(net: nn.Module, functions: dict[types.CodeType, dict[str, Any]]
 
     seen: set[type] = set()
     for name, module in net.named_modules():
-        keep(name or "the network", {key: item for key, item in vars(module).items() if key != "_modules"})
+        # The code of a graph of torch is its graph: it keeps nothing but tensors, and torch's caches beside them vary.
+        named = _OF_GRAPHS if isinstance(module, torch.fx.GraphModule) else vars(module).keys() - {"_modules"}
+        keep(name or "the network", {key: vars(module)[key] for key in sorted(named)})
         seen.update(cls for cls in type(module).__mro__ if is_own_class(cls))
     for cls in seen:
         keep(cls.__qualname__, dict(vars(cls)))

@@ -7,6 +7,7 @@ changes nothing that a later call reads and asks nothing but its input is shown 
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, float64_default
 from symcheck.engine.networks.values import Opaque
+from symcheck.errors import described
 from symcheck.statements.statement import state
 
 AGREEMENT = 1e-9
@@ -49,7 +51,10 @@ def why_one_run_is_not_all(
     Returns:
         The first reason, with its place in the network's code where that is known.
     """
-    ours = copy.deepcopy(net)
+    with warnings.catch_warnings():
+        # Copying an exported graph, torch asks for its own deprecated names.
+        warnings.simplefilter("ignore", FutureWarning)
+        ours = copy.deepcopy(net)
     rng = np.random.default_rng((seed, 8))
     batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
     try:
@@ -67,6 +72,8 @@ def why_one_run_is_not_all(
         captured = capture_network(ours, shape, alone=alone, scopes=scopes)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
+    except Exception as error:  # the network refuses these batches, as an export for one size of them does
+        return Opaque(state("SYM186", error=type(error).__name__, message=described(error)[:200]))
     if constants_without_numbers(captured) or _reads_stale(captured, stale):
         return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
     met = why_samples_meet(captured)

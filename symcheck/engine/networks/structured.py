@@ -62,7 +62,7 @@ class FlatInput(nn.Module):
 
 def as_tensordict(leaves: Mapping[str, torch.Tensor]) -> Any:
     """The leaves as a `TensorDict` of their common batch axis."""
-    return sys.modules["tensordict"].TensorDict(dict(leaves), batch_size=[len(next(iter(leaves.values())))])
+    return sys.modules["tensordict"].TensorDict(dict(leaves), batch_size=[next(iter(leaves.values())).shape[0]])
 
 
 def takes_tensordict(net: nn.Module, leaves: Mapping[str, torch.Tensor]) -> bool:

@@ -180,7 +180,7 @@ FAULTS = [
           start=lambda rng: rng.normal(size=2) * [0.2, 0.3], action_space=spaces.Discrete(4)),
     fault("noise has a mean", "transition",
           step=changed(noise=lambda s, a, rng: [0, rng.normal(0.02, 0.2)], reward=lambda s, a, n: 0.0,
-                       terminated=lambda s, a, n: False), cause="the mean of observation[1] is shifted"),
+                       terminated=lambda s, a, n: False), cause="the mean of observation[1] is"),
     fault("noise is skewed", "transition",
           step=changed(noise=lambda s, a, rng: [0, 0.2 * (rng.exponential() - 1)], reward=lambda s, a, n: 0.0,
                        terminated=lambda s, a, n: False)),
