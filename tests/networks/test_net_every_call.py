@@ -91,6 +91,17 @@ def test_what_is_kept_and_not_read_again_ends_no_proof() -> None:
     assert run_net(Harmless(), CLAIM, options=FEW).verdict == "proved"
 
 
+class Delicate(Tied):
+    def forward(self, x: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling() and x.abs().max() > 100:
+            raise ValueError("far outside")
+        return super().forward(x)
+
+
+def test_a_network_that_raises_far_outside_is_refused_and_not_the_run() -> None:
+    assert why(Delicate()) == "SYM186"
+
+
 class OneDtype(Tied):
     def forward(self, x: Tensor) -> Tensor:
         y = super().forward(x)

@@ -6,8 +6,6 @@ changes nothing that a later call reads and asks nothing but its input is shown 
 
 from __future__ import annotations
 
-import copy
-import warnings
 from typing import Any
 
 import numpy as np
@@ -25,9 +23,8 @@ from symcheck.engine.networks.capture import (
 )
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
-from symcheck.engine.networks.precision import Float64Mode, float64_default
+from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.values import Opaque
-from symcheck.errors import described
 from symcheck.statements.statement import state
 
 AGREEMENT = 1e-9
@@ -51,29 +48,33 @@ def why_one_run_is_not_all(
     Returns:
         The first reason, with its place in the network's code where that is known.
     """
-    with warnings.catch_warnings():
-        # Copying an exported graph, torch asks for its own deprecated names.
-        warnings.simplefilter("ignore", FutureWarning)
-        ours = copy.deepcopy(net)
-    rng = np.random.default_rng((seed, 8))
-    batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
     try:
-        watched = called_twice(lambda: _floating_outputs(ours, batches[0]))
-        before = what_is_held(ours, watched.functions)
-        usual = [_floating_outputs(ours, x) for x in batches]
-        # nothing runs between this look and the capture: what is stale now is what the graph may hold
-        stale: set[int] = set()
-        changed = what_changed(before, what_is_held(ours, watched.functions), stale=stale)
-        if changed is not None:
-            return Opaque(changed)
-        if watched.asked:
-            return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
-        scopes = list({id(scope): scope for scope in watched.functions.values()}.values())
-        captured = capture_network(ours, shape, alone=alone, scopes=scopes)
+        return _first_reason(net, deployed, shape, seed, alone=alone)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
-    except Exception as error:  # the network refuses these batches, as an export for one size of them does
-        return Opaque(state("SYM186", error=type(error).__name__, message=described(error)[:200]))
+    except Exception as error:  # copying, comparing or running it failed, in its own code or torch's: nothing is shown
+        message = " ".join(str(error).split())[:200]
+        return Opaque(state("SYM186", error=type(error).__name__, message=message))
+
+
+def _first_reason(
+    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
+) -> Opaque | None:
+    rng = np.random.default_rng((seed, 8))
+    batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
+    ours = copy_network(net, device=torch.device("cpu"))
+    watched = called_twice(lambda: _floating_outputs(ours, batches[0]))
+    before = what_is_held(ours, watched.functions)
+    usual = [_floating_outputs(ours, x) for x in batches]
+    # nothing runs between this look and the capture: what is stale now is what the graph may hold
+    stale: set[int] = set()
+    changed = what_changed(before, what_is_held(ours, watched.functions), stale=stale)
+    if changed is not None:
+        return Opaque(changed)
+    if watched.asked:
+        return Opaque(state("SYM185", operation=watched.asked), source=watched.source)
+    scopes = list({id(scope): scope for scope in watched.functions.values()}.values())
+    captured = capture_network(ours, shape, alone=alone, scopes=scopes)
     if constants_without_numbers(captured) or _reads_stale(captured, stale):
         return Opaque(state("SYM183", what="a tensor that is kept from call to call"))
     met = why_samples_meet(captured)
@@ -118,7 +119,9 @@ def _why_deployed_differs(
 ) -> Opaque | None:
     """A branch on the dtype runs other operators, or holds other constants, than the float64 copy that was followed."""
     try:
-        used = capture_network(copy.deepcopy(deployed), shape, alone=alone, exact=False, scopes=scopes)
+        used = capture_network(
+            copy_network(deployed, device=torch.device("cpu")), shape, alone=alone, exact=False, scopes=scopes
+        )
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
     if _computed(used) != _computed(captured):
