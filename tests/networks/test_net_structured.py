@@ -142,7 +142,9 @@ def test_a_network_of_tensordicts_is_judged_by_what_it_adds(tensor_dict: type, f
     net = OfTensorDict(mirror_mlp(value=True), tensor_dict, fresh)
     claim = Symmetry("m", catalog.cyclic(2), observation=[{"observation": [-1] * 4}], action=[[1, 0]])
     options = NetOptions(input_shape={"observation": (4,)}, samples=200)
-    assert run_net(net, claim, options=options).verdict == "proved"
+    # The package looks into the batch by itself, which ends the proof: samples judge then.
+    expected = ("proved",) if tensor_dict is FakeTensorDict else ("proved", "passed")
+    assert run_net(net, claim, options=options).verdict in expected
     with torch.no_grad():
         net.net.body[2].weight[3, 5] *= 1.001
     result = run_net(net, claim, options=options)
