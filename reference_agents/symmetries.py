@@ -23,17 +23,14 @@ def task_symmetry(task: Task) -> Symmetry:
     Raises:
         OptionError: nothing is claimed of the task.
     """
-    if not task.symmetry:
+    claim = encoded_environment(task.name, task.symmetry).symmetry if task.own and task.symmetry else None
+    if not task.symmetry or (task.own and claim is None):
         raise OptionError(
             f"expected a symmetry of {task.environment}, got none.",
             where="--symmetry",
             remedy="Give a SPEC, or train a network that needs none (--network mlp, or cnn for images).",
         )
-    if task.own:
-        claim = encoded_environment(task.name, task.symmetry).symmetry
-        assert claim is not None
-        return claim
-    return _symmetry(task.symmetry)
+    return _symmetry(task.symmetry) if claim is None else claim
 
 
 @functools.cache

@@ -196,7 +196,7 @@ def _read_choices(image: Callable[[Any], Any], space: spaces.Discrete | spaces.M
     """
     counts, first = counts_of(space)
     start = np.array(first)
-    as_value = (lambda chosen: int(chosen[0])) if isinstance(space, spaces.Discrete) else _shaped(space)
+    as_value = (lambda chosen: int(chosen[0])) if isinstance(space, spaces.Discrete) else _shape_joint_action(space)
 
     def encoded(chosen: Any) -> Floats:
         return one_hot(np.asarray(image(as_value(chosen))), space)
@@ -226,7 +226,7 @@ def _read_choices(image: Callable[[Any], Any], space: spaces.Discrete | spaces.M
     return matrix
 
 
-def _shaped(space: spaces.MultiDiscrete) -> Callable[[Any], Any]:
+def _shape_joint_action(space: spaces.MultiDiscrete) -> Callable[[Any], Any]:
     return lambda chosen: np.asarray(chosen, dtype=space.dtype).reshape(space.shape)
 
 

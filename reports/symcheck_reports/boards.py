@@ -41,12 +41,12 @@ def text_lines(pictures: Sequence[tuple[str, Any]]) -> list[tuple[str, str]]:
         lines.append(("board", one_line(caption, 160)))
         width = max((len(cell) for row in drawing["rows"] for cell in row), default=1)
         for i, row in enumerate(drawing["rows"]):
-            cells = [_bracketed(drawing, i, j, one_line(cell, 12).rjust(width)) for j, cell in enumerate(row)]
+            cells = [_bracket_cell(drawing, i, j, one_line(cell, 12).rjust(width)) for j, cell in enumerate(row)]
             lines.append(("", f"  {''.join(cells)}".rstrip()))
     return lines
 
 
-def _bracketed(drawing: Mapping[str, Any], i: int, j: int, cell: str) -> str:
+def _bracket_cell(drawing: Mapping[str, Any], i: int, j: int, cell: str) -> str:
     if [i, j] in drawing["marks"]:
         return f"[{cell}]"
     return f"({cell})" if [i, j] in drawing["moved"] else f" {cell} "
