@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.structure import middle_action
+from symcheck.discovery.structure import neutral_actions
 from symcheck.errors import TargetError
 
 _MOST_FOR_AFFINE = 8  # state coordinates: reflections about a point other than zero are looked for below
@@ -151,9 +151,8 @@ def _with_free_at_zero(lab: Laboratory, point: Floats, scale: Floats, at_rest: f
 
 
 def _drift(lab: Laboratory, state: Floats) -> Floats:
-    """How far a step moves a state, averaged over the discrete actions, or under the middle action."""
-    count = lab.count_of_actions
-    actions = [middle_action(lab.action_space)] if count is None else [lab.action(a) for a in range(count)]
+    """How far a step moves a state, averaged over the actions of whole numbers, or under the middle action."""
+    actions = neutral_actions(lab)
     followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
     moved: Floats = lab.difference(state, followed).mean(axis=0)
     return moved

@@ -14,14 +14,14 @@ from symcheck.discovery import black_box, by_states
 from symcheck.discovery.actions import refuse_large
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number
-from symcheck.discovery.claims import Spaces, claim_of, fields
+from symcheck.discovery.claims import Spaces, claim_of, fields, is_data
 from symcheck.discovery.court import Court
 from symcheck.discovery.deciding import Judgement, decide
 from symcheck.discovery.elements import Recognised
 from symcheck.discovery.families import Family, with_finite_part
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.options import DiscoverOptions
-from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial
+from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial, is_accepted
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
 from symcheck.discovery.turning import verify_rotation
@@ -31,6 +31,11 @@ from symcheck.engine.results import RunResult
 from symcheck.envs.tables import table_of
 from symcheck.envs.targets import EnvTarget
 from symcheck.errors import SymcheckError, TargetError
+
+_NO_DATA = (
+    "the action map permutes values within a component, which no SPEC file can say; in Python, discover(...).symmetry "
+    "has it as a callable"
+)
 
 
 def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", emit: Emit | None = None) -> Discovery:
@@ -114,7 +119,7 @@ def _with_family(
             run = court.accept_claim(larger.claim)
         except SymcheckError:  # no larger group; the family stands by itself
             continue
-        if run.verdict in ("passed", "proved"):
+        if is_accepted(run):
             family, verified = larger, run
             break
     found = {"name": family.claim.group.name, "order": family.claim.group.order}
@@ -197,6 +202,7 @@ def _discovery(
 ) -> Discovery:
     group = judged.group
     name = f"{target.label} {group.name}" if group else ""
+    written = fields(name, group, court.where) if group else {}
     return Discovery(
         target=target.label,
         route=route,
@@ -213,9 +219,9 @@ def _discovery(
         trials=(*judged.trials, *proposals.refused),
         group={"name": group.name if group else "C1", "order": group.order if group else 1},
         claim=claim_of(name, group, court.where) if group else None,
-        fields=fields(name, group, court.where) if group else {},
+        fields=written if is_data(written) else {},
         verified=judged.verified,
-        remarks=tuple(proposals.remarks),
+        remarks=(*proposals.remarks, *([] if is_data(written) else [_NO_DATA])),
         sensitivities=proposals.sensitivities,
         complete=proposals.complete and judged.complete,
         forms=_forms(proposals, (*judged.trials, *proposals.refused)),
@@ -229,7 +235,7 @@ def _forms(proposals: Proposals, trials: Sequence[Trial]) -> tuple[Form, ...]:
     made = []
     for name in names:
         own = [trial for trial in trials if trial.form == name]
-        unsettled = sum(trial.verdict in ("untried", "undecided") for trial in own)
+        unsettled = sum(trial.is_open for trial in own)
         listed = proposals.forms.get(name, True)
         if own or not listed:
             made.append(Form(name, len(own) - unsettled, unsettled if listed else None))

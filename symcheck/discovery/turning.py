@@ -14,7 +14,7 @@ from symcheck.discovery.court import Court
 from symcheck.discovery.families import Family, family_of
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.observation_maps import observation_matrix, round_to_whole
-from symcheck.discovery.result import Rotation, why_of
+from symcheck.discovery.result import Rotation, is_accepted, why_of
 from symcheck.discovery.rotations import Generator
 from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
@@ -47,7 +47,7 @@ def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tupl
         result = _verify_claim(court, family.claim, broken=broken)
     except SymcheckError:  # of every angle there is no claim; of a quarter turn there may be one
         return verify_quarter_turn(lab, court, generator), None
-    if result.verdict not in ("passed", "proved"):
+    if not is_accepted(result):
         return verify_quarter_turn(lab, court, generator), None
     described, residuals = _describe_generator(generator, lab), (generator.residual, generator.reward_residual)
     return Rotation(described, *residuals, 0.0, result.verdict, why_of(result), result), family
