@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +13,7 @@ from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.actions import ActionProbes, matching_action_map, try_actions
 from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.boards import board_maps
-from symcheck.discovery.centres import Centre, centres
+from symcheck.discovery.centres import Centre, centres, middle_of_whole
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.observations import (
@@ -30,6 +31,7 @@ from symcheck.errors import TargetError
 from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
+_MOST_LISTED = 4  # state coordinates of which all 384 signed permutations are tried
 _UNSEEN = "it moves nothing that an agent sees or does"
 _REFUSES = "the environment refuses images"
 _BY_NAME = "mirrors by the names of a model"
@@ -125,6 +127,7 @@ class _Search:
                 self.found.complete = False
                 break
             self._about(centre)
+        self._about_half_numbers()
         for mirror in self.mirrors:
             self._by_name(mirror)
         if not self.found.structured and not self.lab.shows_state:
@@ -168,6 +171,26 @@ class _Search:
                 self.found.remarks.append(f"the time budget left {len(fresh) - at} maps untried")
                 break
             self._try(state_map, form)
+
+    def _about_half_numbers(self) -> None:
+        """Whole numbers with a middle between two of them, which no state shows: all maps about it, where few."""
+        lab = self.lab
+        if not lab.is_whole or not 1 <= lab.dim <= _MOST_LISTED or (centre := middle_of_whole(lab)).is_probed:
+            return
+        form = f"signed permutations that keep {centre.what}"
+        self.found.forms[form] = True
+        for index in itertools.permutations(range(lab.dim)):
+            for sign in itertools.product((1, -1), repeat=lab.dim):
+                state_map = SignedMap.about(index, sign, centre.point)
+                # A map that takes whole numbers to others exchanges places of unequal range.
+                if self._moving(state_map) in self.seen or any(x != round(x) for x in state_map.offset):
+                    continue
+                self.seen.add(self._moving(state_map))
+                if not lab.in_time(_SEARCHING):
+                    self.found.complete = self.found.forms[form] = False
+                    return
+                self.found.structured += 1
+                self._try(state_map, form)
 
     def _by_name(self, mirror: NamedMirror) -> None:
         """A mirror that the model has by its names: tried even where a fault hides it from the effects."""

@@ -277,7 +277,7 @@ def test_a_group_that_cannot_be_verified_as_a_whole_is_not_claimed(monkeypatch):
 
 
 def test_too_many_joint_actions_are_refused_with_their_number():
-    with pytest.raises(TargetError, match=r"531,441 joint actions.*Wrap the environment"):
+    with pytest.raises(TargetError, match=r"at most 64 values of all action components together, got 72.*Wrap the"):
         search(worlds.ManyActions)
 
 
@@ -291,6 +291,7 @@ def test_a_goal_alone_is_refused():
     found = search(worlds.GoalPlane)
     goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
     assert [trial.verdict for trial in goal_alone] == ["refused"]
+    assert "steps with a rare reward or an end" in goal_alone[0].why
 
 
 def test_a_board_has_the_group_of_the_square():
