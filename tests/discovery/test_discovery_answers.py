@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import worlds_to_search as worlds
+import worlds_with_known_groups as known
 
 import symcheck as sc
 from symcheck.discovery.options import DiscoverOptions
@@ -470,3 +471,77 @@ def test_a_search_without_time_is_undecided_and_says_so():
     assert found.verdict == "undecided"
     assert not found.found
     assert any("time budget ran out" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "order"),
+    [("TwoOnALine", "C2 x C2", 4), ("NumberedToCorner", "C2", 2)],
+)
+def test_what_is_known_of_a_world_is_found_and_no_more(world, name, order):
+    """Several components of an action, and numbered states without a table; each with a fault or without."""
+    make = known.WORLDS[world]
+    assert known.known_order(make()) == order
+    found = search(make, samples=300)
+    assert found.group == {"name": name, "order": order}
+    assert found.complete
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", sorted(known.WORLDS))
+def test_nothing_false_is_said_of_a_world_and_nothing_missed_without_saying_so(world):
+    make = known.WORLDS[world]
+    found = search(make, samples=2000)
+    order = known.known_order(make())
+    assert found.group["order"] == order or (found.group["order"] < order and not found.complete)
+
+
+@pytest.mark.slow
+def test_values_of_one_component_are_permuted_by_a_callable_that_verify_env_takes():
+    found = search(known.TwoInAPlane, samples=200)
+    assert found.group["order"] == 16
+    assert found.fields == {}
+    assert any("no SPEC file can say" in remark for remark in found.remarks)
+    assert sc.verify_env(known.TwoInAPlane, found.claim, samples=200, seed=3).verdict == "passed"
+
+
+@pytest.mark.slow
+def test_identical_parts_are_one_group_with_two_generators():
+    found = search(known.HeavierPart, samples=200)
+    assert found.group == {"name": "S7", "order": 5040}
+    assert len(found.fields["observation"]) == 2
+    moved = [entry[3] for entry in found.fields["observation"]]
+    assert moved == [3, 3]  # the heavier part stays
+
+
+def test_an_action_map_that_fails_refutes_itself_alone(monkeypatch):
+    from symcheck.discovery import black_box
+    from symcheck.discovery.maps import SignedMap
+
+    both = [SignedMap.of([0, 1]), SignedMap.of([1, 0])]
+    monkeypatch.setattr(black_box, "_FITS", np.inf)  # the model would refuse the wrong one before any run
+    monkeypatch.setattr(black_box, "_list_action_maps", lambda *_: both)
+    found = search(worlds.hidden_cartpole, samples=300, fresh=True)
+    assert found.fields["action"] == [[1, 0]]
+    monkeypatch.setattr(black_box, "_list_action_maps", lambda *_: both[:1])
+    found = search(worlds.hidden_cartpole, samples=300, fresh=True)
+    assert (found.found, found.verdict) == (False, "undecided")
+    assert any(trial.verdict == "failed" and trial.is_open for trial in found.trials)
+
+
+def test_a_picture_with_channels_last_is_found_through_its_episodes():
+    found = search(known.WORLDS["hidden Falling"], samples=400)
+    assert (found.group["order"], found.fields["action"]) == (2, [[2, 1, 0]])
+    assert found.complete
+
+
+@pytest.mark.parametrize(("tilt", "refuted"), [(0.0, False), (0.3, True)])
+def test_episodes_refute_a_map_whatever_the_actions_only_where_they_differ(tilt, refuted):
+    from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
+
+    rng = np.random.default_rng(0)
+    before = rng.normal(size=(4000, 2))
+    after = 0.9 * before + rng.normal(size=(4000, 2)) + [tilt, 0.0]
+    rollouts = Rollouts(
+        before, after, np.zeros((4000, 1)), rng.normal(size=4000), np.zeros(4000, bool), np.arange(4000) // 40
+    )
+    assert refutes_whatever_the_actions(rollouts, before, after, lambda rows: rows * [-1, 1], 0.01) is refuted

@@ -615,3 +615,8 @@ WORLDS["hidden Wind"] = lambda: Hidden(Wind(), 2)
 WORLDS["hidden Falling"] = lambda: Hidden(Falling(), 2)
 WORLDS["hidden TwoOnALine"] = lambda: Hidden(TwoOnALine(), 4)
 """By name; `largest` of each, or its `known`, is the order of the largest group of the searched forms."""
+
+
+def known_order(env: gym.Env[Any, Any]) -> int:
+    """The order of the largest group of the searched forms."""
+    return largest(env) if isinstance(env, World) else int(env.known)  # type: ignore[attr-defined]
