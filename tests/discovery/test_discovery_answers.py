@@ -11,6 +11,10 @@ import worlds_to_search as worlds
 import worlds_with_known_groups as known
 
 import symcheck as sc
+from symcheck.discovery.claims import Spaces
+from symcheck.discovery.court import Court
+from symcheck.discovery.deciding import decide
+from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.rotations import Generator
 from symcheck.entries.forms import parse_entry
@@ -513,19 +517,19 @@ def test_identical_parts_are_one_group_with_two_generators():
     assert moved == [3, 3]  # the heavier part stays
 
 
-def test_an_action_map_that_fails_refutes_itself_alone(monkeypatch):
-    from symcheck.discovery import black_box
-    from symcheck.discovery.maps import SignedMap
-
-    both = [SignedMap.of([0, 1]), SignedMap.of([1, 0])]
-    monkeypatch.setattr(black_box, "_FITS", np.inf)  # the model would refuse the wrong one before any run
-    monkeypatch.setattr(black_box, "_list_action_maps", lambda *_: both)
-    found = search(worlds.hidden_cartpole, samples=300, fresh=True)
-    assert found.fields["action"] == [[1, 0]]
-    monkeypatch.setattr(black_box, "_list_action_maps", lambda *_: both[:1])
-    found = search(worlds.hidden_cartpole, samples=300, fresh=True)
-    assert (found.found, found.verdict) == (False, "undecided")
-    assert any(trial.verdict == "failed" and trial.is_open for trial in found.trials)
+@pytest.mark.parametrize("others", [(SignedMap.of([1, 0]),), ()])
+def test_an_action_map_that_fails_refutes_itself_alone(others):
+    env = gym.make("CartPole-v1")
+    where = Spaces(env.observation_space, env.action_space, has_state=False)
+    court = Court(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
+    mirror = SignedMap.of(range(4), [-1] * 4)
+    wrong = Candidate(mirror, SignedMap.identity(2), mirror, others=others, guessed=True)
+    judged = decide([wrong], Candidate(SignedMap.identity(4), SignedMap.identity(2), SignedMap.identity(4)), court)
+    fate = {trial.actions: (trial.verdict, trial.is_open) for trial in judged.trials}
+    # The mirror with the actions as they are fails; that says nothing about the mirror with actions exchanged.
+    assert fate["unchanged"] == ("failed", not others)
+    assert judged.complete == bool(others)
+    assert fate.get("0 <-> 1") == (("passed", False) if others else None)
 
 
 def test_a_picture_with_channels_last_is_found_through_its_episodes():
