@@ -25,7 +25,7 @@ from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial, is_accepted
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
-from symcheck.discovery.turning import verify_rotation
+from symcheck.discovery.turning import verify_rotation, verify_spatial
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
@@ -139,6 +139,12 @@ def _rotations(
     """Each continuous rotation with its verdict, and the claims of every angle that hold; none out of time."""
     made: list[Rotation] = []
     families: list[tuple[Family, RunResult]] = []
+    try:
+        spatial = None if interrupted or not court.in_time() else verify_spatial(lab, court, generators)
+    except KeyboardInterrupt:
+        return (), []
+    if spatial is not None:
+        return spatial[0], [spatial[1]]
     for generator in generators:
         if interrupted or not court.in_time():
             break
