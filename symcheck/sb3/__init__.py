@@ -5,7 +5,7 @@
 >>> agent = PPO(EquivariantActorCriticPolicy, "CartPole-v1", device="cpu",
 ...             policy_kwargs=dict(symmetry="cartpole/mirror"))
 >>> import symcheck as sc
->>> sc.verify_net(agent.policy, "cartpole/mirror").verdict
+>>> sc.verify_net(agent.policy, "cartpole/mirror", samples=100).verdict
 'proved'
 """
 

@@ -38,9 +38,9 @@ class SymmetryCallback(BaseCallback):
 
     Example:
         >>> from stable_baselines3 import PPO
-        >>> agent = PPO("MlpPolicy", "CartPole-v1", n_steps=64, device="cpu", seed=0)
+        >>> agent = PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, n_epochs=1, device="cpu", seed=0)
         >>> callback = SymmetryCallback("cartpole/mirror")
-        >>> _ = agent.learn(128, callback=callback)
+        >>> _ = agent.learn(32, callback=callback)
         >>> callback.residuals["residual_max"] > 0
         True
     """

@@ -104,15 +104,21 @@ class Head(nn.Module):
         return output if self.centre is None else output + self.centre
 
 
+def negates_everything(rho: Representation) -> bool:
+    """Whether some element of a finite group negates every component, as CartPole's mirror does.
+
+    A body of odd functions without biases is then odd, and the value, which may not change, is 0 everywhere.
+    """
+    return any(np.array_equal(rho.matrix(g), -np.eye(rho.dim)) for g in rho.group.elements())
+
+
 def draw_orthogonally(module: nn.Module, gain: float, *, biases: bool = False) -> None:
     """Draw every basis layer of a module with singular values `gain`, as Stable-Baselines3 draws plain ones.
 
     Args:
         module: a body or a head.
         gain: the singular values.
-        biases: whether to draw biases too, uniformly up to 1 / sqrt(inputs) as torch does, else they are 0. Without
-            them a body with tanh is odd: where the group negates all of an observation the value, which may not change,
-            would be 0 everywhere and learn slowly.
+        biases: whether to draw biases too, uniformly up to 1 / sqrt(inputs) as torch does, else they are 0.
     """
     for layer in module.modules():
         if isinstance(layer, BasisLinear):

@@ -17,7 +17,7 @@ from symcheck.representations import constructors
 from symcheck.representations.coordinates import mixed_coordinates
 from symcheck.sb3.claim import claim_for
 from symcheck.sb3.features import SymmetricFeatures
-from symcheck.sb3.layers import Body, Head, TwoBodies, draw_orthogonally
+from symcheck.sb3.layers import Body, Head, TwoBodies, draw_orthogonally, negates_everything
 from symcheck.sb3.vector_layers import VectorBody, require_reachable
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -27,7 +27,7 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
 
     Actor and critic have a body each, of basis layers. Logits or means move as the actions do, the value stays, and
     actions that change places share one deviation. Initial weights are orthogonal among those that commute with the
-    group, with Stable-Baselines3's gains (0.01 for the action head); hidden biases are drawn as torch draws them.
+    group, with Stable-Baselines3's gains (0.01 for the action head).
 
     Args:
         observation_space: a Box, Discrete, MultiDiscrete or MultiBinary space, or a Dict of these; no images.
@@ -96,8 +96,9 @@ class EquivariantActorCriticPolicy(ActorCriticPolicy):
         if isinstance(self.action_dist, DiagGaussianDistribution):
             self._tie_deviations()
         if self.ortho_init:
-            # Stable-Baselines3's gains.
-            draw_orthogonally(self.mlp_extractor, math.sqrt(2.0), biases=True)
+            # Stable-Baselines3's gains; biases are 0 as there, except where the value would be 0 with them.
+            biases = not claim.symmetry.is_continuous and negates_everything(claim.observation)
+            draw_orthogonally(self.mlp_extractor, math.sqrt(2.0), biases=biases)
             draw_orthogonally(self.action_net, 0.01)
             draw_orthogonally(self.value_net, 1.0)
         rate = lr_schedule(1)

@@ -64,15 +64,20 @@ def agent(symmetry=BEAM, env=beam, algorithm=PPO, **options):
     )
 
 
+def verdict_of(policy, symmetry=BEAM):
+    # A proof needs few samples; so does a fault of this size.
+    return sc.verify_net(policy, symmetry, samples=100).verdict
+
+
 @pytest.mark.parametrize("algorithm", [PPO, A2C])
 def test_a_gaussian_policy_is_proved_before_and_after_learning_and_from_its_file(algorithm, tmp_path):
     model = agent(algorithm=algorithm, normalize=True)
-    assert algorithm is A2C or sc.verify_net(model.policy, BEAM).verdict == "proved"
+    assert algorithm is A2C or verdict_of(model.policy) == "proved"
     before = model.policy.parameters_to_vector()
     model.learn(96)
     assert not np.array_equal(before, model.policy.parameters_to_vector())
     model.save(tmp_path / "run.zip")
-    assert sc.verify_net(str(tmp_path / "run.zip"), BEAM, trust=True).verdict == "proved"
+    assert sc.verify_net(str(tmp_path / "run.zip"), BEAM, trust=True, samples=100).verdict == "proved"
     loaded = algorithm.load(tmp_path / "run.zip", device="cpu")
     seen = np.random.default_rng(0).uniform(-1, 1, (5, 3)).astype(np.float32)
     assert np.array_equal(loaded.predict(seen, deterministic=True)[0], model.predict(seen, deterministic=True)[0])
@@ -86,7 +91,7 @@ def test_a_discrete_policy_takes_the_name_of_a_symmetry_or_its_file(tmp_path):
     spec.write_text('name = "m"\ngroup = "C2"\nobservation = [[-1, -1, -1, -1]]\naction = [[1, 0]]\n')
     agent("cartpole/mirror", "CartPole-v1")
     model = agent(str(spec), "CartPole-v1").learn(32)
-    assert sc.verify_net(model.policy, "cartpole/mirror").verdict == "proved"
+    assert verdict_of(model.policy, "cartpole/mirror") == "proved"
     model.save(tmp_path / "run.zip")
     spec.unlink()
     with pytest.raises(sc.errors.SymcheckError, match=r"mirror\.toml"):
@@ -98,10 +103,10 @@ def test_a_broken_tie_of_deviations_and_of_statistics_is_noticed():
     policy = model.policy
     policy.log_std_blocks = torch.arange(2)
     policy.log_std_free = torch.nn.Parameter(torch.tensor([0.0, 0.1]))
-    assert sc.verify_net(policy, BEAM).verdict == "failed"
+    assert verdict_of(policy) == "failed"
     policy = agent(normalize=True).learn(32).policy
     policy.features_extractor.mean[0] = 0.1
-    assert sc.verify_net(policy, BEAM).verdict == "failed"
+    assert verdict_of(policy) == "failed"
 
 
 def test_dict_observations_bits_and_joint_actions_carry_the_symmetry():
@@ -138,6 +143,14 @@ def test_initial_weights_are_orthogonal_and_the_action_head_is_small():
     # Two actions that change places: a vector that is kept and one that is negated, each reached.
     values = torch.linalg.svdvals(policy.action_net.layer.materialize().weight)
     assert torch.allclose(values, torch.full_like(values, 0.01))
+
+
+def test_the_value_is_not_zero_everywhere_where_the_group_negates_all_of_an_observation():
+    seen = torch.eye(4)
+    values = agent("cartpole/mirror", "CartPole-v1").policy.predict_values(seen).detach()
+    assert float(values.abs().max()) > 1e-3
+    body = agent().policy.mlp_extractor.critic
+    assert not any(layer.bias_coefficients.any() for layer in body.modules() if isinstance(layer, BasisLinear))
 
 
 def test_orthogonal_weights_between_unlike_representations_keep_unreachable_directions_at_zero():

@@ -70,11 +70,13 @@ def random_rows(count: int) -> Any:
 
 
 def _move_states(symmetry: Symmetry, word: tuple[int, ...], states: Any, group: str | None) -> Any:
+    import torch
+
     if isinstance(states, Mapping) and group is None:
         tables = {name: _array(values) for name, values in states.items()}
         moved = image_of(symmetry.observation, word, tables, "observation")
         return {name: _tensor_like(moved[name], values) for name, values in states.items()}
-    observed = states if group is None or hasattr(states, "detach") else states[group]
+    observed = states if group is None or isinstance(states, torch.Tensor) else states[group]
     where = "observation" if group is None else f"observation {group!r}"
     image = _tensor_like(image_of(symmetry.observation, word, _array(observed), where), observed)
     if observed is states:
