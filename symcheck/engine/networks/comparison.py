@@ -18,6 +18,8 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_flatten
 
+import symcheck.engine.networks.terms_axes
+import symcheck.engine.networks.terms_movement
 import symcheck.engine.networks.terms_products  # noqa: F401
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
@@ -67,7 +69,7 @@ def compare_images(
     for off_ties in (False, True):
         terms = Terms(off_ties=off_ties, deadline=deadline)
         try:
-            holds = _holds(_Writer(captured, terms), inputs, outputs)
+            holds = _carries_action(_Writer(captured, terms), inputs, outputs)
         except NotComparedError:
             return None
         except (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, NotImplementedError):
@@ -98,7 +100,7 @@ def _tied_inputs(terms: Terms, shape: tuple[int, ...], samples: int) -> tuple[st
     return tuple(sorted(ties))
 
 
-def _holds(writer: _Writer, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:
+def _carries_action(writer: _Writer, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:
     samples = 1 if writer.captured.size is None else SAMPLES
     size = math.prod(inputs.shape)
     x = writer.terms.inputs(samples * size).reshape(samples, size)
@@ -155,12 +157,12 @@ class _Writer:
                 if node.op == "get_attr":
                     values[node] = getattr(self.captured.module, str(node.target))
                 elif node.op == "call_function":
-                    values[node] = self._call(node, values)
+                    values[node] = self._compute(node, values)
                 elif node.op == "output":
                     values[node] = fx.map_arg(node.args[0], lambda item: values[item])
         return values
 
-    def _call(self, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+    def _compute(self, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         args: Any
         kwargs: Any
         args, kwargs = fx.map_arg((node.args, node.kwargs), lambda item: values[item])
@@ -180,14 +182,14 @@ class _Writer:
         if torch.Tag.nondeterministic_seeded in target.tags:
             raise NotComparedError(name)
         if not depends:
-            return self._constant(node, target, name, args, kwargs)
-        return self._apply(node, target, args, kwargs)
+            return self._compute_once(node, target, name, args, kwargs)
+        return self._apply_rule(node, target, args, kwargs)
 
     def _size(self, target: Any, args: Any) -> Any:
         tensor = args[0].numbers if isinstance(args[0], Entries) else args[0]
         return target(tensor, *args[1:])
 
-    def _constant(self, node: fx.Node, target: Any, name: str, args: Any, kwargs: Any) -> Any:
+    def _compute_once(self, node: fx.Node, target: Any, name: str, args: Any, kwargs: Any) -> Any:
         """What no input reaches is computed, once; what is written into later is entries from the start."""
         if target._schema.is_mutable:
             raise NotComparedError(name)
@@ -202,7 +204,7 @@ class _Writer:
             self._constants[node] = result
         return result
 
-    def _apply(self, node: fx.Node, target: Any, args: Any, kwargs: Any) -> Any:
+    def _apply_rule(self, node: fx.Node, target: Any, args: Any, kwargs: Any) -> Any:
         operation = Operation(self.terms, target, self._outputs(node), self._cache)
         if any(dtype in _WRAPPING for _, dtype in operation.outputs):
             raise NotComparedError(f"{operation.name} of short integers")
@@ -229,9 +231,9 @@ class _Writer:
     def _outputs(self, node: fx.Node) -> list[tuple[tuple[int, ...], torch.dtype]]:
         """Shapes and dtypes of what a node returns, for the samples that are written out."""
         tensors = [item for item in tree_flatten(node.meta["val"])[0] if isinstance(item, torch.Tensor)]
-        return [(tuple(self._number(n) for n in tensor.shape), tensor.dtype) for tensor in tensors]
+        return [(tuple(self._concrete(n) for n in tensor.shape), tensor.dtype) for tensor in tensors]
 
-    def _number(self, size: Any) -> int:
+    def _concrete(self, size: Any) -> int:
         if not isinstance(size, torch.SymInt):
             return int(size)
         return int(size.node.expr.subs(self.captured.size, SAMPLES))

@@ -126,7 +126,7 @@ class Product:
             signs = np.where(weights[0] < 0, -1, 1)
             columns = np.ascontiguousarray((weights * signs).T)
             for column in np.flatnonzero(full):
-                result[column] = signs[column] * self._number(label, numbers, columns[column])
+                result[column] = signs[column] * self._term(label, numbers, columns[column])
         return result
 
     def _sum(self, numbers: Ints, weights: Floats) -> Entry:
@@ -146,9 +146,9 @@ class Product:
         ours, theirs = weights[straight], -weights[turned]
         sign = 1 if tuple(ours) >= tuple(theirs) else -1
         chosen = ours if sign > 0 else theirs
-        return sign * self._number(numbers[straight].tobytes(), numbers[straight], chosen)
+        return sign * self._term(numbers[straight].tobytes(), numbers[straight], chosen)
 
-    def _number(self, label: bytes, numbers: Ints, weights: Floats) -> int:
+    def _term(self, label: bytes, numbers: Ints, weights: Floats) -> int:
         if (np.abs(weights) == 1.0).all():
             return self._terms.add((numbers * weights.astype(np.int64)).tolist())
         return self._terms.number(("row", self._terms.number(("terms", label)), weights.tobytes()))
