@@ -63,7 +63,8 @@ class Loss:
     def fields(self) -> dict[str, object]:
         """The number that loses most for its spread, and how much, as fields of a statement."""
         worst = int(np.argmax(self.share))
-        return {"lost": float(self.largest[worst]), "lost_in": self.names[worst]} if self.largest[worst] > 0 else {}
+        lost = float(self.largest[worst])
+        return {"lost": lost, "lost_in": self.names[worst]} if 0 < lost < np.inf else {}
 
 
 def compare_steps(coordinates: Coordinates, first: Sequence[Step], second: Sequence[Step]) -> StepDifferences:
