@@ -3,8 +3,8 @@
 A certificate holds a network as a list of nodes with its weights, a claim f(L x) = K f(x) for every generator, and what
 each generator does to the value of each node: entry i of the value at L x is sign[i] times entry index[i] of the value
 at x. Of each node one law is computed again from its operator, its parameters and the weights. If all hold, the claim
-holds for every input. What is compared is what is stored: a float is a rational number, and sums of weights are added
-as such. That the nodes compute what a network computes is shown by running both: `evaluate` runs the nodes.
+holds for every input. Weights are compared as stored: floats are rational numbers, and sums of weights are added as
+such. That the nodes compute what a network computes is shown by running both: `evaluate` runs the nodes.
 
 Run it as `python certificate_checker.py FILE [--weights FILE.npz]`. Exit codes: 0 accepted, 1 rejected, 2 unreadable.
 """
@@ -16,144 +16,98 @@ import hashlib
 import json
 import math
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 SCHEMA = "symcheck-certificate/1"
-Arr = np.ndarray[Any, Any]
-LARGEST = 1 << 31
-"""Bytes that one array may take when it is unpacked."""
-ULPS = 4
-"""Float32 units in the last place by which weights may differ where the claim says that they were rounded."""
-ULP_CLAIM = f"weights within {ULPS} float32 ulps of the larger"
-EXACT_CLAIM = "weights equal"
-
-
-class UnreadableError(Exception):
-    """The file is no certificate."""
+Array = np.ndarray[Any, Any]
+LARGEST = 1 << 31  # bytes that one array may take when it is unpacked
+ULPS = 4  # float32 units in the last place by which weights may differ where the claim says that they were rounded
+UNREADABLE = (OSError, IndexError, ValueError, RecursionError, zipfile.BadZipFile)
+EXACT_CLAIM, ULP_CLAIM = "weights equal", f"weights within {ULPS} float32 ulps of the larger"
 
 
 class RejectedError(Exception):
     """A certificate that does not hold; the message names the step."""
 
 
-def _vector(function: Callable[[float], float]) -> Callable[[Arr], Arr]:
-    return np.vectorize(function, otypes=[float])
-
-
-_erf = _vector(math.erf)
-
-
-def _gelu(x: Arr, tanh: float) -> Arr:
-    inner = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)) if tanh else _erf(x / math.sqrt(2))
-    return 0.5 * x * (1 + inner)
-
-
-def _sigmoid(x: Arr) -> Arr:
-    return 0.5 * (1 + np.tanh(0.5 * x))
-
-
-def _power(x: Arr, exponent: float) -> Arr:
-    return np.power(x, int(exponent) if exponent == int(exponent) else exponent)
-
-
-def _elu(x: Arr, alpha: float, scale: float, inner: float) -> Arr:
-    return np.where(x > 0, scale * x, scale * alpha * np.expm1(inner * np.minimum(x, 0)))
-
-
-def _softplus(x: Arr, beta: float, threshold: float) -> Arr:
-    return np.where(x * beta > threshold, x, np.logaddexp(0, beta * x) / beta)
+def _hold(fine: Any, message: str) -> None:
+    if not np.all(fine):  # the first place that is wrong is named
+        raise RejectedError(message.replace("{}", str(np.argmin(fine))))
 
 
 # How signs pass: "odd" f(-u) = -f(u), "even" f(-u) = f(u), "same" f(-u, -v) = -f(u, v), "product" signs multiply,
-# "choice" as "same" in all but the first argument, "none" no signs at all.
-FUNCTIONS: dict[str, tuple[str, Callable[..., Arr]]] = {
-    **{name: ("odd", getattr(np, name)) for name in ("tanh", "sin", "tan", "sinh", "sign", "trunc")},
-    **{name: ("odd", getattr(np, "arc" + name[1:])) for name in ("asin", "atan", "asinh", "atanh")},
-    "neg": ("odd", np.negative),
-    "erf": ("odd", _erf),
-    "reciprocal": ("odd", lambda x: 1 / x),
-    "round": ("odd", np.rint),
-    "hardshrink": ("odd", lambda x, bound: np.where(np.abs(x) > bound, x, 0.0)),
-    "softshrink": ("odd", lambda x, bound: np.sign(x) * np.maximum(np.abs(x) - bound, 0)),
-    **{name: ("even", getattr(np, name)) for name in ("cos", "cosh")},
-    "abs": ("even", np.abs),
-    **{name: ("none", getattr(np, name)) for name in ("exp", "log", "sqrt", "floor", "ceil", "log1p", "expm1", "log2")},
-    "relu": ("none", lambda x: np.maximum(x, 0)),
-    "sigmoid": ("none", _sigmoid),
-    "rsqrt": ("none", lambda x: 1 / np.sqrt(x)),
-    "silu": ("none", lambda x: x * _sigmoid(x)),
-    "acos": ("none", np.arccos),
-    "erfc": ("none", lambda x: 1 - _erf(x)),
-    "log_sigmoid": ("none", lambda x: -np.logaddexp(0, -x)),
-    "hardsigmoid": ("none", lambda x: np.clip(x / 6 + 0.5, 0, 1)),
-    "hardswish": ("none", lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
-    "mish": ("none", lambda x: x * np.tanh(np.logaddexp(0, x))),
-    "gelu": ("none", _gelu),
-    "leaky_relu": ("none", lambda x, slope: np.where(x > 0, x, slope * x)),
-    "elu": ("none", _elu),
-    "softplus": ("none", _softplus),
-    "threshold": ("none", lambda x, bound, value: np.where(x > bound, x, value)),
-    "clamp": ("clamp", np.clip),
-    "pow": ("pow", _power),
-    "add": ("same", np.add),
-    "sub": ("same", np.subtract),
-    "mul": ("product", np.multiply),
-    "div": ("product", np.divide),
-    "maximum": ("none", np.maximum),
-    "minimum": ("none", np.minimum),
-    "power": ("none", np.power),
-    "atan2": ("none", np.arctan2),
-    "where": ("choice", lambda c, x, y: np.where(c != 0, x, y)),
-    **{name: ("none", getattr(np, name)) for name in ("greater", "less", "greater_equal", "less_equal", "equal")},
-    **{name: ("none", getattr(np, name)) for name in ("not_equal", "logical_and", "logical_or", "logical_not")},
+# "choice" like "same" in all but the first argument, "none" and "pair" (of two arguments) no signs.
+_OF_NUMPY = {
+    "odd": "tanh sin tan sinh arcsin arctan arcsinh arctanh negative sign trunc rint",
+    "even": "cos cosh absolute",
+    "none": "exp expm1 log log1p log2 sqrt floor ceil arccos logical_not",
+    "same": "add subtract",
+    "product": "multiply divide",
+    "pair": "maximum minimum arctan2 equal not_equal greater greater_equal less less_equal logical_or logical_and",
 }
-REDUCTIONS: dict[str, Callable[..., Arr]] = {"max": np.max, "min": np.min, "prod": np.prod}
+_erf = np.vectorize(math.erf, otypes=[float])
+FUNCTIONS: dict[str, tuple[str, Callable[..., Array]]] = {
+    **{name: (kind, getattr(np, name)) for kind, names in _OF_NUMPY.items() for name in names.split()},
+    "erf": ("odd", _erf),
+    "relu": ("none", lambda x: np.maximum(x, 0)),
+    "sigmoid": ("none", lambda x: 0.5 * (1 + np.tanh(0.5 * x))),
+    "gelu": ("none", lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))),
+    "elu": ("none", lambda x, a, s, c: np.where(x > 0, s * x, s * a * np.expm1(c * np.minimum(x, 0)))),
+    "softplus": ("none", lambda x, beta, most: np.where(x * beta > most, x, np.logaddexp(0, beta * x) / beta)),
+    "clamp": ("clamp", lambda x, low, high: np.minimum(np.maximum(x, low), high)),
+    "pow": ("pow", lambda x, n: np.power(x, int(n) if n == int(n) else n)),
+    "where": ("choice", lambda c, x, y: np.asarray(np.where(c != 0, x, y))),
+}
+ARGUMENTS = {"same": 2, "product": 2, "pair": 2, "choice": 3}
+REDUCTIONS: dict[str, Callable[..., Array]] = {"max": np.max, "min": np.min, "prod": np.prod}
+
+
+def sign_rule(function: str, parameters: list[float]) -> str:
+    """How signs pass through a function with these parameters."""
+    kind = FUNCTIONS[function][0]
+    if kind == "clamp":
+        return "odd" if parameters[0] == -parameters[1] <= 0 else "none"
+    if kind == "pow":
+        return "none" if parameters[0] % 1 else "odd" if parameters[0] % 2 else "even"
+    return kind
 
 
 def digest(document: dict[str, Any]) -> str:
     """The SHA-256 digest over everything in a certificate but the digest."""
-    rest = {key: value for key, value in document.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    rest = json.dumps({**document, "digest": ""}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(rest.encode()).hexdigest()
 
 
-def read(path: str) -> dict[str, Any]:
-    """A certificate from its file.
+def read(path: str | Path) -> dict[str, Any]:
+    """A certificate from its file; raises one of `UNREADABLE` where there is none."""
 
-    Raises:
-        UnreadableError: there is none.
-    """
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_once)
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableError(f"{path}: expected a certificate as JSON: {error}") from error
+    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) != len(pairs):
+            raise ValueError("a key stands twice in one object")
+        return dict(pairs)
+
+    document = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=each_once)
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UnreadableError(f'{path}: expected an object with "schema": "{SCHEMA}"')
+        raise ValueError(f'expected an object with "schema": "{SCHEMA}"')
     return document
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return result
-
-
-def unpack(stored: dict[str, Any]) -> Arr:
-    """An array from its dtype, shape and base64."""
+def unpack(stored: dict[str, Any]) -> Array:
+    """An array from its dtype, its shape and base64; compressed where it says `packed`."""
     dtype, shape = np.dtype(stored["dtype"]), tuple(stored["shape"])
-    if dtype.kind not in "fiub" or any(type(n) is not int or n < 0 for n in shape):
-        raise ValueError(f"no array of dtype {dtype} and shape {shape}")
     size = math.prod(shape) * dtype.itemsize
+    if dtype.kind not in "fiub" or any(type(n) is not int or n < 0 for n in shape) or size > LARGEST:
+        raise ValueError(f"no array of dtype {dtype} and shape {shape}")
     data = base64.b64decode(stored["data"], validate=True)
     if stored.get("packed"):
-        if size > LARGEST:
-            raise ValueError("too large")
         data = zlib.decompressobj().decompress(data, size + 1)
     if len(data) != size:
         raise ValueError(f"{len(data)} bytes for dtype {dtype} and shape {shape}")
@@ -163,366 +117,283 @@ def unpack(stored: dict[str, Any]) -> Arr:
 class Checker:
     """One certificate, with the entries of all values numbered through.
 
-    Attributes:
-        image, sign: what each generator does: entry e of the value at L x is sign[e] times entry image[e] of that at x;
-            image is -1 where a matrix says it. Shape (generators, entries).
-        number: what an entry is where it is a constant, else NaN. Shape (entries,).
+    Entry e at L x is sign[g, e] times entry image[g, e] at x, or number[e] if constant[e]; where image is -1 one of
+    `matrices` (by generator and first entry, with offsets) says it.
     """
 
     def __init__(self, document: dict[str, Any]) -> None:
-        self.document = document
-        self.generators = len(document["claim"]["generators"])
+        self.nodes, self.generators = document["nodes"], len(document["claim"]["generators"])
+        _hold([isinstance(item, dict) for item in [*self.nodes, *document["outputs"]]], "item {} is no object")
         self.weights = {name: unpack(stored) for name, stored in document["weights"].items()}
-        tolerance = document["claim"]["tolerance"]
-        if tolerance not in (EXACT_CLAIM, ULP_CLAIM):
-            raise ValueError(f"unknown tolerance {tolerance!r}")
-        self.rounded = tolerance == ULP_CLAIM
-        self.image = np.zeros((self.generators, 0), dtype=np.int64)
-        self.sign = np.zeros((self.generators, 0), dtype=np.int64)
-        self.number = np.zeros(0)
-        self.constant = np.zeros(0, dtype=bool)
-        self.matrices: dict[tuple[int, int], tuple[Arr, Arr]] = {}
-        self.owner = np.zeros(0, dtype=np.int64)
+        inputs = [node["size"] for node in self.nodes if node["op"] == "input"]
+        _hold(inputs == [math.prod(document["input"]["shape"])], "expected one input, of the given shape")
+        _hold(len(document["outputs"]) > 0, "no output is claimed")
+        self.rounded = document["claim"]["tolerance"] == ULP_CLAIM
+        _hold(self.rounded or document["claim"]["tolerance"] == EXACT_CLAIM, "unknown tolerance")
+        self.image, self.sign = np.zeros((2, self.generators, 0), dtype=np.int64)
+        self.number, self.constant = np.zeros(0), np.zeros(0, dtype=bool)
+        self.matrices: dict[tuple[int, int], tuple[Array, Array]] = {}
 
-    # Reading
-
-    def table(self, stored: dict[str, Any], size: int | None = None) -> Arr:
-        """An array of numbers of earlier entries, or of entries below `size`."""
-        table = unpack(stored)
-        limit = len(self.number) if size is None else size
-        if table.dtype.kind not in "iu" or ((table < 0) | (table >= limit)).any():
-            raise ValueError("an index points at nothing")
+    def table(self, stored: dict[str, Any], ndim: int, size: int | None = None) -> Array:
+        """A table of earlier entries, or of numbers below `size`."""
+        table, limit = unpack(stored), len(self.number) if size is None else size
+        _hold(table.dtype.kind in "iu" and table.ndim == ndim, "expected whole numbers")
+        _hold((table >= 0) & (table < limit), "an index points at nothing")
         return table.astype(np.int64)
 
-    def numbers(self, stored: dict[str, Any]) -> Arr:
-        """Weights: a parameter, entries of one (~i: minus entry i; one past the end: 0), or numbers made from some."""
+    def numbers(self, stored: dict[str, Any]) -> Array:
+        """Weights: a parameter, some of its entries (one past the last: zero), or numbers made from parameters."""
         if "data" in stored:
             return unpack(stored).astype(np.float64)
         numbers = self.weights[stored["name"]].astype(np.float64)
         if "entries" not in stored:
             return numbers
-        entries = unpack(stored["entries"]).astype(np.int64)
-        flat = np.append(numbers.reshape(-1), 0.0)
-        taken: Arr = np.where(entries < 0, -flat[np.where(entries < 0, ~entries, 0)], flat[np.maximum(entries, 0)])
-        return taken
+        entries = self.table(stored["entries"], len(stored["entries"]["shape"]), numbers.size + 1)
+        return np.asarray(np.append(numbers.reshape(-1), 0.0)[entries])
 
-    def action(self, stored: dict[str, Any], size: int) -> tuple[Arr, Arr]:
-        """Index and sign of an action on `size` entries."""
-        index, sign = self.table(stored["index"], size), unpack(stored["sign"]).astype(np.int64)
-        if index.shape != (size,) or sign.shape != (size,) or (np.abs(sign) != 1).any():
-            raise ValueError(f"no signed index of {size} entries")
+    def _action(self, stored: dict[str, Any], size: int) -> tuple[Array, Array]:
+        index, sign = self.table(stored["index"], 1, size), unpack(stored["sign"]).astype(np.int64)
+        _hold(index.shape == (size,) == sign.shape and (np.abs(sign) == 1).all(), "no signed index of all entries")
         return index, sign
 
-    # The laws
-
-    def check(self) -> None:
-        """Check every node and every output.
-
-        Raises:
-            RejectedError: naming the first step that does not hold.
-        """
-        for place, node in enumerate(self.document["nodes"]):
-            step = f"node {place} ({node.get('op')} {node.get('function', '')} {node.get('name', '')}".rstrip() + ")"
-            _named(step, lambda node=node, place=place: self._node(place, node))  # type: ignore[misc]
-        if not self.document["outputs"]:
-            raise RejectedError("outputs: none is claimed")
-        for output in self.document["outputs"]:
-            _named(f"output {output.get('path')!r}", lambda output=output: self._output(output))  # type: ignore[misc]
-
-    def _node(self, place: int, node: dict[str, Any]) -> None:
-        op = node["op"]
+    def node(self, node: dict[str, Any]) -> None:
+        """Check the law of one node and take over its entries."""
+        start, op, actions = len(self.number), node["op"], []
         if op == "constant":
             numbers = self.numbers(node["value"]).reshape(-1)
-            here = len(self.number) + np.arange(len(numbers))
-            self._append(place, [(here, np.ones_like(here))] * self.generators, numbers)
-            return
-        size = {"input": self._size, "pointwise": self._pointwise_size}.get(op, self._rows_size)(node)
-        if len(node["actions"]) != self.generators:
-            raise ValueError("expected one action for each generator")
-        actions = []
-        for generator, stored in enumerate(node["actions"]):
+            actions = [(np.arange(len(numbers)) + start, np.ones(len(numbers), dtype=np.int64))] * self.generators
+        else:
+            size = self._size(node)
+            numbers = np.full(size, np.nan)
+            _hold(len(node["actions"]) == self.generators, "expected one action for each generator")
+        for generator, stored in enumerate([] if op == "constant" else node["actions"]):
             if "matrix" in stored:
-                self._matrix(node, generator, stored, size)
+                matrix, offset = self.numbers(stored["matrix"]), self.numbers(stored["offset"])
+                _hold(
+                    op in ("input", "linear") and matrix.shape == (size, size) == offset.shape * 2, "no matrix for it"
+                )
+                if op == "linear":
+                    self._mixed(node, generator, matrix, offset)
+                self.matrices[generator, start] = matrix, offset
                 actions.append((np.full(size, -1), np.ones(size, dtype=np.int64)))
-                continue
-            index, sign = self.action(stored, size)
-            law = {"input": self._input, "pointwise": self._pointwise, "linear": self._linear, "reduce": self._reduce}
-            law[op](node, generator, index, sign)
-            actions.append((index + len(self.number), sign))
-        self._append(place, actions, np.full(size, np.nan), constant=False)
-
-    def _append(self, place: int, actions: list[tuple[Arr, Arr]], numbers: Arr, *, constant: bool = True) -> None:
-        images, signs = (np.array([a[i] for a in actions], dtype=np.int64) for i in (0, 1))
-        self.image = np.concatenate([self.image, images], axis=1)
-        self.sign = np.concatenate([self.sign, signs], axis=1)
-        self.number = np.concatenate([self.number, numbers])
-        self.constant = np.concatenate([self.constant, np.full(len(numbers), constant)])
-        self.owner = np.concatenate([self.owner, np.full(len(numbers), place)])
+            else:
+                index, sign = self._action(stored, size)
+                if op != "input":
+                    getattr(self, f"_{op}")(node, generator, index, sign)
+                actions.append((index + start, sign))
+        images, signs = (np.array([action[i] for action in actions], dtype=np.int64) for i in (0, 1))
+        self.image, self.sign = np.hstack([self.image, images]), np.hstack([self.sign, signs])
+        self.number = np.append(self.number, numbers)
+        self.constant = np.append(self.constant, np.full(len(numbers), op == "constant"))
 
     def _size(self, node: dict[str, Any]) -> int:
-        return int(node["size"])
+        if node["op"] == "input":
+            return int(node["size"])
+        if node["op"] == "pointwise":
+            sizes = [len(self.table(x, 1)) for x in node["x"]]
+            count = ARGUMENTS.get(FUNCTIONS[node["function"]][0], 1)
+            _hold(sizes == sizes[:1] * count, "another number of arguments, or arguments of different sizes")
+            return sizes[0]
+        rows = self.table(node["x"], 2)
+        weight = self.units(node)[0] if node["op"] == "linear" else np.zeros((1, rows.shape[1]))
+        _hold(weight.shape[1] == rows.shape[1], "the weight does not fit its arguments")
+        return len(rows) * len(weight)
 
-    def _pointwise_size(self, node: dict[str, Any]) -> int:
-        sizes = {self.table(x).shape for x in node["x"]}
-        if len(sizes) != 1 or len(next(iter(sizes))) != 1:
-            raise ValueError("arguments of different sizes")
-        return int(next(iter(sizes))[0])
-
-    def _rows_size(self, node: dict[str, Any]) -> int:
-        rows = len(self.table(node["x"]))
-        return rows if node["op"] == "reduce" else rows * len(self._units(node)[0])
-
-    def _input(self, node: dict[str, Any], generator: int, index: Arr, sign: Arr) -> None:
-        if len(np.unique(index)) != len(index):
-            raise RejectedError("the action on the input is no permutation")
-
-    def _moved(self, x: Arr, index: Arr, generator: int) -> tuple[Arr, Arr]:
+    def _moved(self, x: Array, index: Array, generator: int) -> tuple[Array, Array]:
         """Signs u with x_i at L x equal to u_i times x_index[i] at x, and where both are the constant 0."""
         target = x[index]
-        both = self.constant[x] & self.constant[target]
-        a, b = self.number[x], self.number[target]
-        alike = np.where(both, np.abs(a) == np.abs(b), self.image[generator][x] == target)
-        if not alike.all():
-            raise RejectedError(f"generator {generator}: the argument of entry {np.argmin(alike)} moves elsewhere")
-        # zeros of both signs are told apart: functions may
-        signs = np.where(both, np.where(np.signbit(a) == np.signbit(b), 1, -1), self.sign[generator][x])
-        return signs, both & (a == 0)
+        fixed, a, b = self.constant[x] & self.constant[target], self.number[x], self.number[target]
+        alike = np.where(fixed, np.abs(a) == np.abs(b), self.image[generator][x] == target)
+        _hold(alike, f"generator {generator}: an argument of entry {{}} moves elsewhere")
+        # the zeros of both signs are told apart, as some functions do
+        signs = np.where(fixed, np.where(np.signbit(a) == np.signbit(b), 1, -1), self.sign[generator][x])
+        return signs, fixed & (a == 0)
 
-    def _pointwise(self, node: dict[str, Any], generator: int, index: Arr, sign: Arr) -> None:
-        name, parameters = node["function"], [float(number) for number in node["parameters"]]
-        kind = FUNCTIONS[name][0]
-        if kind == "clamp":
-            kind = "odd" if parameters[0] == -parameters[1] else "none"
-        if kind == "pow":
-            whole = parameters[0] == int(parameters[0])
-            kind = "none" if not whole else "odd" if int(parameters[0]) % 2 else "even"
-        moved = [self._moved(self.table(x), index, generator) for x in node["x"]]
-        wanted = np.ones_like(sign)
-        if kind in ("same", "choice", "odd"):
-            first = moved[:1] if kind == "choice" else []
-            good = [(signs == 1) for signs, _ in first]
-            good += [(signs == sign) | (zero & (kind != "odd")) for signs, zero in moved[len(first) :]]
+    def _pointwise(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
+        kind = sign_rule(node["function"], [float(number) for number in node["parameters"]])
+        moved = [self._moved(self.table(x, 1), index, generator) for x in node["x"]]
+        if kind == "odd":
+            fine = moved[0][0] == sign
         elif kind == "product":
-            zero = np.zeros(len(sign), dtype=bool)
-            for place, (signs, none) in enumerate(moved):
-                wanted = wanted * signs
-                zero |= none & ((place == 0) | (name != "div"))
-            good = [(wanted == sign) | zero]
+            zero = moved[0][1] | (moved[1][1] & (node["function"] == "multiply"))
+            fine = (moved[0][0] * moved[1][0] == sign) | zero
+        elif kind in ("same", "choice"):
+            fine = moved[0][0] == 1 if kind == "choice" else np.ones(len(sign), dtype=bool)
+            fine = np.all([fine, *((signs == sign) | zero for signs, zero in moved[kind == "choice" :])], axis=0)
         else:
-            good = [(signs == 1) | (kind == "even") for signs, _ in moved] + [sign == 1]
-        for fine in good:
-            if not fine.all():
-                raise RejectedError(f"generator {generator}: {name} does not carry the sign of entry {np.argmin(fine)}")
+            fine = np.all([sign == 1, *((signs == 1) | (kind == "even") for signs, _ in moved)], axis=0)
+        _hold(fine, f"generator {generator}: {node['function']} does not carry the sign of entry {{}}")
 
-    def _units(self, node: dict[str, Any]) -> tuple[Arr, Arr]:
-        """Distinct rows of a weight (as (rows, columns)) and of its bias; rows said to be equal are compared."""
+    def units(self, node: dict[str, Any]) -> tuple[Array, Array]:
+        """Distinct rows of a weight, with their biases; rows that are said to be equal are compared."""
         weight = self.numbers(node["weight"])
         weight = weight.reshape(len(weight), -1)
         bias = np.zeros(len(weight)) if node["bias"] is None else self.numbers(node["bias"])
-        if bias.shape != (len(weight),) or not (np.isfinite(weight).all() and np.isfinite(bias).all()):
-            raise ValueError("expected finite weights and one bias for each row")
+        _hold(bias.shape == (len(weight),), "expected one bias for each row")
+        _hold(np.isfinite(weight).all(axis=1) & np.isfinite(bias), "the weights of unit {} are not finite")
         if node["units"] is None:
             return weight, bias
-        units = self.table(node["units"], len(weight))
+        units = self.table(node["units"], 1, len(weight))
         classes, first, same = np.unique(units, return_index=True, return_inverse=True)
-        if not np.array_equal(classes, np.arange(len(classes))) or units.shape != bias.shape:
-            raise ValueError("units are not numbered through")
-        if not np.array_equal(weight, weight[first][same]) or not np.array_equal(bias, bias[first][same]):
-            raise RejectedError("rows that are said to be equal differ")
+        _hold(units.shape == bias.shape and np.array_equal(classes, np.arange(len(classes))), "units are not numbered")
+        alike = (weight == weight[first][same]).all(axis=1) & (bias == bias[first][same])
+        _hold(alike, "the weights of unit {} differ from those that they are said to equal")
         return weight[first], bias[first]
 
-    def _row_images(self, node: dict[str, Any], generator: int, index: Arr, count: int) -> Any:
-        """Where rows of arguments go: how both are sorted, their signs, which are 0, and the rows in place of them."""
-        x = self.table(node["x"])
-        place = index.reshape(len(x), count) // count
-        if (place != place[:, :1]).any():
-            raise RejectedError(f"generator {generator}: entries of one row go to several")
-        # equal constants are one entry
-        constants = np.flatnonzero(self.constant)
-        _, first, same = np.unique(self.number[constants], return_index=True, return_inverse=True)
-        canonical = np.arange(len(self.number))
-        canonical[constants] = constants[first][same]
-        here, there = canonical[self.image[generator][x]], canonical[x[place[:, 0]]]
-        if (self.image[generator][x] < 0).any():
-            raise RejectedError(f"generator {generator}: a matrix moves what is followed entry by entry")
+    def _moved_rows(self, node: dict[str, Any], generator: int, index: Array, count: int) -> tuple[Array, ...]:
+        """How the arguments of moved rows and of those in place of them are sorted, their signs, zeros, repetitions."""
+        x, place = self.table(node["x"], 2), index.reshape(-1, count) // count
+        _hold((place == place[:, :1]).all(axis=1), f"generator {generator}: entries of row {{}} go to several rows")
+        constants, same = np.flatnonzero(self.constant), np.arange(len(self.number))
+        _, first, which = np.unique(self.number[constants], return_index=True, return_inverse=True)
+        same[constants] = constants[first][which]  # equal constants are one entry
+        image = self.image[generator][x]
+        _hold((image >= 0).all(axis=1), f"generator {generator}: a matrix moves row {{}}")
+        here, there = same[image], same[x[place[:, 0]]]
         orders = np.argsort(here, axis=1, kind="stable"), np.argsort(there, axis=1, kind="stable")
-        a, b = np.take_along_axis(here, orders[0], 1), np.take_along_axis(there, orders[1], 1)
-        if (a != b).any():
-            raise RejectedError(f"generator {generator}: row {np.argmax((a != b).any(axis=1))} goes to no row")
+        a, b = (np.take_along_axis(rows, order, 1) for rows, order in zip((here, there), orders, strict=True))
+        _hold((a == b).all(axis=1), f"generator {generator}: the arguments of row {{}} are those of no row")
         signs = np.take_along_axis(self.sign[generator][x], orders[0], 1)
-        zero = self.constant[a] & (self.number[a] == 0)
-        again = np.concatenate([np.zeros((len(a), 1), dtype=bool), a[:, 1:] == a[:, :-1]], axis=1)
-        return orders[0], orders[1], signs, zero, again
+        again = np.hstack([np.zeros((len(a), 1), dtype=bool), a[:, 1:] == a[:, :-1]])
+        return *orders, signs, self.constant[a] & (self.number[a] == 0), again
 
-    def _linear(self, node: dict[str, Any], generator: int, index: Arr, sign: Arr) -> None:
-        weight, bias = self._units(node)
-        count = len(weight)
-        if (self.image[generator][self.table(node["x"])] < 0).any():
-            matrix = np.zeros((len(index), len(index)))
-            matrix[np.arange(len(index)), index] = sign
-            return self._mixed(node, generator, matrix, np.zeros(len(index)))
-        parts = self._row_images(node, generator, index, count)
-        if parts[0].shape[1] != weight.shape[1]:
-            raise ValueError("the weight does not fit its arguments")
-        units, signs = index.reshape(-1, count) % count, sign.reshape(-1, count)
-        patterns = {tuple(part[row].tobytes() for part in (*parts, units, signs)): row for row in range(len(units))}
-        for row in patterns.values():
-            here, there, flips, zero, again = (part[row] for part in parts)
-            t, image = signs[row][:, None], units[row]
+    def _linear(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
+        (weight, bias), x = self.units(node), self.table(node["x"], 2)
+        if (self.image[generator][x] < 0).any():
+            self._mixed(node, generator, np.eye(len(index))[index] * sign[:, None], np.zeros(len(index)))
+            return
+        moved = self._moved_rows(node, generator, index, len(weight))
+        parts = *moved, index.reshape(len(x), -1) % len(weight), sign.reshape(len(x), -1)
+        # rows that move alike are compared once
+        for row in {tuple(part[row].tobytes() for part in parts): row for row in range(len(x))}.values():
+            here, there, flips, zero, again, image, t = (part[row] for part in parts)
             left = np.where(zero, 0.0, weight[:, here] * flips)
-            right = np.where(zero, 0.0, weight[image][:, there] * t)
+            right = np.where(zero, 0.0, weight[image][:, there] * t[:, None])
             if again.any():
-                left, right = (_summed(side, np.flatnonzero(~again)) for side in (left, right))
-            fine = self._equal(left, right).all(axis=1) & self._equal(bias, t[:, 0] * bias[image])
-            if not fine.all():
-                raise RejectedError(f"generator {generator}: the weights of unit {np.argmin(fine)} are not its image's")
+                # sums of the weights of one argument, as rational numbers
+                exact = (np.array([[Fraction(n) for n in row] for row in side.tolist()]) for side in (left, right))
+                left, right = (np.add.reduceat(side, np.flatnonzero(~again), axis=1) for side in exact)
+            fine = self._equal(left, right).all(axis=1) & self._equal(bias, t * bias[image])
+            _hold(fine, f"generator {generator}: the weights of unit {{}} are not those of its image")
 
-    def _equal(self, a: Arr, b: Arr) -> Arr:
+    def _equal(self, a: Array, b: Array) -> Array:
         if not self.rounded:
             return np.asarray(a == b, dtype=bool)
         a, b = a.astype(np.float64), b.astype(np.float64)
-        unit = np.spacing(np.maximum(np.abs(a), np.abs(b)).astype(np.float32)).astype(np.float64)
-        return np.asarray(np.abs(a - b) <= ULPS * unit, dtype=bool)
+        larger = np.maximum(np.abs(a), np.abs(b)).astype(np.float32)
+        return np.asarray(np.abs(a - b) <= ULPS * np.spacing(larger), dtype=bool)
 
-    def _reduce(self, node: dict[str, Any], generator: int, index: Arr, sign: Arr) -> None:
-        _ = REDUCTIONS[node["function"]]
-        _, _, signs, _, _ = self._row_images(node, generator, index, 1)
-        if (signs != 1).any() or (sign != 1).any():
-            raise RejectedError(f"generator {generator}: {node['function']} takes no signs")
+    def _reduce(self, node: dict[str, Any], generator: int, index: Array, sign: Array) -> None:
+        signs = self._moved_rows(node, generator, index, 1)[2]
+        fine = (signs == 1).all(axis=1) & (sign == 1) & (node["function"] in REDUCTIONS)
+        _hold(fine, f"generator {generator}: signs in row {{}}, or an unknown function")
 
-    # Matrices: what depends linearly on an input that no permutation moves
+    def _moved_entries(self, entries: Array, generator: int) -> tuple[Array, Array, Array]:
+        """Entries that move among each other and hold the given ones, sorted; the matrix that moves them; offsets."""
+        for (g, start), (matrix, offset) in self.matrices.items():
+            if g == generator and (entries >= start).all() and (entries < start + len(offset)).all():
+                return start + np.arange(len(offset)), matrix, offset
+        entries = np.unique(entries)
+        image = self.image[generator][entries]
+        _hold(np.isin(image, entries), f"generator {generator}: arguments do not move among each other")
+        matrix = np.eye(len(entries))[np.searchsorted(entries, image)] * self.sign[generator][entries][:, None]
+        return entries, matrix, np.zeros(len(entries))
 
-    def _matrix(self, node: dict[str, Any], generator: int, stored: dict[str, Any], size: int) -> None:
-        matrix, offset = self.numbers(stored["matrix"]), self.numbers(stored["offset"])
-        if matrix.shape != (size, size) or offset.shape != (size,) or not np.isfinite(matrix).all():
-            raise ValueError(f"expected a matrix of {size} rows and an offset")
-        if node["op"] == "linear":
-            self._mixed(node, generator, matrix, offset)
-        elif node["op"] != "input":
-            raise RejectedError("a matrix moves the argument of a function")
-        self.matrices[generator, len(self.number)] = matrix, offset
-
-    def _mixed(self, node: dict[str, Any], generator: int, matrix: Arr, offset: Arr) -> None:
-        """A M = K A, up to the rounding of these products in float64: A the weights on the entries of one value."""
-        (weight, bias), x = self._units(node), self.table(node["x"])
-        fixed = self.constant[x]
-        entries, of_value, of_number = self._moved_entries(np.unique(x[~fixed]), generator)
+    def _mixed(self, node: dict[str, Any], generator: int, matrix: Array, offset: Array) -> None:
+        """A M = K A, up to the rounding of these products in float64: A the weights on entries that a matrix moves."""
+        (weight, bias), x = self.units(node), self.table(node["x"], 2)
+        fixed, rows = self.constant[x], np.arange(len(x))
+        entries, of_value, of_number = self._moved_entries(x[~fixed], generator)
         local = np.searchsorted(entries, np.where(fixed, entries[0], x))
-        A, b = np.zeros((len(x), len(weight), len(of_number))), np.tile(bias, (len(x), 1))
+        A: Array = np.zeros((len(x), len(weight), len(entries)))
+        b: Array = np.tile(bias, (len(x), 1))
         for column in range(x.shape[1]):
-            part = np.where(fixed[:, column, None], 0.0, weight[None, :, column])
-            A[np.arange(len(x)), :, local[:, column]] += part
-            b += np.where(fixed[:, column, None], self.number[x[:, column]][:, None] * weight[None, :, column], 0.0)
-        A, b = A.reshape(-1, len(of_number)), b.reshape(-1)
+            A[rows, :, local[:, column]] += np.where(fixed[:, column, None], 0.0, weight[:, column])
+            number = np.where(fixed[:, column], self.number[x[:, column]], 0.0)
+            b += number[:, None] * weight[:, column]
+        A, b = A.reshape(-1, len(entries)), b.reshape(-1)
         left = np.column_stack([A @ of_value, A @ of_number + b])
         right = np.column_stack([matrix @ A, matrix @ b + offset])
         size = np.abs(A) @ np.abs(of_value) + np.abs(matrix) @ np.abs(A)
         sums = np.abs(A) @ np.abs(of_number) + np.abs(b) + np.abs(matrix) @ np.abs(b) + np.abs(offset)
-        slack = 4 * (len(b) + len(of_number) + 2) * 2.0**-52 * np.column_stack([size, sums])
-        fine = (np.abs(left - right) <= slack).all(axis=1)
-        if not fine.all():
-            raise RejectedError(f"generator {generator}: unit {np.argmin(fine)} is not moved as its matrix says")
+        slack = 4 * (len(b) + len(entries) + 2) * 2.0**-52 * np.column_stack([size, sums])
+        fine = (np.abs(left - right) <= slack).all(axis=1)  # NaN is not
+        _hold(fine, f"generator {generator}: unit {{}} is not moved as its matrix says")
 
-    def _moved_entries(self, entries: Arr, generator: int) -> tuple[Arr, Arr, Arr]:
-        """Entries that move among each other, the matrix that moves them, and its offset."""
-        for (g, start), (matrix, offset) in self.matrices.items():
-            if g == generator and (entries >= start).all() and (entries < start + len(offset)).all():
-                return start + np.arange(len(offset)), matrix, offset
-        image = self.image[generator][entries]
-        if not np.isin(image, entries).all():
-            raise RejectedError(f"generator {generator}: arguments do not move among each other")
-        matrix = np.zeros((len(entries), len(entries)))
-        matrix[np.arange(len(entries)), np.searchsorted(entries, image)] = self.sign[generator][entries]
-        return entries, matrix, np.zeros(len(entries))
-
-    def _output(self, output: dict[str, Any]) -> None:
-        entries = self.table(output["entries"])
-        if len(output["actions"]) != self.generators:
-            raise ValueError("expected one action for each generator")
+    def output(self, output: dict[str, Any]) -> None:
+        """Check that an output moves as claimed."""
+        entries = self.table(output["entries"], 1)
+        _hold(len(output["actions"]) == self.generators, "expected one action for each generator")
         for generator, stored in enumerate(output["actions"]):
             if "matrix" in stored:
                 whole, matrix, offset = self._moved_entries(entries, generator)
-                local = entries - whole[0]
-                claimed = self.numbers(stored["matrix"]), self.numbers(stored["offset"])
-                same = np.array_equal(matrix[np.ix_(local, local)], claimed[0]) and np.array_equal(offset[local], claimed[1])
-                if not same or len(np.unique(local)) != len(offset):
-                    raise RejectedError(f"generator {generator}: another matrix than is claimed")
-                continue
-            index, sign = self.action(stored, len(entries))
-            signs, zero = self._moved(entries, index, generator)
-            fine = (signs == sign) | zero
-            if not fine.all():
-                raise RejectedError(f"generator {generator}: entry {np.argmin(fine)} has another sign than is claimed")
+                local = np.searchsorted(whole, entries)
+                same = np.array_equal(matrix[np.ix_(local, local)], self.numbers(stored["matrix"]))
+                same &= np.array_equal(offset[local], self.numbers(stored["offset"]))
+                _hold(same and len(np.unique(local)) == len(whole), f"generator {generator}: moved by another matrix")
+            else:
+                index, sign = self._action(stored, len(entries))
+                signs, zero = self._moved(entries, index, generator)
+                _hold((signs == sign) | zero, f"generator {generator}: entry {{}} has another sign than is claimed")
 
 
 def _named(step: str, law: Callable[[], None]) -> None:
     try:
         law()
-    except RejectedError as error:
-        raise RejectedError(f"{step}: {error}") from error
     except Exception as error:  # what is not as it should be is no proof, whatever breaks
-        raise RejectedError(f"{step}: malformed: {type(error).__name__}: {error}") from error
+        malformed = "" if isinstance(error, RejectedError) else f"malformed: {type(error).__name__}: "
+        raise RejectedError(f"{step}: {malformed}{error}") from error
 
 
-def _summed(rows: Arr, starts: Arr) -> Arr:
-    """Sums of neighbours, as rational numbers."""
-    exact = np.array([[Fraction(number) for number in row] for row in rows.tolist()], dtype=object)
-    return np.asarray(np.add.reduceat(exact, starts, axis=1))
-
-
-def evaluate(document: dict[str, Any], x: Arr) -> dict[str, Arr]:
+def evaluate(document: dict[str, Any], x: Array) -> dict[str, Array]:
     """What the nodes of a certificate compute at one input; flat outputs by their paths."""
     checker, values = Checker(document), np.zeros(0)
     with np.errstate(all="ignore"):
-        for node in document["nodes"]:
+        for node in checker.nodes:
             if node["op"] == "constant":
                 new = checker.numbers(node["value"]).reshape(-1)
             elif node["op"] == "input":
                 new = np.asarray(x, dtype=np.float64).reshape(-1)
             elif node["op"] == "pointwise":
-                function = FUNCTIONS[node["function"]][1]
-                given = [values[unpack(table)] for table in node["x"]]
-                new = function(*given, *map(float, node["parameters"])).astype(np.float64)
+                arguments = [values[unpack(table)] for table in node["x"]]
+                new = FUNCTIONS[node["function"]][1](*arguments, *map(float, node["parameters"])).astype(np.float64)
             elif node["op"] == "reduce":
                 new = REDUCTIONS[node["function"]](values[unpack(node["x"])], axis=1)
             else:
-                weight, bias = checker._units(node)
+                weight, bias = checker.units(node)
                 new = (values[unpack(node["x"])] @ weight.T + bias).reshape(-1)
-            values = np.concatenate([values, new])
+            values = np.append(values, new)
     return {output["path"]: values[unpack(output["entries"])] for output in document["outputs"]}
 
 
-def check(document: dict[str, Any], weights: dict[str, Arr] | None = None) -> None:
-    """Check a certificate, and that its weights are given ones.
-
-    Raises:
-        RejectedError: naming the first step that does not hold.
-    """
-    if document.get("digest") != digest(document):
-        raise RejectedError("digest: the file is not as it was written")
+def check(document: dict[str, Any], weights: dict[str, Array] | None = None) -> None:
+    """Check a certificate, and that its weights are the given ones; raises `RejectedError` at the first wrong step."""
+    _hold(document.get("digest") == digest(document), "digest: the file is not as it was written")
     made: list[Checker] = []
     _named("head", lambda: made.append(Checker(document)))
     for name, stored in made[0].weights.items():
-        given = stored if weights is None else weights.get(name)
-        if given is None or given.shape != stored.shape or not np.array_equal(given, stored, equal_nan=True):
-            raise RejectedError(f"weights: {name} differs from the given one")
-    made[0].check()
+        given = stored if weights is None else weights.get(name, np.zeros(0))
+        same = given.dtype == stored.dtype and given.shape == stored.shape and given.tobytes() == stored.tobytes()
+        _hold(same, f"weights: {name} differs from the given one")
+    for place, node in enumerate(document["nodes"]):
+        words = " ".join(filter(None, [str(node.get(key, "")) for key in ("op", "function", "name")]))
+        _named(f"node {place} ({words})", partial(made[0].node, node))
+    for output in document["outputs"]:
+        _named(f"output {output.get('path')!r}", partial(made[0].output, output))
 
 
 def main(arguments: list[str]) -> int:
     """Check the file that the command line names."""
     try:
         document = read(arguments[0])
-        weights = dict(np.load(arguments[2])) if arguments[1:2] == ["--weights"] else None
-        check(document, weights)
-    except (UnreadableError, OSError, IndexError) as error:
-        print(f"unreadable: {error}", file=sys.stderr)
+        check(document, dict(np.load(arguments[2])) if arguments[1:2] == ["--weights"] else None)
+    except UNREADABLE as error:
+        sys.stderr.write(f"unreadable: {error}\n")
         return 2
     except RejectedError as error:
-        print(f"rejected: {error}")
+        sys.stdout.write(f"rejected: {error}\n")
         return 1
-    claim = document["claim"]
-    print(f"accepted: {claim.get('statement')} ({claim.get('symmetry')}), {claim['tolerance']}")
+    sys.stdout.write(f"accepted: {document['claim'].get('statement')}; {document['claim']['tolerance']}\n")
     return 0
 
 

@@ -1,8 +1,8 @@
 """What every generator does to the value of each node: found here, written into a certificate, and checked elsewhere.
 
 Entry i of a value at L x is sign[i] times entry index[i] of the value at x. Nodes whose arguments move among the
-arguments of the same node move with them; which unit of a linear layer goes to which is found by matching the rows of its
-weight.
+arguments of the same node move with them; which unit of a linear layer goes to which is found by matching the rows of
+its weight.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from symcheck.array_types import Floats, Ints
-from symcheck.certificate_checker import FUNCTIONS, ULPS
+from symcheck.certificate_checker import ULPS, sign_rule
 from symcheck.engine.networks.claims import Motion
 from symcheck.engine.networks.graph.nodes import LARGEST, Graph, NoCertificateError, Node, codes_of_rows
 from symcheck.engine.networks.matching import match_rows, ulp32
 from symcheck.engine.networks.values import AffineMap, SignedPermutation
 from symcheck.statements.statement import Statement, state
-
 
 ROUNDING = 1e-13
 """Differences of products with a matrix that are worth writing down: the checker bounds their rounding itself."""
@@ -130,9 +129,9 @@ class Finder:
             local = np.where(fixed[:, column], 0, ids[:, column] - start)
             A[np.arange(len(ids)), :, local] += np.where(fixed[:, column, None], 0.0, weight[None, :, column])
             b += numbers[:, column, None] * weight[None, :, column]
-        A, b = A.reshape(-1, n), b.reshape(-1)
-        moved = np.column_stack([A @ motion.matrix, A @ motion.offset + b])
-        own = np.column_stack([A, b])
+        flat, bias = A.reshape(-1, n), b.reshape(-1)
+        moved = np.column_stack([flat @ motion.matrix, flat @ motion.offset + bias])
+        own = np.column_stack([flat, bias])
         match = match_rows(moved, own)
         if match is None or not match.close.all():
             raise NoCertificateError(state("SYM194", layer=node.name))
@@ -149,7 +148,7 @@ class Finder:
         return image, np.where(fixed, 1, self.sign[np.where(fixed, 0, ids)])
 
     def _pointwise(self, node: Node) -> Action:
-        kind = kind_of(node)
+        kind = sign_rule(node.function, list(node.parameters))
         moved = [self.moved(ids) for ids in node.x]
         fixed = [ids < 0 for ids in node.x]
         sign = np.ones(node.size, dtype=np.int64)
@@ -163,7 +162,10 @@ class Finder:
         for place, (ids, (_, signs)) in enumerate(zip(fixed, moved, strict=True)):
             wanted = sign if kind in ("same", "choice", "odd") and place >= first else signs
             # in a product any signs go, an even function drops them, no other takes any
-            if kind not in ("product", "even") and (~ids & (signs != (wanted if kind != "none" else 1))).any():
+            if (
+                kind not in ("product", "even")
+                and (~ids & (signs != (wanted if kind not in ("none", "pair") else 1))).any()
+            ):
                 raise NoCertificateError(_no_signs(node))
             if kind == "choice" and place == 0 and (signs != 1).any():
                 raise NoCertificateError(_no_signs(node))
@@ -234,24 +236,12 @@ class Finder:
         index = (place[:, None] * len(weight) + units.index[None, :]).reshape(-1)
         return Action(index, np.tile(units.sign, len(place)))
 
-
     def _judge(self, node: Node, moved: Floats, wanted: Floats) -> None:
         if np.array_equal(moved, wanted):
             return
         self.rounded = True
         if (np.abs(moved - wanted) > ULPS * ulp32(np.maximum(np.abs(moved), np.abs(wanted)))).any():
             raise NoCertificateError(state("SYM194", layer=node.name))
-
-
-def kind_of(node: Node) -> str:
-    """How signs pass through a pointwise function, as the checker says it."""
-    kind = FUNCTIONS[node.function][0]
-    if kind == "clamp":
-        return "odd" if node.parameters[0] == -node.parameters[1] else "none"
-    if kind == "pow":
-        exponent = node.parameters[0]
-        return "none" if exponent != int(exponent) else "odd" if int(exponent) % 2 else "even"
-    return kind
 
 
 def distinct_units(graph: Graph, node: Node) -> tuple[Floats, Floats]:

@@ -75,9 +75,10 @@ def mapped(item: Any, change: Any) -> Any:
 
 def leaves(item: Any) -> list[Entries]:
     """All `Entries` in a nested argument."""
-    collected: list[Entries] = []
-    mapped(item, lambda entries: (collected.append(entries), entries)[1])
-    return collected
+    if isinstance(item, Entries):
+        return [item]
+    parts = item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ()
+    return [entries for part in parts for entries in leaves(part)]
 
 
 def move(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -120,6 +121,6 @@ def _wrapped(result: Any, dtype: torch.dtype) -> Any:
 
 def _cast(entries: Entries, kwargs: dict[str, Any]) -> torch.dtype:
     wanted: torch.dtype = kwargs.get("dtype") or entries.dtype
-    if not wanted.is_floating_point and entries.dtype.is_floating_point or wanted == torch.bool != entries.dtype:
+    if (not wanted.is_floating_point and entries.dtype.is_floating_point) or wanted == torch.bool != entries.dtype:
         raise NoCertificateError(state("SYM190", operation="a cast to whole numbers"))
     return wanted

@@ -21,7 +21,18 @@ from symcheck.engine.networks.precision import float64_default
 from symcheck.statements.statement import state
 
 SHAPED = frozenset(
-    "ones_like zeros_like full_like empty_like new_empty new_zeros new_ones new_full empty_strided new_empty_strided".split()
+    [
+        "ones_like",
+        "zeros_like",
+        "full_like",
+        "empty_like",
+        "new_empty",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "empty_strided",
+        "new_empty_strided",
+    ]
 )
 """Operators that ask their argument for its shape only."""
 _SIZES = frozenset(["sym_size", "sym_numel", "sym_stride", "sym_storage_offset"])

@@ -151,7 +151,7 @@ class Graph:
         return result.reshape(x.shape[:-1])
 
     def linear(self, x: Floats, weight: Floats, bias: Floats | None, name: str) -> Floats:
-        """Ids of W x + b along the last axis; weight and bias are ids of constants, of shapes (units, columns), (units,)."""
+        """Ids of W x + b along the last axis; W and b are ids of constants, of shapes (units, columns) and (units,)."""
         W, units = weight.astype(np.int64), None
         b = None if bias is None else bias.astype(np.int64)
         numbers = self.numbers(W) if b is None else np.concatenate([self.numbers(W), self.numbers(b)[:, None]], axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import torch
@@ -15,27 +15,30 @@ from symcheck.engine.networks.graph.nodes import LARGEST, Graph, NoCertificateEr
 from symcheck.statements.statement import state
 
 Operator = Callable[..., Any]
+F = TypeVar("F", bound=Operator)
 OPERATORS: dict[str, Operator] = {}
 """By the name of the core operator, without its overload."""
 _SAME_NAMES = (
-    "relu tanh sigmoid sin cos tan asin acos atan sinh cosh asinh atanh exp log log2 log1p expm1 sqrt rsqrt neg erf "
-    "erfc abs sign reciprocal trunc floor ceil silu mish hardsigmoid hardswish logical_not "
+    "relu tanh sigmoid sin cos tan sinh cosh exp log log2 log1p expm1 sqrt erf sign trunc floor ceil logical_not"
 )
-_DEFAULTS: dict[str, tuple[float, ...]] = {
-    "leaky_relu": (0.01,),
-    "softplus": (1.0, 20.0),
-    "elu": (1.0, 1.0, 1.0),
-    "hardshrink": (0.5,),
-    "softshrink": (0.5,),
-    "threshold": (0.0, 0.0),
+_RENAMED = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "atanh": "arctanh",
+    "neg": "negative",
+    "abs": "absolute",
+    "sgn": "sign",
+    **{name: name for name in _SAME_NAMES.split()},
 }
 _BINARY = {
-    "mul": "mul",
+    "mul": "multiply",
     "maximum": "maximum",
     "minimum": "minimum",
     "fmax": "maximum",
     "fmin": "minimum",
-    "atan2": "atan2",
+    "atan2": "arctan2",
     "eq": "equal",
     "ne": "not_equal",
     "gt": "greater",
@@ -50,10 +53,10 @@ _BINARY = {
 _COMPARING = frozenset(("eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logical_or", "bitwise_and", "bitwise_or"))
 
 
-def operator(*names: str) -> Callable[[Operator], Operator]:
+def operator(*names: str) -> Callable[[F], F]:
     """Register what computes operators of these names."""
 
-    def register(function: Operator) -> Operator:
+    def register(function: F) -> F:
         OPERATORS.update(dict.fromkeys(names, function))
         return function
 
@@ -70,16 +73,78 @@ def pointwise(graph: Graph, function: str, parameters: Sequence[float], *argumen
     return like.like(graph.pointwise(function, parameters, [_ids(graph, item) for item in arguments], function))
 
 
-def _unary(name: str) -> Operator:
-    def compute(graph: Graph, x: Entries, *parameters: float, **named: float) -> Entries:
-        given = [*parameters, *named.values()] + list(_DEFAULTS.get(name, ()))[len(parameters) + len(named) :]
-        return pointwise(graph, name, [float(number) for number in given], x, like=x)
-
-    return compute
+def _unary(function: str) -> Operator:
+    return lambda graph, x: pointwise(graph, function, (), x, like=x)
 
 
-OPERATORS.update({name: _unary(name) for name in [*_SAME_NAMES.split(), *_DEFAULTS]})
-OPERATORS["sgn"] = OPERATORS["sign"]
+OPERATORS.update({name: _unary(function) for name, function in _RENAMED.items()})
+
+
+def compose(graph: Graph, x: Entries, *steps: tuple[Any, ...]) -> Entries:
+    """Functions one after the other: (name, parameters, arguments); "it" stands for what came before, "x" for x."""
+    result = x
+    for function, parameters, *arguments in steps:
+        given = [result if item == "it" else x if isinstance(item, str) else item for item in arguments]
+        result = pointwise(graph, function, parameters, *given, like=x)
+    return result
+
+
+_LINEAR_PART = (("divide", (), "x", 6.0), ("add", (), "it", 0.5), ("clamp", (0.0, 1.0), "it"))
+_COMPOSED: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "silu": (("sigmoid", (), "x"), ("multiply", (), "x", "it")),
+    "mish": (("softplus", (1.0, 20.0), "x"), ("tanh", (), "it"), ("multiply", (), "x", "it")),
+    "hardsigmoid": _LINEAR_PART,
+    "hardswish": (*_LINEAR_PART, ("multiply", (), "x", "it")),
+    "reciprocal": (("divide", (), 1.0, "x"),),
+    "rsqrt": (("sqrt", (), "x"), ("divide", (), 1.0, "it")),
+    "erfc": (("erf", (), "x"), ("subtract", (), 1.0, "it")),
+}
+
+
+def _composed(name: str) -> Operator:
+    return lambda graph, x: compose(graph, x, *_COMPOSED[name])
+
+
+OPERATORS.update({name: _composed(name) for name in _COMPOSED})
+
+
+@operator("leaky_relu")
+def _leaky_relu(graph: Graph, x: Entries, slope: float = 0.01) -> Entries:
+    return _prelu(graph, x, slope)
+
+
+@operator("elu")
+def _elu(graph: Graph, x: Entries, alpha: float = 1.0, scale: float = 1.0, inner: float = 1.0) -> Entries:
+    return pointwise(graph, "elu", (float(alpha), float(scale), float(inner)), x, like=x)
+
+
+@operator("softplus")
+def _softplus(graph: Graph, x: Entries, beta: float = 1.0, threshold: float = 20.0) -> Entries:
+    return pointwise(graph, "softplus", (float(beta), float(threshold)), x, like=x)
+
+
+@operator("threshold")
+def _threshold(graph: Graph, x: Entries, bound: float, value: float) -> Entries:
+    return pointwise(graph, "where", (), pointwise(graph, "greater", (), x, bound, like=x), x, value, like=x)
+
+
+@operator("hardshrink")
+def _hardshrink(graph: Graph, x: Entries, bound: float = 0.5) -> Entries:
+    outside = pointwise(graph, "greater", (), pointwise(graph, "absolute", (), x, like=x), bound, like=x)
+    return pointwise(graph, "where", (), outside, x, 0.0, like=x)
+
+
+@operator("softshrink")
+def _softshrink(graph: Graph, x: Entries, bound: float = 0.5) -> Entries:
+    size = pointwise(graph, "subtract", (), pointwise(graph, "absolute", (), x, like=x), bound, like=x)
+    return pointwise(
+        graph,
+        "multiply",
+        (),
+        pointwise(graph, "sign", (), x, like=x),
+        pointwise(graph, "relu", (), size, like=x),
+        like=x,
+    )
 
 
 def _binary(name: str) -> Operator:
@@ -96,17 +161,17 @@ OPERATORS.update({name: _binary(name) for name in _BINARY})
 
 @operator("add", "sub", "rsub")
 def _add_first(graph: Graph, x: Any, y: Any, *, alpha: float = 1, function: str = "add") -> Entries:
-    like = next(item for item in (x, y) if isinstance(item, Entries))
+    like: Entries = next(item for item in (x, y) if isinstance(item, Entries))
     if alpha != 1:
-        y = pointwise(graph, "mul", (), y, alpha, like=like)
+        y = pointwise(graph, "multiply", (), y, alpha, like=like)
     return pointwise(graph, function, (), x, y, like=like)
 
 
-OPERATORS["sub"] = lambda graph, x, y, *, alpha=1: _add_first(graph, x, y, alpha=alpha, function="sub")
+OPERATORS["sub"] = lambda graph, x, y, *, alpha=1: _add_first(graph, x, y, alpha=alpha, function="subtract")
 OPERATORS["rsub"] = lambda graph, x, y, alpha=1: OPERATORS["sub"](graph, y, x) if alpha == 1 else _refuse("rsub")
 
 
-def _refuse(name: str) -> Any:
+def _refuse(name: str) -> NoReturn:
     raise NoCertificateError(state("SYM190", operation=name))
 
 
@@ -114,28 +179,37 @@ def _refuse(name: str) -> Any:
 def _divide(graph: Graph, x: Any, y: Any, *, rounding_mode: str | None = None) -> Entries:
     if rounding_mode is not None:
         _refuse("div with rounding")
-    return pointwise(graph, "div", (), x, y, like=x if isinstance(x, Entries) else y)
+    return pointwise(graph, "divide", (), x, y, like=x if isinstance(x, Entries) else y)
 
 
 @operator("gelu")
 def _gelu(graph: Graph, x: Entries, *, approximate: str = "none") -> Entries:
-    return pointwise(graph, "gelu", (float(approximate == "tanh"),), x, like=x)
+    if approximate == "none":
+        return pointwise(graph, "gelu", (), x, like=x)
+    cube = pointwise(graph, "multiply", (), pointwise(graph, "pow", (3.0,), x, like=x), 0.044715, like=x)
+    inner = pointwise(graph, "add", (), x, cube, like=x)
+    scaled = pointwise(graph, "multiply", (), inner, math.sqrt(2 / math.pi), like=x)
+    outer = pointwise(graph, "add", (), pointwise(graph, "tanh", (), scaled, like=x), 1.0, like=x)
+    return pointwise(graph, "multiply", (), pointwise(graph, "multiply", (), x, 0.5, like=x), outer, like=x)
 
 
 @operator("log_sigmoid_forward")
 def _log_sigmoid(graph: Graph, x: Entries) -> tuple[Entries, None]:
-    return pointwise(graph, "log_sigmoid", (), x, like=x), None
+    steps = (("negative", (), "x"), ("softplus", (1.0, math.inf), "it"), ("negative", (), "it"))
+    return compose(graph, x, *steps), None
 
 
 @operator("round")
 def _round(graph: Graph, x: Entries, *, decimals: int = 0) -> Entries:
-    return pointwise(graph, "round", (), x, like=x) if decimals == 0 else _refuse("round with decimals")
+    if decimals:
+        _refuse("round with decimals")
+    return pointwise(graph, "rint", (), x, like=x)
 
 
 @operator("pow")
 def _power(graph: Graph, x: Any, exponent: Any) -> Entries:
-    if isinstance(exponent, Entries):
-        return pointwise(graph, "power", (), x, exponent, like=exponent)
+    if isinstance(exponent, Entries) or not isinstance(x, Entries):
+        _refuse("pow with an exponent that depends on the input")
     return pointwise(graph, "pow", (float(exponent),), x, like=x)
 
 
@@ -155,9 +229,9 @@ OPERATORS["clamp_max"] = lambda graph, x, high: _clamp(graph, x, None, high)
 
 
 @operator("_prelu_kernel")
-def _prelu(graph: Graph, x: Entries, slope: Entries) -> Entries:
+def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
     positive = pointwise(graph, "greater", (), x, 0.0, like=x)
-    return pointwise(graph, "where", (), positive, x, pointwise(graph, "mul", (), x, slope, like=x), like=x)
+    return pointwise(graph, "where", (), positive, x, pointwise(graph, "multiply", (), x, slope, like=x), like=x)
 
 
 @operator("where")
@@ -197,7 +271,7 @@ def product(graph: Graph, x: Entries, y: Entries, name: str = "product") -> Entr
         return x.like(_by_constants(graph, b.swapaxes(-1, -2), a.swapaxes(-1, -2), name).swapaxes(-1, -2))
     if a.size * b.shape[-1] > LARGEST:
         raise NoCertificateError(state("SYM192", operation=name))
-    pairs = graph.pointwise("mul", (), [a[..., :, None, :], b.swapaxes(-1, -2)[..., None, :, :]], "product")
+    pairs = graph.pointwise("multiply", (), [a[..., :, None, :], b.swapaxes(-1, -2)[..., None, :, :]], "product")
     return x.like(total(graph, pairs))
 
 
@@ -336,7 +410,7 @@ def _mean(graph: Graph, x: Entries, dim: Any = None, keepdim: bool = False, *, d
 @operator("var")
 def _variance(graph: Graph, x: Entries, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Any:
     mean = _mean(graph, x, dim, True)
-    square = pointwise(graph, "pow", (2.0,), pointwise(graph, "sub", (), x, mean, like=x), like=x)
+    square = pointwise(graph, "pow", (2.0,), pointwise(graph, "subtract", (), x, mean, like=x), like=x)
     count = x.ids.numel() // max(mean.ids.numel(), 1)
     factor = 1.0 / (count - float(1 if correction is None else correction))
     return _along(square, dim, keepdim, lambda rows: total(graph, rows, factor))
@@ -357,10 +431,10 @@ def _batch_norm(
         return Entries(item.ids.reshape(1, -1, *[1] * (x.ids.ndim - 2)), item.dtype)
 
     factor = 1.0 / np.sqrt(graph.numbers(variance.array) + eps)
-    result = pointwise(graph, "sub", (), x, each_channel(mean), like=x)
-    result = pointwise(graph, "mul", (), result, each_channel(mean.like(graph.constants(factor))), like=x)
+    result = pointwise(graph, "subtract", (), x, each_channel(mean), like=x)
+    result = pointwise(graph, "multiply", (), result, each_channel(mean.like(graph.constants(factor))), like=x)
     if weight is not None:
-        result = pointwise(graph, "mul", (), result, each_channel(weight), like=x)
+        result = pointwise(graph, "multiply", (), result, each_channel(weight), like=x)
     if bias is not None:
         result = pointwise(graph, "add", (), result, each_channel(bias), like=x)
     return result, None, None
@@ -399,7 +473,9 @@ def _pool_windows(
 ) -> Floats:
     n = len(kernel)
     stride = list(stride) or list(kernel)
-    stride, padding, dilation = ([v] * n if isinstance(v, int) else list(v) * (n // len(v)) for v in (stride, padding, dilation))
+    stride, padding, dilation = (
+        [v] * n if isinstance(v, int) else list(v) * (n // len(v)) for v in (stride, padding, dilation)
+    )
     ids = x.array if x.ids.ndim == n + 2 else x.array[None]
     sides = []
     for size, k, s, p, d in zip(ids.shape[2:], kernel, stride, padding, dilation, strict=True):
