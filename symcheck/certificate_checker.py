@@ -30,7 +30,7 @@ SCHEMA = "symcheck-certificate/1"
 Array = np.ndarray[Any, Any]
 LARGEST = 1 << 31  # bytes that one array may take when it is unpacked
 ULPS = 4  # float32 units in the last place by which weights may differ where the claim says that they were rounded
-UNREADABLE = (OSError, IndexError, ValueError, RecursionError, zipfile.BadZipFile)
+UNREADABLE = (OSError, IndexError, ValueError, TypeError, RecursionError, zipfile.BadZipFile)
 EXACT_CLAIM, ULP_CLAIM = "weights equal", f"weights within {ULPS} float32 ulps of the larger"
 
 
@@ -143,9 +143,7 @@ class Checker:
 
     def numbers(self, stored: dict[str, Any]) -> Array:
         """Weights: a parameter, some of its entries (one past the last: zero), or numbers made from parameters."""
-        if "data" in stored:
-            return unpack(stored).astype(np.float64)
-        numbers = self.weights[stored["name"]].astype(np.float64)
+        numbers = (unpack(stored) if "data" in stored else self.weights[stored["name"]]).astype(np.float64)
         if "entries" not in stored:
             return numbers
         entries = self.table(stored["entries"], len(stored["entries"]["shape"]), numbers.size + 1)

@@ -139,7 +139,8 @@ class _Writer:
                 places = np.where(outside, size, places)
                 if name not in self.weights:
                     self.weights[name] = packed(self.stored[name], small=False)
-                whole = ids.shape[:1] == tuple(shape)[:1] and ids.size == size
+                # filters are read as rows, whatever their shape
+                whole = ids.shape == shape if ids.ndim == 1 else ids.shape[0] == shape[0] and ids.size == size
                 if whole and np.array_equal(places.reshape(-1), np.arange(ids.size)):
                     return {"name": name}
                 return {"name": name, "entries": packed(places.astype("<i4"))}

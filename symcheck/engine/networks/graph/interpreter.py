@@ -12,6 +12,8 @@ from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_map
 
+import symcheck.engine.networks.graph.pools
+import symcheck.engine.networks.graph.products  # noqa: F401
 from symcheck.array_types import Ints
 from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move

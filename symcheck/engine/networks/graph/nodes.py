@@ -105,6 +105,14 @@ class Graph:
         """The number that equal constants have."""
         return self._codes.setdefault(number, -1 - len(self._codes))
 
+    def layer(self, ids: Any, otherwise: str) -> str:
+        """The module that a parameter belongs to, by the ids of its entries; else another name."""
+        place = int(-1 - np.asarray(ids).reshape(-1)[0])
+        for name, (start, shape) in self.parameters.items():
+            if start <= place < start + int(np.prod(shape)):
+                return name.rpartition(".")[0] or name
+        return otherwise
+
     # Values
 
     def input(self, shape: tuple[int, ...], samples: int) -> Floats:
@@ -153,6 +161,7 @@ class Graph:
     def linear(self, x: Floats, weight: Floats, bias: Floats | None, name: str) -> Floats:
         """Ids of W x + b along the last axis; W and b are ids of constants, of shapes (units, columns) and (units,)."""
         W, units = weight.astype(np.int64), None
+        name = self.layer(W, name) if W.size else name
         b = None if bias is None else bias.astype(np.int64)
         numbers = self.numbers(W) if b is None else np.concatenate([self.numbers(W), self.numbers(b)[:, None]], axis=1)
         if not np.isfinite(numbers).all():
