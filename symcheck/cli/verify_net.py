@@ -42,7 +42,7 @@ def command(
     from symcheck.api.verify_net import verify_net
     from symcheck.cli.watching import watched
 
-    with watched(reports, max_time=options.get("max_time")) as emit:
+    with watched(reports, max_time=options.get("max_time"), baseline=options.get("baseline")) as emit:
         report = verify_net(target, symmetry, emit=emit, **options)
     reports.publish(report)
     for note in certificate_notes(report):
