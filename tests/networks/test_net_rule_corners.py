@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -96,6 +97,45 @@ def test_convolutions_are_proved_and_one_weight_is_found(case: str, spoil: float
         assert str(certificate.location).endswith("middle")
 
 
+def thirds() -> list[list[float]]:
+    """A turn of the plane by 120 degrees, which is no signed permutation."""
+    c, s = math.cos(2 * math.pi / 3), math.sin(2 * math.pi / 3)
+    return [[c, -s], [s, c]]
+
+
+class InThirds(nn.Module):
+    """An observation in the plane, scaled or not, then three units at 120 degrees, an action for each."""
+
+    def __init__(self, scale: bool, spoil: float = 0.0) -> None:
+        super().__init__()
+        turn = torch.tensor(thirds(), dtype=torch.float64)
+        row = torch.tensor([[0.8, 0.3]], dtype=torch.float64)
+        rows = torch.cat([row, row @ turn.T, row @ turn.T @ turn.T])
+        self.register_buffer("std", torch.tensor([2.0, 2.0], dtype=torch.float64) if scale else None)
+        self.first = linear(rows, torch.full((3,), 0.1, dtype=torch.float64))
+        roll = torch.tensor([[0.5, 0.2, -0.4], [-0.4, 0.5, 0.2], [0.2, -0.4, 0.5]])
+        self.head = linear(roll.double())
+        with torch.no_grad():
+            self.first.weight[0, 0] += spoil
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x if self.std is None else x / self.std + 0.0
+        return self.head(torch.tanh(self.first(x)))
+
+
+THIRDS = Symmetry("thirds", catalog.cyclic(3), observation=[thirds()], action=[[1, 2, 0]])
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+def test_the_first_layer_under_a_matrix_is_matched_and_a_hundredth_is_found_there(scale: bool) -> None:
+    assert verified(InThirds(scale), THIRDS)["layer_certificate"].verdict == "proved"
+    wrong = verified(InThirds(scale, 0.01), THIRDS)["layer_certificate"]
+    assert (wrong.verdict, wrong.location) == ("failed", "first")
+
+
+RING = Symmetry("ring", catalog.cyclic(4), observation=[[1, 2, 3, 0]], action=[[1, 2, 3, 0]])
+
+
 class Neighbours(nn.Module):
     """The larger of any two neighbours of four: the exchange of 0 and 2 moves the neighbours (2, 3) to none."""
 
@@ -109,9 +149,6 @@ def test_blocks_that_are_carried_to_no_block_are_not_followed() -> None:
     assert failed.verdict == "failed"
     why: Any = failed.causes[0].fields["why"]
     assert (why.code, why.fields) == ("SYM112", {"operation": "amax"})
-
-
-RING = Symmetry("ring", catalog.cyclic(4), observation=[[1, 2, 3, 0]], action=[[1, 2, 3, 0]])
 
 
 class Spread(nn.Module):
