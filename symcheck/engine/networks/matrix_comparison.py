@@ -186,7 +186,7 @@ class _Follower:
         if name == "bmm":
             return self._sum_of_products(*args)
         if name == "linalg_cross" and len(forms) == 2:
-            return self._cross(*forms, int(kwargs.get("dim", -1)), self._layouts(node))
+            return self._cross(forms[0], forms[1], int(kwargs.get("dim", -1)), self._layouts(node))
         if name == "linalg_vector_norm" and (len(args) < 2 or args[1] == 2) and len(args) > 2:
             squares = self._product(args[0], args[0])
             total = self._linear(torch.ops.aten.sum.dim_IntList, (squares, *args[2:]), kwargs, self._layouts(node))
