@@ -85,7 +85,7 @@ def compare_by_matrices(captured: Capture, inputs: InputClaim, outputs: Sequence
         try:
             return (
                 Comparison(atoms.count, kind="matrices")
-                if _holds(_Follower(captured, atoms), inputs, outputs)
+                if _outputs_move_as_claimed(_Follower(captured, atoms), inputs, outputs)
                 else None
             )
         except NoRoomError:
@@ -99,7 +99,7 @@ def compare_by_matrices(captured: Capture, inputs: InputClaim, outputs: Sequence
     return None
 
 
-def _holds(follower: _Follower, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:
+def _outputs_move_as_claimed(follower: _Follower, inputs: InputClaim, outputs: Sequence[OutputClaim]) -> bool:
     atoms = follower.atoms
     start = torch.zeros(atoms.room, atoms.inputs, dtype=torch.float64)
     start[1 : 1 + atoms.inputs] = torch.eye(atoms.inputs, dtype=torch.float64)

@@ -75,7 +75,7 @@ class Atoms:
 
     def are_invariant(self, forms: Floats) -> bool:
         """Whether no generator changes any of the forms."""
-        return all(_close(image, forms) for image in self.images(forms))
+        return all(_agree_closely(image, forms) for image in self.images(forms))
 
     def functions(self, labels: Sequence[Hashable], forms: Floats, *, odd: bool, even: bool) -> Floats:
         """Functions of single forms, which the generators leave alone, or exchange with or without a sign.
@@ -92,7 +92,7 @@ class Atoms:
         Raises:
             NotCarriedError: the image of an argument is no argument.
         """
-        rows, place = _distinct(labels, forms)
+        rows, place = _distinct_pairs(labels, forms)
         keys = [("function", labels[row], forms[row].tobytes()) for row in rows]
         arguments = forms[rows]
         moved = []
@@ -215,7 +215,7 @@ class _Sets:
         matrices = []
         for image in atoms.images(forms):
             matrix = image[:, : atoms.count] @ inverse
-            if not _close(matrix @ forms, image):
+            if not _agree_closely(matrix @ forms, image):
                 raise NotCarriedError("forms whose images are other forms")
             matrices.append(matrix)
         self._set_of[members] = len(self.sets)
@@ -245,7 +245,7 @@ def _orbit_span(atoms: Atoms, form: Floats) -> Floats:
     return basis
 
 
-def _distinct(labels: Sequence[Hashable], forms: Floats) -> tuple[list[int], Ints]:
+def _distinct_pairs(labels: Sequence[Hashable], forms: Floats) -> tuple[list[int], Ints]:
     """The first place of each distinct pair of label and form, and which of them each is."""
     seen: dict[Hashable, int] = {}
     rows: list[int] = []
@@ -279,7 +279,7 @@ def _partners(labels: Sequence[Hashable], images: Floats, forms: Floats) -> tupl
     return index, sign
 
 
-def _close(left: Floats, right: Floats) -> bool:
+def _agree_closely(left: Floats, right: Floats) -> bool:
     """Whether forms agree within rounding, each over its own largest coefficient."""
     size = np.maximum(np.abs(left).max(axis=1, initial=0.0), np.abs(right).max(axis=1, initial=0.0))
     return bool((np.abs(left - right).max(axis=1, initial=0.0) <= CARRIED * size).all())
