@@ -38,5 +38,6 @@ def check_game_axioms(context: GameContext) -> PropertyResult:
         exhaustive=context.is_exhaustive and axioms.is_complete,
     )
     result = judge_images(context, GROUP_AXIOMS, facts, causes_of_axioms)
-    beside = (state("images_beside_original", left_out=axioms.left_out),) if axioms.without_identity else ()
-    return replace(result, unit="images that are missing", notes=(*beside, *result.notes))
+    beside = state("images_beside_original", left_out=axioms.left_out) if axioms.without_identity else None
+    # Where nothing else is to be said beside the verdict, readers of a pass see it too.
+    return replace(result, unit="images that are missing", reason=result.reason or beside)

@@ -91,8 +91,10 @@ def _judge_beside_original(seen: Axioms, is_complete: bool) -> None:
     wrong = {word for word, (boards, places) in products.items() if places - known.setdefault(tuple(boards), places)}
     if not is_complete and len(positions) < _TELL_APART:
         wrong = set()  # the first positions of a game are often symmetric: different images have one board there
+    # A product that is the position itself is not missing: the original has it.
+    original = products[()][0]
     pairs = {(i, j) for _, i, j in seen.not_closed}
-    seen.left_out = len({pair for pair in pairs if pair not in wrong})
+    seen.left_out = len({pair for pair in pairs - wrong if products[pair][0] != original})
     seen.conflicting = [(positions[0], word[0], word[-1]) for word in sorted(wrong)]
     seen.not_closed = []
     seen.violated = len(wrong)
