@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ def load(name: str) -> Any:
                 remedy="Name a module of pettingzoo.classic, for instance tictactoe_v3.",
             ) from error
         raise MissingExtraError("games", needed_for=f"the PettingZoo game {name!r}") from error
-    return call(f"{name}.env", module.env)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer versions prefer a registry, which older ones lack
+        return call(f"{name}.env", module.env)
 
 
 def rules_of(env: Any, label: str) -> LibraryRules:
