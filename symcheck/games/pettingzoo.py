@@ -27,7 +27,9 @@ def load(name: str) -> Any:
     """
     try:
         importlib.import_module("pettingzoo")
-        module = importlib.import_module(f"pettingzoo.classic.{name}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer versions prefer a registry, which older ones lack
+            return call(f"{name}.env", importlib.import_module(f"pettingzoo.classic.{name}").env)
     except ModuleNotFoundError as error:
         if error.name == f"pettingzoo.classic.{name}":
             raise TargetError(
@@ -36,9 +38,6 @@ def load(name: str) -> Any:
                 remedy="Name a module of pettingzoo.classic, for instance tictactoe_v3.",
             ) from error
         raise MissingExtraError("games", needed_for=f"the PettingZoo game {name!r}") from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer versions prefer a registry, which older ones lack
-        return call(f"{name}.env", module.env)
 
 
 def rules_of(env: Any, label: str) -> LibraryRules:
