@@ -55,7 +55,7 @@ def rules_of(env: Any, label: str) -> LibraryRules:
     rng = np.random.default_rng(_SEEDS[0])
     for _ in range(_MOVES):
         # A deck that is shuffled by the seed shows itself in what is seen, at the latest when it is dealt.
-        if not all(np.array_equal(*(_look(state, key, label) for state in (first, second))) for key in _KEYS):
+        if not all(np.array_equal(_look(first, key, label), _look(second, key, label)) for key in _KEYS):
             raise TargetError(
                 f"expected a game without chance, and {label} goes on differently under another seed.", where="TARGET"
             )

@@ -49,7 +49,9 @@ class TurnByTurn:
         won = winner(self.cells)
         if won is not None:
             self.terminations = dict.fromkeys(self.possible_agents, True)
-            self.rewards = {a: (0 if not won else 1 if won == i + 1 else -1) for i, a in enumerate(self.possible_agents)}
+            self.rewards = {
+                a: (0 if not won else 1 if won == i + 1 else -1) for i, a in enumerate(self.possible_agents)
+            }
         self.agent_selection = self.possible_agents[2 - player]
 
 

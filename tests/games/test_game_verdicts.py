@@ -156,7 +156,9 @@ def test_a_right_game_passes(game):
     assert report.verdict == "passed", report.to_text()
 
 
-@pytest.mark.parametrize(("game", "products"), [(WithoutIdentity(4), 0), (FlipsAlone(), 6)], ids=["all but it", "flips"])
+@pytest.mark.parametrize(
+    ("game", "products"), [(WithoutIdentity(4), 0), (FlipsAlone(), 6)], ids=["all but it", "flips"]
+)
 def test_a_list_beside_the_original_need_not_be_a_whole_group(game, products):
     report = sc.verify_game(game, samples=40)
     assert report.verdict == "passed", report.to_text()

@@ -60,9 +60,7 @@ def judge_images(context: GameContext, equation: Equation, facts: Facts, find_ca
     Returns:
         The result, without a counterexample.
     """
-    counted = replace(
-        facts, quantity=equation.noun, moved=context.moves_something, unrepeatable=context.unrepeatable
-    )
+    counted = replace(facts, quantity=equation.noun, moved=context.moves_something, unrepeatable=context.unrepeatable)
     verdict, reason = decide(counted)
     return PropertyResult(
         name=equation.name,
