@@ -1,4 +1,4 @@
-"""Environments of four JAX libraries: one cart in the words of each, right and with a wind; real ones where installed."""
+"""Environments of four JAX libraries: one cart in the words of each, right and with a wind."""
 
 import sys
 
@@ -26,10 +26,9 @@ CARTS = {
 
 
 @pytest.fixture(autouse=True)
-def _without_jax(request, monkeypatch):
-    if "real" not in request.keywords:
-        monkeypatch.setitem(sys.modules, "jax", jax_standin.module())
-        monkeypatch.setattr("symcheck.envs.jax_batch._SLOTS", 20)
+def _without_jax(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", jax_standin.module())
+    monkeypatch.setattr("symcheck.envs.jax_batch._SLOTS", 20)
 
 
 @pytest.mark.parametrize("library", CARTS)
@@ -56,7 +55,7 @@ def test_a_state_is_put_back_as_it_was_read(library):
 
 
 def test_many_pairs_are_screened_by_the_compiled_step():
-    make, mirror = CARTS["gymnax"]
+    make, _ = CARTS["gymnax"]
     form = JaxBatch(make(), slots=4).batched_form()
     states = np.array([[0.1, 0.2, 0.0]] * 9)  # more than slots: pieces are joined
     assert form.step(states, np.ones(9, int)).observations.shape == (9, 2)
