@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Literal, get_args
 
-from symcheck.errors import OptionError, TargetError, suggestion
+from symcheck.errors import OptionError, SymcheckError, TargetError, suggestion
 from symcheck.games.alphazero import AlphaZeroGame
 from symcheck.games.game import Game, Symmetries, call
 from symcheck.games.played import PlayedGame
@@ -43,6 +43,23 @@ def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries
         library = importlib.import_module(f"symcheck.games.{kind}")  # loads the library
         return PlayedGame(library.rules_of(game, label), function, label, function_label)
     return AlphaZeroGame(game, function, label, function_label or "getSymmetries")
+
+
+def is_game(target: str) -> bool:
+    """Whether a reference names a board game, or a class of one; imports nothing for other names.
+
+    Example:
+        >>> is_game("CartPole-v1")
+        False
+    """
+    if not is_reference(target):
+        return False
+    try:
+        value = load_attribute(target, where="TARGET")
+    except SymcheckError:  # whoever opens it says what is wrong, or knows it as an environment's name
+        return False
+    # Environments of Pgx are told by `init`, which is no game's name alone.
+    return any(hasattr(value, function) for name, function in _TELLING.items() if name != "pgx")
 
 
 def _load_symmetries(given: Any) -> tuple[Symmetries | None, str]:
