@@ -77,7 +77,7 @@ class DiscoveredGame:
     @property
     def source(self) -> str:
         """A Python module with the function `symmetries`, which `verify-game --symmetries` takes."""
-        guessed = max((image.unseen for image in self.images), default=0)
+        guessed = max((int((~image.seen).sum()) for image in self.images), default=0)
         lines = [
             f'"""Images of {self.target.replace(chr(92), "/")}: {self.group["name"]}, order {self.group["order"]}."""',
             "",

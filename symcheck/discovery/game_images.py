@@ -6,6 +6,8 @@ next board, and legal moves go to legal moves. What is left is a rearrangement, 
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -65,12 +67,12 @@ class FoundImage:
     Attributes:
         board_map: of the cells.
         places: entry a of the policy goes to places[a].
-        unseen: actions that were legal at no position; where they go is a guess.
+        seen: actions that were legal at some position, (actions,); where the others go is a guess.
     """
 
     board_map: BoardMap
     places: Ints
-    unseen: int
+    seen: Bools
 
     def __call__(self, board: Any, policy: Any) -> tuple[Any, list[float]]:
         """The image of a position."""
@@ -141,7 +143,7 @@ def find_image(game: Game, board_map: BoardMap, rng: np.random.Generator) -> Fou
     matched = maximum_bipartite_matching(csr_matrix(possible), perm_type="column")
     if (matched < 0).any():
         return "no rearrangement of the moves does it"
-    return FoundImage(board_map, np.asarray(matched, dtype=np.int64), int((~legal_somewhere).sum()))
+    return FoundImage(board_map, np.asarray(matched, dtype=np.int64), legal_somewhere)
 
 
 def _play_beside(
@@ -188,18 +190,61 @@ def _narrow(game: Game, board_map: BoardMap, state: Any, twin: Any, possible: Bo
     return ""
 
 
-def tried_images(game: Game, seed: int) -> Iterator[tuple[BoardMap, FoundImage | str]]:
+def tried_images(game: Game, seed: int) -> list[tuple[BoardMap, FoundImage | str]]:
     """Every turn and flip of a game's board, with its moves or with why it has none.
 
     Args:
         game: the game.
-        seed: of the games that are played.
+        seed: of the games that are played, the same ones for every map.
+
+    Returns:
+        (map, image or reason), in a fixed order.
     """
-    for index, board_map in enumerate(board_maps(game.board(game.start()))):
+    board = game.board(game.start())
+    tried: list[tuple[BoardMap, FoundImage | str]] = []
+    for board_map in board_maps(board):
         try:
-            yield board_map, find_image(game, board_map, np.random.default_rng([seed, index]))
+            tried.append((board_map, find_image(game, board_map, np.random.default_rng(seed))))
         except TargetError as error:  # the game takes its own boards, and not this image
-            yield board_map, error.problem
+            tried.append((board_map, error.problem))
+    agreed = iter(_agree_on_unseen([image for _, image in tried if not isinstance(image, str)], np.shape(board)))
+    return [(board_map, image if isinstance(image, str) else next(agreed)) for board_map, image in tried]
+
+
+def _agree_on_unseen(images: list[FoundImage], shape: tuple[int, ...]) -> list[FoundImage]:
+    """The same images, with moves that were never legal placed so that images compose as their maps do.
+
+    What is known of two maps says what their product does; moves of which nothing is known stay where they are.
+    """
+    cells = np.arange(np.prod(shape)).reshape(shape)
+    index_of = {image.board_map(cells).tobytes(): k for k, image in enumerate(images)}
+    known = [np.where(image.seen, image.places, -1) for image in images]
+    for _ in range(3):  # a product of products reaches what a product alone does not
+        for first, second in itertools.product(range(len(images)), repeat=2):
+            both = images[second].board_map(images[first].board_map(cells))
+            middle = known[first]
+            if np.array_equal(both, cells):
+                sure = np.flatnonzero(middle >= 0)
+                known[second][middle[sure]] = sure
+            elif (product := index_of.get(both.tobytes())) is not None:
+                last = np.where(middle >= 0, known[second][middle], -1)
+                known[product] = np.where(known[product] < 0, last, known[product])
+    return [dataclasses.replace(image, places=_complete(places)) for image, places in zip(images, known, strict=True)]
+
+
+def _complete(places: Ints) -> Ints:
+    """A rearrangement from part of one: what is not placed stays, or goes where nothing else does.
+
+    Example:
+        >>> _complete(np.array([1, -1, -1])).tolist()
+        [1, 0, 2]
+    """
+    whole = places.copy()
+    free = np.setdiff1d(np.arange(len(places)), places[places >= 0])
+    stays = free[whole[free] < 0]
+    whole[stays] = stays
+    whole[whole < 0] = np.setdiff1d(free, stays)
+    return whole
 
 
 Images = Callable[[Any, list[float]], list[tuple[Any, Any]]]
