@@ -162,7 +162,7 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
     """
     chosen: VerifyGameOptions = from_keywords(VerifyGameOptions, options, caller="discover_game")
     target, adapter = game, chosen.adapter
-    opened = _open(target, adapter, [])
+    opened = _open_with(target, adapter, [])
     screening = dataclasses.replace(chosen, samples=min(_SCREENED, chosen.samples))
     holds: list[FoundImage] = []
     tried: list[TriedImage] = []
@@ -171,7 +171,7 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
             tried.append(TriedImage(board_map.name, "refused", image))
             continue
         # Beside the original: a quarter turn alone is no group.
-        alone = _verify(_open(target, adapter, [image], original=False), screening, ignore)
+        alone = _verify_images(_open_with(target, adapter, [image], original=False), screening, ignore)
         bad = ", ".join(item.name for item in alone if item.verdict not in ("passed", "proved"))
         tried.append(TriedImage(board_map.name, alone.verdict, bad and f"{bad} {alone.verdict}"))
         if alone.verdict in ("passed", "proved"):
@@ -180,15 +180,15 @@ def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[Veri
     if holds:
         # Fresh games: those on which the images were tried speak for them already.
         accepting = dataclasses.replace(chosen, seed=chosen.seed + 1)
-        report = _verify(_open(target, adapter, holds), accepting, emit or ignore)
+        report = _verify_images(_open_with(target, adapter, holds), accepting, emit or ignore)
     return DiscoveredGame(opened.label, tuple(holds), tuple(tried), report)
 
 
-def _open(target: Any, adapter: str | None, images: list[FoundImage], *, original: bool = True) -> Game:
+def _open_with(target: Any, adapter: str | None, images: list[FoundImage], *, original: bool = True) -> Game:
     game = open_game(target, adapter=adapter, symmetries=as_function(images, original=original))
     game.symmetries_label = _UNVERIFIED
     return game
 
 
-def _verify(game: Game, options: VerifyGameOptions, emit: Emit) -> Report:
+def _verify_images(game: Game, options: VerifyGameOptions, emit: Emit) -> Report:
     return Report([run_game(game, options=options, target=game.label, command="", emit=emit)])

@@ -88,12 +88,12 @@ def _planes_of(board: Array, entries: int) -> tuple[list[Array], int | None]:
     first = board.shape[1] == board.shape[2] or (board.shape[0] != board.shape[1] and board.shape[0] <= board.shape[2])
     axes = (0, 2) if first else (2, 0)
     # Where one way does not go with the policy and the other does, it is the other.
-    fitting = (axis for axis in axes if _fits(entries, tuple(np.delete(board.shape, axis))))
+    fitting = (axis for axis in axes if _goes_with_policy(entries, tuple(np.delete(board.shape, axis))))
     axis = next(fitting, axes[0])
     return list(np.moveaxis(board, axis, 0)), axis
 
 
-def _fits(entries: int, shape: tuple[int, ...]) -> bool:
+def _goes_with_policy(entries: int, shape: tuple[int, ...]) -> bool:
     """Whether a policy has an entry a cell, with a pass or without, or an entry a column."""
     rows, columns = shape
     return entries in (rows * columns, rows * columns + 1, columns)

@@ -72,11 +72,11 @@ def rules_of(game: Any, label: str) -> LibraryRules:
         start=game.new_initial_state,
         legal=legal,
         step=lambda state, action: call("State.child", state.child, action),
-        outcome=_outcome,
+        outcome=_returns_at_end,
         board=board,
     )
 
 
-def _outcome(state: Any) -> Outcome | None:
+def _returns_at_end(state: Any) -> Outcome | None:
     """The returns of all players, once the game is over."""
     return tuple(map(float, state.returns())) if state.is_terminal() else None

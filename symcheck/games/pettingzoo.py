@@ -60,11 +60,11 @@ def rules_of(env: Any, label: str) -> LibraryRules:
                 f"expected a game without chance, and {label} goes on differently under another seed.", where="TARGET"
             )
         moves = np.flatnonzero(_look(first, "action_mask", label))
-        if _outcome(first) is not None or not len(moves):
+        if _rewards_at_end(first) is not None or not len(moves):
             break
         action = int(rng.choice(moves))
         # One is copied at every move and the other is not: a copy that forgets shows itself as well.
-        first = _step(first, action)
+        first = _play_on(first, action)
         call("step", second.step, action)
     start = _begin(env, _SEEDS[0])
 
@@ -75,8 +75,8 @@ def rules_of(env: Any, label: str) -> LibraryRules:
         actions,
         start=lambda: start,
         legal=legal,
-        step=_step,
-        outcome=_outcome,
+        step=_play_on,
+        outcome=_rewards_at_end,
         board=lambda state: np.asarray(_look(state, "observation", label), dtype=np.float64),
     )
 
@@ -120,13 +120,13 @@ def _look(state: Any, key: str, label: str) -> Array:
     return np.asarray(seen[key])
 
 
-def _step(state: Any, action: int) -> Any:
+def _play_on(state: Any, action: int) -> Any:
     after = _copy_env(state)
     call("step", after.step, action)
     return after
 
 
-def _outcome(state: Any) -> Outcome | None:
+def _rewards_at_end(state: Any) -> Outcome | None:
     """The rewards of all agents, once one of them is at its end."""
     if not any(state.terminations.values()) and not any(state.truncations.values()):
         return None

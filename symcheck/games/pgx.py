@@ -50,12 +50,12 @@ def rules_of(env: Any, label: str) -> LibraryRules:
         start=lambda: initial,
         legal=lambda state: np.asarray(state.legal_action_mask, dtype=bool).ravel(),
         step=jax.jit(env.step),
-        outcome=_outcome,
+        outcome=_rewards_at_end,
         board=lambda state: np.asarray(state.observation, dtype=np.float64),
     )
 
 
-def _outcome(state: Any) -> Outcome | None:
+def _rewards_at_end(state: Any) -> Outcome | None:
     """The rewards of all players, once the game is over."""
     if not bool(state.terminated) and not bool(state.truncated):
         return None
