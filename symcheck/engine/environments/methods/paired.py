@@ -38,6 +38,7 @@ from symcheck.envs.models.model import BatchModel
 from symcheck.envs.stepping.step_differences import FAR_ABOVE
 from symcheck.statements.statement import Statement, state
 
+_NEGLIGIBLE = 1e-6  # of the spread of a coordinate: what amplified rounding of a smooth step may reach
 _RARELY_SEEN = 1 / 240  # share of the steps: what ends are lost less often than this was not met
 _LOOKED_BESIDE = 24  # suspects whose surroundings are looked at
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
@@ -195,8 +196,8 @@ class PairedEvidence:
     def _share_of_jumps(self, comparison: Comparison, residual: Floats, suspects: Suspects) -> float:
         """The share of the drawn pairs that are suspects where outcomes jump at every state, not at a threshold."""
         drawn, epsilon = self.sample.drawn.cases, comparison.coordinates.epsilon
-        # Rounding that is a little larger than elsewhere hides nothing.
-        jumps = swamped_rows(comparison.expected, comparison.actual, residual, epsilon)
+        # Rounding that is a little larger than elsewhere hides nothing; a jump may be far smaller than the spread.
+        jumps = swamped_rows(comparison.expected, comparison.actual, residual, epsilon, share=_NEGLIGIBLE)
         jumps |= (residual[:, epsilon == 0] > 0).any(axis=1)
         rows = [row for row in suspects.rounding if row < len(drawn) and jumps[row]]
         share = len([row for row in (*rows, *suspects.unseen) if row < len(drawn)]) / len(drawn)
