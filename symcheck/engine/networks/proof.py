@@ -22,8 +22,8 @@ import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine
+from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.matching import judge, match_rows
-from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_linear import flattened_before, moved_rows, name_inputs, own_rows

@@ -192,11 +192,19 @@ class Subject:
         Raises:
             TargetError: as `run`.
         """
-        used = self.exact
-        if not self.coarse:
-            # The network as given has not been run by us; a new copy has no memory of earlier calls.
-            self.exact = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
-            self.exact.train(self.training)
+        if self.coarse:
+            return self.run(inputs, exact=True)
+        # The network as given has not been run by us; a new copy has no memory of earlier calls.
+        copy = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
+        return self.run_by(copy.train(self.training), inputs)
+
+    def run_by(self, copy: nn.Module, inputs: npt.NDArray[Any]) -> dict[str, Floats]:
+        """As `run` with `exact`, by another float64 copy.
+
+        Raises:
+            TargetError: as `run`.
+        """
+        used, self.exact = self.exact, copy
         try:
             return self.run(inputs, exact=True)
         finally:
