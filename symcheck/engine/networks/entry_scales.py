@@ -31,7 +31,7 @@ class EntryScales:
     """Of one output, entry by entry.
 
     Attributes:
-        spread: largest less smallest ordinary value; 0 where constant; shape (size,).
+        spread: how far ordinary values lie to either side of their middle; 0 where constant; shape (size,).
         size: largest ordinary |value|, shape (size,).
         limit: beyond it in size a value is a mark; infinite where there is none; shape (size,).
     """
@@ -71,7 +71,7 @@ def entry_scales(*tables: Floats) -> EntryScales:
     Example:
         >>> values = np.array([[0.5, 1e6 + 1.0], [-1.0, 1e6 + 2.0], [-1e8, 1e6], [-1e8, 1e6 + 0.5], [0.2, 1e6]])
         >>> entry_scales(values).spread.tolist()
-        [1.5, 2.0]
+        [0.75, 1.0]
         >>> entry_scales(values).limit[0] < 1e8
         True
     """
@@ -82,17 +82,16 @@ def entry_scales(*tables: Floats) -> EntryScales:
     low, high = np.where(some, low, 0.0), np.where(some, high, 0.0)
     sizes = np.maximum(np.abs(low), np.abs(high))
     limit = np.full(values.shape[1], np.inf)
-    with np.errstate(over="ignore"):
-        spread = high - low
+    spread = 0.5 * high - 0.5 * low
     # Only a column with small values beside large ones can have marks.
     quarter = np.quantile(np.where(number, np.abs(values), np.inf), 0.02, axis=0, method="lower")
     for j in np.flatnonzero(some & (sizes > _FAR * quarter)):
         ordinary = _ordinary_values(values[number[:, j], j])
         if ordinary is not None:
             sizes[j] = np.abs(ordinary).max()
-            spread[j] = ordinary.max() - ordinary.min()
+            spread[j] = 0.5 * (ordinary.max() - ordinary.min())
             limit[j] = _FAR**0.5 * sizes[j]
-    return EntryScales(np.minimum(spread, np.finfo(np.float64).max), sizes, limit)
+    return EntryScales(spread, sizes, limit)
 
 
 def _ordinary_values(column: Floats) -> Floats | None:
@@ -109,7 +108,8 @@ def _ordinary_values(column: Floats) -> Floats | None:
         kept = kept[np.abs(kept) <= sizes[jumps[-1]]]
     if len(kept) == len(column) or len(kept) < max(2, _FEW * len(column)):
         return None
-    low, high = np.quantile(kept, (0.25, 0.75))
+    # distinct ones: the log-probability of the only action that is allowed is 0 each time
+    low, high = np.quantile(np.unique(kept), (0.25, 0.75))
     return kept if high - low >= _EVEN * (kept.max() - kept.min()) > 0 else None
 
 

@@ -13,7 +13,7 @@ from symcheck.engine.networks.claims import InputClaim, OutputClaim
 from symcheck.engine.networks.decisions import Decisions, is_decision, margins, staying_behind
 from symcheck.engine.networks.entry_scales import STILL, EntryScales, difference, entry_gaps, output_scale
 from symcheck.engine.networks.rounding import EPSILON
-from symcheck.engine.networks.ruler import ROUNDED, VISIBLE, Block, Ruler
+from symcheck.engine.networks.ruler import ROUNDED, VISIBLE, Block, Ruler, move_sizes
 from symcheck.engine.networks.sampling import Family
 from symcheck.engine.networks.subject import Subject
 
@@ -66,6 +66,7 @@ class Deployed:
     Attributes:
         residual: largest |K f(x) - f(Lx)|.
         noise: largest |f - f64| of any output.
+        unexplained: the same, where rounding of its own dtype does not explain it.
         flips: clear decisions that do not move along.
         decisions: clear decisions that were compared.
         rounded: of `flips`, those that rounding explains.
@@ -74,6 +75,7 @@ class Deployed:
 
     residual: float = 0.0
     noise: float = 0.0
+    unexplained: float = 0.0
     flips: int = 0
     decisions: int = 0
     rounded: int = 0
@@ -333,6 +335,12 @@ def _compare_deployed(
     deployed.noise = max(deployed.noise, *(float((item / sizes).max(initial=0.0)) for item in noises))
     _count_decisions(result, pair, block, x, exact=False)
     if subject.artefact or subject.coarse:
+        deployed.unexplained = max(deployed.unexplained, deployed.noise)
         return
-    explained = block.deployed_rounding(pair.claim, pair.generator, pair.wanted[False], sizes, gap)
+    # K carries the noise of f(x) along, which has moved to other entries by then
+    noises[0] = move_sizes(pair.claim.motions[pair.generator], noises[0])
+    explained = block.deployed_rounding(pair.claim, pair.generator, pair.wanted[False], sizes, gap, *noises)
     deployed.beyond = max(deployed.beyond, float((gap / explained).max(initial=0.0)))
+    for noise in noises:
+        left = np.where(noise > explained, noise / sizes, 0.0)
+        deployed.unexplained = max(deployed.unexplained, float(left.max(initial=0.0)))

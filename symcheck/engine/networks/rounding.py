@@ -44,21 +44,22 @@ class Rounding:
     def __init__(self, subject: Subject, seed: int) -> None:
         self._subject = subject
         self._seed = seed
-        self._copies: dict[float, nn.Module | None] = {}
+        self._copies: dict[tuple[float, int], nn.Module | None] = {}
 
-    def noise(self, x: Floats, usual: dict[str, Floats], epsilon: float = EPSILON) -> dict[str, Floats]:
+    def noise(self, x: Floats, usual: dict[str, Floats], epsilon: float = EPSILON, draw: int = 0) -> dict[str, Floats]:
         """How far outputs move when weights and inputs are shaken by a unit in the last place, shape (n, size) each.
 
         Args:
             x: shape (n, *shape).
             usual: what the float64 copy answers to them.
             epsilon: the unit, relative: of the dtype whose rounding is asked about.
+            draw: which of several independent shakes.
 
         Returns:
             Nothing where no shaken copy runs.
         """
         sizes: dict[str, Floats] = {}
-        for path, values in self._run(self._shake(x, epsilon), epsilon).items():
+        for path, values in self._run(self._shake(x, epsilon, draw), epsilon, draw).items():
             with np.errstate(invalid="ignore", over="ignore"):
                 moved = np.abs(values - usual[path])
             # an infinity in place of a number says nothing of the size of rounding
@@ -109,17 +110,18 @@ class Rounding:
             units.append(2.0**-10)
         return float(max(units))
 
-    def _run(self, x: Floats, epsilon: float) -> dict[str, Floats]:
+    def _run(self, x: Floats, epsilon: float, draw: int = 0) -> dict[str, Floats]:
         if self._subject.coarse:
             return {}
-        if epsilon not in self._copies:
-            self._copies[epsilon] = _shaken_copy(self._subject.exact, epsilon, self._seed)
-        copy = self._copies[epsilon]
+        key = epsilon, draw
+        if key not in self._copies:
+            self._copies[key] = _shaken_copy(self._subject.exact, epsilon, (self._seed, 9, draw))
+        copy = self._copies[key]
         return {} if copy is None else self._subject.run_by(copy, x)
 
-    def _shake(self, x: Floats, epsilon: float) -> Floats:
+    def _shake(self, x: Floats, epsilon: float, draw: int = 0) -> Floats:
         # one pattern for all inputs, so that equal inputs stay equal
-        signs = np.random.default_rng((self._seed, 10)).choice((-1.0, 1.0), size=(1, *x.shape[1:]))
+        signs = np.random.default_rng((self._seed, 10, draw)).choice((-1.0, 1.0), size=(1, *x.shape[1:]))
         return np.asarray(x * (1.0 + epsilon * signs))
 
 
@@ -131,11 +133,11 @@ def _spread_of(values: Floats) -> Floats:
     return np.asarray(high - low)
 
 
-def _shaken_copy(net: nn.Module, epsilon: float, seed: int) -> nn.Module | None:
+def _shaken_copy(net: nn.Module, epsilon: float, seed: tuple[int, ...]) -> nn.Module | None:
     """A copy whose floating tensors are off by a relative epsilon either way; None where it cannot be made."""
     if not epsilon:
         return net
-    rng = np.random.default_rng((seed, 9))
+    rng = np.random.default_rng(seed)
     try:
         copy = copy_network(net, device=torch.device("cpu"))
         held = [*copy.parameters(), *copy.buffers()]

@@ -27,6 +27,8 @@ ENOUGH = 32
 """Inputs from which scales of their own can be told."""
 SINGLE = 4 * float(np.finfo(np.float32).eps)
 """Relative change of weights that count as rounded: the published level."""
+AMPLIFIED = 1e-11
+"""Effect of a unit in the last place over scale from which on it was amplified: some ten thousand units."""
 VISIBLE = 1e-2
 """Deployed rounding over scale beyond which it is asked whether terms have cancelled."""
 
@@ -106,7 +108,13 @@ class Block:
         if not (relative > EXACT).any():
             return relative, sizes, 0
         own = np.maximum(np.abs(wanted), np.abs(actual))
-        allowed = MARGIN * self.noise(claim, generator) + OWN_UNITS * EPSILON * np.where(np.isfinite(own), own, 0.0)
+        noise = self.noise(claim, generator)
+        if (noise > AMPLIFIED * sizes).any():
+            self._draw_again(EPSILON)
+            noise = self.noise(claim, generator)
+        allowed = MARGIN * noise + OWN_UNITS * EPSILON * np.where(np.isfinite(own), own, 0.0)
+        # where one unit in the last place does as much as a violation, another draw may do any number of times as much
+        allowed = np.where(noise > ROUNDED * sizes, np.finfo(np.float64).max, allowed)
         excused = (gap <= allowed) & (relative > EXACT)
         swamped = int((excused & (relative > ROUNDED)).any(axis=1).sum())
         relative = np.where(excused, EXACT * gap / np.maximum(allowed, np.finfo(np.float64).tiny), relative)
@@ -127,7 +135,7 @@ class Block:
         if noise is not None:
             # entries of which nothing but rounding is left, however they came to vanish
             void = (scales.spread > 0) & (scales.spread <= MARGIN * np.median(noise, axis=0))
-            void &= scales.spread >= scales.size  # around zero: beside an offset, the offset is the size
+            void &= scales.spread >= 0.5 * scales.size  # around zero: beside an offset, the offset is the size
             if void.all():
                 self._ruler.vanishing.add(path)
             others = max(item.largest for item in self._ruler.reference.values())
@@ -149,28 +157,39 @@ class Block:
         return 0.0 if subject.artefact or subject.coarse else self._ruler.rounding.deployed_epsilon
 
     def deployed_rounding(
-        self, claim: OutputClaim, generator: int, wanted: Floats, sizes: Floats, gap: Floats
+        self, claim: OutputClaim, generator: int, wanted: Floats, sizes: Floats, *gaps: Floats
     ) -> Floats:
-        """What rounding of the deployed dtype may do to a residual, shape (n, size).
+        """What rounding of the deployed dtype may do to an output, shape (n, size).
 
         Args:
             claim: of the output.
             generator: which one.
             wanted: K f(x) as deployed, shape (n, size).
             sizes: the scales, shape (size,).
-            gap: the residual, shape (n, size): only beyond some units in the last place is anything measured.
+            gaps: differences, shape (n, size): only beyond some units in the last place is anything measured.
         """
         own = np.maximum(np.where(np.isfinite(wanted), np.abs(wanted), 0.0), sizes)
         plain = MARGIN * float(torch.finfo(self._ruler.subject.dtype).eps) * own
-        if (gap <= plain).all():
+        if all((gap <= plain).all() for gap in gaps):
             return plain
         epsilon = self.deployed_epsilon
-        return MARGIN * (self.noise(claim, generator, epsilon) + epsilon * own)
+        noise = self.noise(claim, generator, epsilon)
+        if (noise > 0.1 * VISIBLE * sizes).any():
+            self._draw_again(epsilon)
+            noise = self.noise(claim, generator, epsilon)
+        # beyond it, one draw says no more of how large another may be
+        return np.where(noise > VISIBLE * sizes, np.finfo(np.float64).max, MARGIN * (noise + epsilon * own))
 
     def _noise_of(self, epsilon: float) -> dict[str, Floats]:
         if epsilon not in self._noises:
             self._noises[epsilon] = self._ruler.rounding.noise(self._x, self._before, epsilon)
         return self._noises[epsilon]
+
+    def _draw_again(self, epsilon: float) -> None:
+        """Where differences double at each step, draws differ by orders of magnitude: the largest of several counts."""
+        for draw in range(1, 3):
+            for path, noise in self._ruler.rounding.noise(self._x, self._before, epsilon, draw).items():
+                self._noises[epsilon][path] = np.maximum(self._noises[epsilon][path], noise)
 
     @cached_property
     def _terms(self) -> dict[str, Floats]:

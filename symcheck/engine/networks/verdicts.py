@@ -164,7 +164,7 @@ def _assess_structure(
             return _failing(facts, proof, measured, EXACT, state("constant_off"))
         doubts = (state(ReasonCode.CONSTANT_OUTPUT.value, outputs=constant),) if constant else ()
         return Assessment(replace(facts, doubts=doubts), EXACT)
-    if measured.deployed.noise > FAR:
+    if measured.deployed.unexplained > FAR:
         noise = state(ReasonCode.DEPLOYED_NOISE.value, noise=measured.deployed.noise, artefact=artefact)
         return Assessment(replace(facts, doubts=(noise,)), ROUNDED)
     doubt = _doubt_of_rounding(proof, measured, artefact)
