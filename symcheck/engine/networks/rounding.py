@@ -103,7 +103,7 @@ class Rounding:
         subject = self._subject
         watch = _WatchDtypes()
         with watch:
-            subject.run(np.zeros((1 if subject.one_by_one else 2, *subject.shape)), exact=False)
+            subject.run_uncompiled()
         units = [torch.finfo(dtype).eps for dtype in watch.dtypes | {subject.dtype}]
         # TensorFloat32 keeps ten bits of a product's factors.
         if subject.device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32:

@@ -219,11 +219,17 @@ class Subject:
     def products(self) -> int:
         """Multiplications in the linear layers and convolutions that one input passes through."""
         counter = ProductCounter()
-        was_compiled, self._compiled = self._compiled, False  # compiled code does not say what it multiplies
         with counter:
-            self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
-        self._compiled = was_compiled
+            self.run_uncompiled()
         return counter.products if self.one_by_one else counter.products // 2
+
+    def run_uncompiled(self) -> None:
+        """Run the deployed copy once by its own Python code, for a mode to watch: compiled code tells it nothing."""
+        was_compiled, self._compiled = self._compiled, False
+        try:
+            self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
+        finally:
+            self._compiled = was_compiled
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Path of each output to its shape without the batch axis.
