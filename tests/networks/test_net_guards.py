@@ -96,6 +96,11 @@ GUARDS: dict[str, tuple[Assessment, str, str | None]] = {
         "proved",
         None,
     ),
+    "deployed in coarser code": (
+        assess(EXACT, measured(deployed=Deployed(residual=1e-3, noise=0.02, coarser=True)), strict=False),
+        "passed",
+        None,
+    ),
     "rounding amplified": (assess(None, measured(swamped=6), strict=False), "undecided", "rounding_amplified"),
     "rounding amplified, proved": (assess(EXACT, measured(swamped=6), strict=False), "proved", None),
     "images outside the space": (assess(None, measured(left_out=101), strict=False), "undecided", "outside_space"),

@@ -9,7 +9,7 @@ from torch import nn
 
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.entry_scales import difference, output_scale
+from symcheck.engine.networks.entry_scales import difference, entry_gaps, entry_scales, output_scale
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import AffineMap, Opaque, SignedPermutation
@@ -86,7 +86,8 @@ def paired_dropout(subject: Subject) -> tuple[Statement, ...]:
 
 
 def _holds(wanted: Floats, actual: Floats) -> bool:
-    return bool(difference(wanted, actual).max(initial=0.0) <= HOLDS * output_scale(wanted, actual))
+    scales = entry_scales(wanted, actual)
+    return bool((entry_gaps(wanted, actual, scales) <= HOLDS * scales.filled).all())
 
 
 def _outputs_that_hold(claim: OutputClaim, generator: int, x: Floats, y: Floats, z: Floats) -> Iterator[Statement]:

@@ -17,6 +17,7 @@ from symcheck.engine.networks.ruler import ROUNDED, VISIBLE, Block, Ruler, move_
 from symcheck.engine.networks.sampling import Family
 from symcheck.engine.networks.subject import Subject
 
+_ALIKE = 0.1  # residual over distance to float64: a path that breaks the symmetry has both of one size
 _CLOSE = 4.0  # times the rounding that moves a decision: a margin below it is rounding's to decide
 
 
@@ -70,6 +71,7 @@ class Deployed:
         flips: clear decisions that do not move along.
         decisions: clear decisions that were compared.
         rounded: of `flips`, those that rounding explains.
+        coarser: whether its own code rounds more than its dtype does, alike on both sides of the claim.
         beyond: largest residual over what rounding of its own dtype explains; 0 where that is other arithmetic.
     """
 
@@ -80,6 +82,7 @@ class Deployed:
     decisions: int = 0
     rounded: int = 0
     beyond: float = 0.0
+    coarser: bool = False
 
     @property
     def clear(self) -> Decisions:
@@ -342,8 +345,13 @@ def _compare_deployed(
     explained = block.deployed_rounding(pair.claim, pair.generator, pair.wanted[False], sizes, gap, *noises)
     # what the float64 copy is off by already is judged there
     structural = entry_gaps(pair.wanted[True], pair.actual[True], scales)
-    further = np.where(gap > structural, gap - np.minimum(gap, structural), 0.0)
-    deployed.beyond = max(deployed.beyond, float((further / explained).max(initial=0.0)))
+    further = np.where(gap > structural, gap - np.where(gap > structural, structural, 0.0), 0.0)
+    beyond = further > explained
+    # Code that rounds by itself, alike on both sides, moves away from float64 by much more than the claim is off.
+    own = np.maximum(*(np.where(np.isfinite(noise), noise, 0.0).max(axis=0, initial=0.0) for noise in noises))
+    alike = beyond & (further <= _ALIKE * own)
+    deployed.coarser = deployed.coarser or bool(alike.any())
+    deployed.beyond = max(deployed.beyond, float((np.where(alike, 0.0, further) / explained).max(initial=0.0)))
     for noise in noises:
         left = np.where(noise > explained, noise / sizes, 0.0)
         deployed.unexplained = max(deployed.unexplained, float(left.max(initial=0.0)))

@@ -52,9 +52,14 @@ class Ruler:
         self._typical = typical
 
     @cached_property
+    def typical_outputs(self) -> dict[str, Floats]:
+        """What the float64 copy answers to the ordinary inputs."""
+        return self.subject.run(self._typical, exact=True)
+
+    @cached_property
     def reference(self) -> dict[str, EntryScales]:
         """Scales of each output on ordinary inputs."""
-        return {path: entry_scales(rows) for path, rows in self.subject.run(self._typical, exact=True).items()}
+        return {path: entry_scales(rows) for path, rows in self.typical_outputs.items()}
 
     def block(self, x: Floats, before: dict[str, Floats]) -> Block:
         """Inputs whose outputs are to be compared.
@@ -78,10 +83,10 @@ class Block:
 
     def scales(self, path: str, *others: Floats) -> EntryScales:
         """Of one output: over these inputs, their images (`others`), and ordinary inputs."""
-        own = entry_scales(self._before[path], *others)
-        reference = self._ruler.reference[path]
-        # few inputs say little of how far an output spreads
-        return own.joined(reference) if len(self._x) >= ENOUGH or reference.largest == 0 else reference
+        if len(self._x) < ENOUGH:
+            # few inputs say little of how far an output spreads, and how far they lie from ordinary ones counts
+            return entry_scales(self._before[path], *others, self._ruler.typical_outputs[path])
+        return entry_scales(self._before[path], *others).joined(self._ruler.reference[path])
 
     def relative_gaps(
         self, claim: OutputClaim, generator: int, wanted: Floats, actual: Floats, scales: EntryScales
