@@ -10,14 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from symcheck.engine.policies.images import image_of, words_of
+from symcheck.engine.policies.residuals import measure_residual, random_rows
 from symcheck.errors import OptionError, TargetError
 from symcheck.symmetry.symmetry import Symmetry
-
-_MOST_STATES = 2_048
-_SEED = 0  # of the elements of a continuous group: the same ones all through a training
 
 
 def log_residual(
@@ -80,53 +75,6 @@ def log_residual(
     algorithm.update = update_and_measure
 
 
-def measure_residual(
-    policy: Callable[[Any], Any], symmetry: Symmetry, states: Any, group: str = "policy"
-) -> dict[str, float]:
-    """The residuals of a policy on some states.
-
-    Args:
-        policy: from a batch of observations, a tensor or groups by name, to actions.
-        symmetry: the claim.
-        states: a tensor (N, width), or groups of tensors by name, of which `group` is moved.
-        group: the group that the policy sees.
-
-    Returns:
-        {"residual_max", "residual_mean", "residual_relative"}, the first two in the action's unit.
-    """
-    import torch
-
-    symmetry = symmetry.at_elements(_SEED)
-    with torch.no_grad():
-        actions = _table(policy(states))
-        sizes = []
-        for word in words_of(symmetry):
-            moved = _move_states(symmetry, word, states, group)
-            expected = np.asarray(image_of(symmetry.action, word, actions, "action"))
-            sizes.append(np.abs(_table(policy(moved)) - expected))
-    residual = np.stack(sizes)
-    spread = float(actions.std(axis=0).mean())
-    mean = float(residual.mean())
-    return {
-        "residual_max": float(residual.max()),
-        "residual_mean": mean,
-        "residual_relative": mean / spread if spread > 0 else 0.0,
-    }
-
-
-def _move_states(symmetry: Symmetry, word: tuple[int, ...], states: Any, group: str) -> Any:
-    import torch
-
-    observed = states if isinstance(states, torch.Tensor) else states[group]
-    image = image_of(symmetry.observation, word, _table(observed), f"observation {group!r}")
-    tensor = torch.as_tensor(np.ascontiguousarray(image), dtype=observed.dtype, device=observed.device)
-    if isinstance(states, torch.Tensor):
-        return tensor
-    moved = states.clone() if hasattr(states, "clone") else dict(states)
-    moved[group] = tensor
-    return moved
-
-
 def _states(storage: Any, group: str) -> Any:
     """Observations of the last rollout, steps and environments in one axis, a random choice of them."""
     import torch
@@ -134,24 +82,16 @@ def _states(storage: Any, group: str) -> Any:
     held = storage.observations
     if isinstance(held, torch.Tensor):
         flat = held.reshape(-1, held.shape[-1])
-        return flat[_rows(len(flat), flat.device)].clone()
+        return flat[random_rows(len(flat)).to(flat.device)].clone()
     names = list(held.keys())
     tables = {name: held[name].reshape(-1, *held[name].shape[2:]) for name in names}
-    rows = _rows(len(tables[group]), tables[group].device)
+    rows = random_rows(len(tables[group])).to(tables[group].device)
     chosen = {name: table[rows].clone() for name, table in tables.items()}
     if isinstance(held, Mapping) and isinstance(held, dict):
         return chosen
     from symcheck.mirror_functions.tensor_groups import tensor_groups
 
     return tensor_groups(chosen, len(rows))
-
-
-def _rows(count: int, device: Any) -> Any:
-    import torch
-
-    # A generator of its own: the trainer's random numbers stay what they are.
-    generator = torch.Generator().manual_seed(0)
-    return torch.randperm(count, generator=generator)[:_MOST_STATES].to(device)
 
 
 def _policy(algorithm: Any) -> Callable[[Any], Any]:
@@ -180,7 +120,3 @@ def _write(runner: Any, name: str, value: float, iteration: int, log: Callable[[
     wandb = sys.modules.get("wandb")
     if wandb is not None and getattr(wandb, "run", None) is not None:
         wandb.log({name: value}, step=iteration)
-
-
-def _table(tensor: Any) -> Any:
-    return tensor.detach().cpu().double().numpy().reshape(len(tensor), -1)

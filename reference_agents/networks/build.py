@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import cast
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from reference_agents.catalog import Convolution, NetworkPlan, Task
 from reference_agents.networks.plans import (
@@ -34,6 +33,7 @@ from symcheck.intertwiners.basis import IntertwinerBasis, Kind
 from symcheck.intertwiners.build import conv_intertwiner_basis, intertwiner_basis
 from symcheck.representations import constructors as representations
 from symcheck.representations import grids, operations
+from symcheck.representations.coordinates import mixed_coordinates
 from symcheck.representations.representation import Representation, SignedPermutationRepresentation
 
 # One basis element, the 1 x 1 identity: its coefficients are the weights.
@@ -244,8 +244,7 @@ def _tied_deviations(rho: Representation) -> Floats:
             where="action",
             remedy="A Gaussian policy has no equivariant deviation under them: rescale the actions.",
         )
-    mixed = np.eye(rho.dim) + sum(np.abs(matrix) > 0 for matrix in matrices)
-    labels = connected_components(mixed, directed=False)[1]
+    labels = mixed_coordinates(rho)
     basis = (labels[None, :] == np.arange(labels.max() + 1)[:, None]).astype(float)
     scaled: Floats = (basis / np.linalg.norm(basis, axis=1, keepdims=True))[:, :, None]
     return scaled

@@ -7,6 +7,7 @@ from symcheck.nn.field_type import EquivariantModule, FieldType
 from symcheck.nn.linear import BasisLinear
 from symcheck.nn.nonlinearity import GatedNonlinearity, NormNonlinearity, PointwiseNonlinearity
 from symcheck.nn.normalization import EquivariantBatchNorm, EquivariantLayerNorm
+from symcheck.nn.orthogonal import orthogonal_
 from symcheck.nn.pooling import GlobalAveragePool, GlobalMaxPool
 from symcheck.nn.sequential import EquivariantHeads, EquivariantSequential
 from symcheck.nn.shapes import FlattenPixels, MergeChannels, SplitChannels
@@ -30,5 +31,6 @@ __all__ = [
     "PointwiseNonlinearity",
     "SplitChannels",
     "TensorProduct",
+    "orthogonal_",
     "to_dense",
 ]

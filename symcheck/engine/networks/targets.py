@@ -150,6 +150,8 @@ def _stable_baselines(path: Path, trust: bool) -> nn.Module:
     for algorithm in (sb3.PPO, sb3.A2C, sb3.DQN):
         try:
             policy = algorithm.load(path, device="cpu").policy
+        except SymcheckError:  # the policy's own message, such as a SPEC file that is not there
+            raise
         except Exception:  # written by another algorithm: the next one is tried
             continue
         return adapt_agent(policy)

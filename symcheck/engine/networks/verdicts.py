@@ -172,10 +172,10 @@ def _assess_structure(
         return Assessment(replace(facts, doubts=(doubt,)), ROUNDED)
     # A proof counts where the samples bear it out.
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
+        ground = state("layers_exact") if proof.compared is None else state("graphs_equal", terms=proof.compared.terms)
         # The weights vouch for the float64 copy; code that rounds by itself is tested.
-        return Assessment(
-            replace(facts, exhaustive=not measured.deployed.coarser), EXACT, grounds=(state("layers_exact"),)
-        )
+        facts = replace(facts, exhaustive=not measured.deployed.coarser)
+        return Assessment(facts, EXACT, grounds=(ground,))
     if proof is not None and proof.level == "rounded":
         return _assess_rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))
     if measured.relative > EXACT:
