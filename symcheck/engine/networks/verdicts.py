@@ -172,7 +172,9 @@ def _assess_structure(
         return Assessment(replace(facts, doubts=(doubt,)), ROUNDED)
     # A proof counts where the samples bear it out.
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
-        ground = state("layers_exact") if proof.compared is None else state("graphs_equal", terms=proof.compared.terms)
+        ground = state("layers_exact")
+        if proof.compared is not None:
+            ground = state("graphs_equal", terms=proof.compared.terms, kind=proof.compared.kind)
         # The weights vouch for the float64 copy; code that rounds by itself is tested.
         facts = replace(facts, exhaustive=not measured.deployed.coarser)
         return Assessment(facts, EXACT, grounds=(ground,))
