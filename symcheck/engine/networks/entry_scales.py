@@ -72,7 +72,7 @@ def entry_scales(*tables: Floats) -> EntryScales:
         >>> values = np.array([[0.5, 1e6 + 1.0], [-1.0, 1e6 + 2.0], [-1e8, 1e6], [-1e8, 1e6 + 0.5], [0.2, 1e6]])
         >>> entry_scales(values).spread.tolist()
         [0.75, 1.0]
-        >>> entry_scales(values).limit[0] < 1e8
+        >>> bool(entry_scales(values).limit[0] < 1e8)
         True
     """
     values = np.concatenate(tables)

@@ -352,6 +352,8 @@ def _compare_deployed(
     alike = beyond & (further <= _ALIKE * own)
     deployed.coarser = deployed.coarser or bool(alike.any())
     deployed.beyond = max(deployed.beyond, float((np.where(alike, 0.0, further) / explained).max(initial=0.0)))
+    if subject.noise_seed is not None:  # other numbers are drawn in another dtype, from the same seed
+        return
     for noise in noises:
         left = np.where(noise > explained, noise / sizes, 0.0)
         deployed.unexplained = max(deployed.unexplained, float(left.max(initial=0.0)))

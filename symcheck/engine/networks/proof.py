@@ -210,8 +210,8 @@ def _judge_constant(tracer: Tracer, tensor: torch.Tensor, claim: OutputClaim) ->
     # A constant output must be a fixed point of K.
     if all(np.array_equal(claim.apply(g, y, y), y) for g in range(len(claim.motions))):
         return None, 0.0
-    free = {"deviations": True} if claim.role == "action_scale" else {}
-    tracer.records.append(LayerRecord(claim.path, "output", "failed", cause=state("SYM133", **free)))
+    cause = state("SYM133", deviations=True) if claim.role == "action_scale" else state("SYM133")
+    tracer.records.append(LayerRecord(claim.path, "output", "failed", cause=cause))
     return None, None
 
 

@@ -189,8 +189,8 @@ def _decisions_that_stay(measured: Measured) -> Statement | None:
     """That too many clear decisions do not move along, in float64 or as deployed; None where they do."""
     for exact, decisions in ((True, measured.decisions), (False, measured.deployed.clear)):
         if decisions.too_many:
-            sizes = {"flips": decisions.flipped - decisions.rounded, "decisions": decisions.compared}
-            return state("decisions_stay", exact=exact, **sizes)
+            flips = decisions.flipped - decisions.rounded
+            return state("decisions_stay", exact=exact, flips=flips, decisions=decisions.compared)
     return None
 
 
