@@ -119,7 +119,8 @@ def build_job(request: Request) -> Job:
         if number is not None and number < 1:
             raise OptionError(f"expected a number of {quantity} of 1 or more, got {number}.", where=option)
     # The preset first, then each change over it.
-    settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(**changes(request))
+    chosen = preset_name(task.name, request.preset, continuous=task.continuous)
+    settings = preset(task.name, chosen).with_changes(**changes(request))
     if network.basis == "user" and (settings.bias_gain or settings.input_scale != 1.0):
         raise OptionError(
             "expected bias_gain and input_scale to be left alone with a network of your own.",
