@@ -3,7 +3,7 @@
 `paper` holds what the paper "MDP Homomorphic Networks" states, and two habits of its code without which its figures
 would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and CartPole's networks
 start with biases. `paper-code` has the other habits of the published code as well, each of which is a field here.
-`tuned` is the same algorithm and bootstraps at time limits. `control` is for continuous actions.
+`tuned` is the same algorithm without any of them. `control` is for continuous actions.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ PRESETS: dict[str, dict[str, Settings]] = {
         # The paper states no initial biases; its code draws them, without which the plain network learns more slowly.
         "paper": Settings(bias_gain=1.0),
         "paper-code": Settings(steps=96_000, evaluation_every=480, evaluation="window", bias_gain=1.0),
-        "tuned": Settings(bias_gain=1.0, time_limit_is_terminal=False),
+        "tuned": Settings(time_limit_is_terminal=False),
     },
     "gridworld": {
         "paper": Settings(
