@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _applies(context: NetContext) -> bool:
     """Where every layer is certified, or one is at fault and an output shows it; else samples stand alone."""
-    if not context.repeatable or context.proof is None:
+    if not context.repeatable or context.proof is None or context.proof.is_by_comparison:
         return False
     if context.proof.level in ("exact", "rounded"):
         return bool(_weighed_records(context))

@@ -115,6 +115,9 @@ def _notes(context: NetContext) -> tuple[Statement, ...]:
     notes = list(context.assessment.grounds)
     if context.silent_fault is not None:
         notes.append(context.silent_fault)
+    compared = None if context.proof is None else context.proof.compared
+    if compared is not None and compared.ties:
+        notes.append(state("off_ties", ties=list(compared.ties)))
     if measured.nan is None:
         sizes = {"residual": measured.relative, "pairs": measured.pairs, "coarse": subject.coarse}
         notes.append(state("largest_residual", **sizes, region=context.region))

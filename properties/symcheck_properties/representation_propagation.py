@@ -31,6 +31,8 @@ def _geometric_failure(context: NetContext) -> LayerRecord | None:
 def _applies(context: NetContext) -> bool:
     if not context.repeatable or context.proof is None:
         return False
+    if context.proof.is_by_comparison:
+        return False  # graphs were compared as wholes, no operation was followed
     return context.proof.level in ("exact", "rounded") or _geometric_failure(context) is not None
 
 

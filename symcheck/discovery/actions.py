@@ -13,7 +13,8 @@ import numpy as np
 from gymnasium import spaces
 from scipy.optimize import linear_sum_assignment
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
+from symcheck.discovery.action_values import values_of
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import SignedMap
 from symcheck.discovery.structure import action_middle, action_reach, probe_actions
@@ -22,6 +23,9 @@ from symcheck.errors import TargetError
 _STATES, _STATES_RANDOM = 4, 8  # at which actions are tried
 MOST_ACTIONS = 64  # tried one by one at every state; a match needs all of them
 _REPEATS = 9  # of a random step; a match needs no more, and the screen looks closer
+_FURTHER = 24  # states looked through for those that tell actions apart
+_MOST_FURTHER = 8
+_TOLD = 1e-3  # of a typical step, where rewards or ends differ; by less than this they are taken for equal
 _TIE = 1e-6  # misfits are relative to a typical step: below, an action stays where it is
 
 
@@ -31,13 +35,11 @@ class ActionProbes:
 
     Attributes:
         states: shape (k, dim).
-        actions: the probe actions.
-        outcomes: shape (k, actions, dim).
+        outcomes: next state, reward and end, shape (k, probes, dim + 2).
         scale: per state coordinate, how far a step typically moves it, shape (dim,).
     """
 
     states: Floats
-    actions: list[Any]
     outcomes: Floats
     scale: Floats
 
@@ -52,67 +54,97 @@ def refuse_large(space: spaces.Space[Any]) -> None:
         TargetError: with the size and the way out.
 
     Example:
-        >>> refuse_large(spaces.MultiDiscrete([9] * 6))  # doctest: +ELLIPSIS
+        >>> refuse_large(spaces.MultiDiscrete([9] * 8))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        symcheck.errors.TargetError: action space: expected Discrete or Box actions, got ... (531,441 joint actions)...
+        symcheck.errors.TargetError: action space: expected at most 64 values of all action components together, ...
     """
     way_out = (
         "Wrap the environment with fewer, Discrete actions, or write the symmetry down and check it with verify-env."
     )
     if isinstance(space, spaces.Box):
         return
-    if isinstance(space, spaces.Discrete):
-        if int(space.n) > MOST_ACTIONS:
-            raise TargetError(
-                f"expected at most {MOST_ACTIONS} discrete actions to match, got {int(space.n):,}.",
-                where="action space",
-                remedy=way_out,
-            )
-        return
-    raise TargetError(
-        f"expected Discrete or Box actions, got {space}{_joint_size(space)}.", where="action space", remedy=way_out
-    )
-
-
-def _joint_size(space: spaces.Space[Any]) -> str:
-    if isinstance(space, spaces.MultiDiscrete):
-        return f" ({int(np.prod(space.nvec.astype(object))):,} joint actions)"
-    if isinstance(space, spaces.MultiBinary):
-        return f" ({2 ** int(np.prod(space.shape)):,} joint actions)"
-    return ""
+    values = values_of(space)
+    if values is None:
+        raise TargetError(
+            f"expected Discrete, MultiDiscrete, MultiBinary or Box actions, got {space}.",
+            where="action space",
+            remedy=way_out,
+        )
+    if values.total > MOST_ACTIONS:
+        counted = "discrete actions" if values.single else "values of all action components together"
+        raise TargetError(
+            f"expected at most {MOST_ACTIONS} {counted} to match, got {values.total:,}.",
+            where="action space",
+            remedy=way_out,
+        )
 
 
 def try_actions(lab: Laboratory, scale: Floats) -> ActionProbes:
-    """Step every probe action at a few states of the pool.
+    """Step every probe action at a few states of the pool, more where single actions do the same at the first.
 
     Args:
         lab: the environment.
         scale: how far a step typically moves every coordinate, shape (dim,).
 
     Returns:
-        What followed; costs 4 x (discrete actions, or 2 x components) steps.
+        What followed; costs 4 to 12 x (values of actions, or 2 x components) steps.
     """
     count = _STATES if lab.kind == "deterministic" else _STATES_RANDOM
-    rows = lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)
-    states = lab.states[rows]
-    actions = _probes(lab)
-    return ActionProbes(states, actions, _tabulate_outcomes(lab, states, actions), scale)
+    states = _draw_states(lab, count)
+    outcomes = _tabulate_outcomes(lab, states)
+    if lab.values is not None and lab.kind == "deterministic":
+        more = _draw_states(lab, _FURTHER)
+        followed = _tabulate_outcomes(lab, more)
+        telling = _list_telling(outcomes, followed)
+        states, outcomes = np.concatenate([states, more[telling]]), np.concatenate([outcomes, followed[telling]])
+    return ActionProbes(states, outcomes, scale)
 
 
-def _probes(lab: Laboratory) -> list[Any]:
-    count = lab.count_of_actions
-    if count is not None:
-        return [lab.action(a) for a in range(count)]
-    if isinstance(lab.action_space, spaces.Box):
-        return probe_actions(lab.action_space)
-    raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
+def _draw_states(lab: Laboratory, count: int) -> Floats:
+    states: Floats = lab.states[lab.rng.choice(len(lab.states), size=count, replace=len(lab.states) < count)]
+    return states
 
 
-def _tabulate_outcomes(lab: Laboratory, states: Floats, actions: list[Any]) -> Floats:
-    return np.stack(
-        [lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions, most=_REPEATS).states for state in states]
-    )
+def _list_telling(outcomes: Floats, followed: Floats) -> list[int]:
+    """Further states at which actions differ that did the same at all states before."""
+    alike = ~_differ(outcomes).any(axis=0)
+    telling: list[int] = []
+    for row, differ in enumerate(_differ(followed)):
+        if (differ & alike).any() and len(telling) < _MOST_FURTHER:
+            telling.append(row)
+            alike &= ~differ
+    return telling
+
+
+def _differ(outcomes: Floats) -> Bools:
+    """Which pairs of actions have other outcomes, shape (states, actions, actions)."""
+    differ: Bools = (outcomes[:, :, None, :] != outcomes[:, None, :, :]).any(axis=-1)
+    return differ
+
+
+def _tabulate_outcomes(lab: Laboratory, states: Floats) -> Floats:
+    """Next state, reward and end of every probe at every state, shape (states, probes, dim + 2).
+
+    A probe is one value of one component, averaged over what the others do; or a component of a Box moved up or down.
+    """
+    if lab.values is None:
+        sets = [[action] for action in probe_actions(_require_box(lab.action_space))]
+    else:
+        sets = [lab.values.with_literal(literal) for literal in range(lab.values.total)]
+    return np.stack([[_average_step(lab, state, actions) for actions in sets] for state in states])
+
+
+def _average_step(lab: Laboratory, state: Floats, actions: list[Any]) -> Floats:
+    outcomes = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions, most=_REPEATS)
+    rows = np.concatenate([outcomes.states, outcomes.rewards[:, None], outcomes.ended[:, None]], axis=1)
+    return np.asarray(rows.mean(axis=0))
+
+
+def _require_box(space: spaces.Space[Any]) -> spaces.Box:
+    if not isinstance(space, spaces.Box):
+        raise TargetError(f"expected Box actions, got {space}.", where="action space")
+    return space
 
 
 def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionProbes) -> SignedMap:
@@ -124,23 +156,24 @@ def matching_action_map(lab: Laboratory, state_map: SignedMap, probes: ActionPro
         probes: outcomes at the states themselves.
 
     Returns:
-        A permutation of discrete actions, or a signed permutation (with offset) of the components of a Box action.
+        A permutation of the values of whole-number actions, or a signed permutation (with offset) of the components
+        of a Box action.
 
     Raises:
         TargetError: the environment refuses the image of a state.
     """
-    images = _tabulate_outcomes(lab, state_map.apply(probes.states), probes.actions)
-    expected = state_map.apply(probes.outcomes)
-    gaps = lab.difference(expected[:, :, None, :], images[:, None, :, :])  # (states, from, to, dim)
+    images = _tabulate_outcomes(lab, state_map.apply(probes.states))
+    expected = state_map.apply(probes.outcomes[..., :-2])
+    gaps = lab.difference(expected[:, :, None, :], images[:, None, :, :-2])  # (states, from, to, dim)
     # Clipped: one coordinate that hits a wall must not outweigh all others.
-    misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1).mean(axis=0)
-    if lab.count_of_actions is not None:
+    misfit = np.minimum(np.abs(gaps) / probes.scale, 1e3).sum(axis=-1)
+    # Rewards and ends tell apart what moves nothing; they count little, so that a reward that breaks the map is told.
+    told = np.abs(probes.outcomes[:, :, None, -2:] - images[:, None, :, -2:])
+    misfit = (misfit + _TOLD * (told > _TOLD).sum(axis=-1)).mean(axis=0)
+    if lab.values is not None:
         # Actions that did the same are told apart by nothing: each cell's own action goes where the cell goes.
         usual = state_map.index if len(misfit) == state_map.dim else range(len(misfit))
-        tied = np.ones_like(misfit)
-        tied[np.arange(len(misfit)), list(usual)] = 0
-        _, index = linear_sum_assignment(misfit + _TIE * tied)
-        return SignedMap.of(index)
+        return lab.values.match(misfit, list(usual))
     return _box_map(lab.action_space, misfit)
 
 

@@ -7,56 +7,36 @@ rotations and reflections of the picture. Verification then has episodes only, a
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from scipy.optimize import linear_sum_assignment
 
 from symcheck.array_types import Floats
 from symcheck.discovery.automorphisms import automorphisms
-from symcheck.discovery.blocks import blocks_of, layout_of, lift_picture, picture_elements, upright
 from symcheck.discovery.by_states import Proposals, number, sensitivities_of, state_text
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.maps import Candidate, SignedMap, apply_square
+from symcheck.discovery.maps import Candidate, SignedMap
+from symcheck.discovery.matching import match_effects
 from symcheck.discovery.observations import is_image
+from symcheck.discovery.pictures import propose_pictures
 from symcheck.discovery.result import Trial
-from symcheck.discovery.structure import Structure, action_middle, action_reach, both_signs, probe_sizes
-from symcheck.engine.environments.cases.pool import Pool, roll_out
-from symcheck.entries.forms import SPATIAL_OPERATORS
+from symcheck.discovery.rollouts import FEWEST_STEPS, Rollouts, roll
+from symcheck.discovery.structure import Structure, action_middle, both_signs, probe_sizes
 from symcheck.errors import TargetError
 
-_STEPS = 4000
-_FEWEST_STEPS = 50
-_GATHERING = 0.25  # of the time budget
 MOST_COORDINATES = 24
 _RELATIVE, _FLOOR = 0.3, 0.2  # coefficients are estimates: a third of the larger, a fifth of the row's largest
 _ERRORS = 6.0  # standard errors that an estimate may be off; steps of one episode depend on each other, so many
 _FITS = 0.6  # of a typical step: misfit of a quadratic model, which is none of the dynamics
 _COMPARED = 600  # steps on which the model is compared with itself
 _MOST_CANDIDATES = 8  # whole episodes decide slowly
+_FEW_ACTIONS, _FEW_COMPONENTS = 4, 2
+_MOST_TRIED = 4  # action maps for one map of observations
 _RIDGE = 1e-6
 _FORM = "signed permutations of the observation that keep its regression on the step before"
-_PICTURE = "rotations and reflections of the image"
-_SMALL_PICTURE = 24  # pixels a side
 _ACTION_WEIGHT = 0.5  # as in `structure`: half of the way to the bound
-
-
-@dataclass(frozen=True)
-class Rollouts:
-    """Steps of uniform-policy episodes.
-
-    Attributes:
-        before: flattened observations, shape (n, dim).
-        after: the next ones, shape (n, dim).
-        actions: features of the actions, shape (n, features): one-hot, or components about the middle of the box.
-    """
-
-    before: Floats
-    after: Floats
-    actions: Floats
 
 
 def propose(lab: Laboratory) -> Proposals:
@@ -81,46 +61,16 @@ def propose(lab: Laboratory) -> Proposals:
             "with verify-env.",
         )
     rollouts = roll(lab)
-    if len(rollouts.before) < _FEWEST_STEPS:
+    if len(rollouts.before) < FEWEST_STEPS:
         taken = f"the time budget ran out after {len(rollouts.before):,} steps"
         return Proposals(complete=False, remarks=[f"{taken}, too few to search; allow more with --max-time"])
-    proposals = _images(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
+    proposals = propose_pictures(lab, rollouts) if is_image(lab) else _vectors(lab, rollouts)
     proposals.compared = f"a model of {len(rollouts.before):,} rollout steps"
     proposals.remarks.append(
         f"{lab.why}: whole episodes decide, which sees less than setting states does; "
         "symcheck.register_state_access makes the search and its verdicts stronger"
     )
     return proposals
-
-
-def roll(lab: Laboratory) -> Rollouts:
-    """Step uniform-policy episodes; too few steps to search only where time was up."""
-    pool = Pool()
-    roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))
-    codec = lab.stepper.codec
-    before = codec.flatten_batch([visit.situation.obs for visit in pool.visits])
-    after = np.stack([visit.step.flat for visit in pool.visits])
-    actions = action_features(lab, [visit.action for visit in pool.visits])
-    usable = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
-    if usable.sum() < _FEWEST_STEPS and (usable.size >= _FEWEST_STEPS or lab.in_time(_GATHERING)):
-        raise TargetError(
-            f"expected observations that are numbers, got NaN or infinity in all but {usable.sum():,} of "
-            f"{len(before):,} steps.",
-            where=lab.label,
-            remedy="A symmetry of such an environment can only be written down and checked with verify-env.",
-        )
-    return Rollouts(before[usable], after[usable], actions[usable])
-
-
-def action_features(lab: Laboratory, actions: list[Any]) -> Floats:
-    """One-hot vectors of discrete actions; components of Box actions about their middle, in half widths."""
-    count = lab.count_of_actions
-    if count is not None:
-        return np.eye(count)[[lab.index_of(action) for action in actions]]
-    if isinstance(lab.action_space, spaces.Box):
-        flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in actions])
-        return np.asarray((flat - action_middle(lab.action_space)) / action_reach(lab.action_space))
-    raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
 
 
 def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
@@ -144,9 +94,9 @@ def effects_of(lab: Laboratory, rollouts: Rollouts) -> Structure:
     dim = rollouts.before.shape[1]
     states = weights[:dim] / scale[:, None] * sizes[:, None]
     actions = weights[dim:-1]
-    discrete = lab.count_of_actions is not None
-    # One-hot columns add up to the constant: only differences between actions are determined.
-    actions = actions - actions.mean(axis=0) if discrete else _ACTION_WEIGHT * actions
+    discrete = lab.values is not None
+    # Indicators add up to the constant: only differences between the values of one component are determined.
+    actions = lab.values.centre(actions) if lab.values is not None else _ACTION_WEIGHT * actions
     floor = _FLOOR * np.abs(np.concatenate([states, actions])).max(axis=0)
     # Standard errors of the regression: residual deviation times the root of the diagonal of (X^T X)^-1.
     deviation = np.sqrt(np.mean((moved - design @ weights) ** 2, axis=0))
@@ -178,7 +128,7 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     proposals = Proposals(
         space=(number(2**dim * math.factorial(dim)), f"signed permutations of {dim} observation coordinates")
     )
-    proposals.sensitivities = sensitivities_of(structure, "observation", discrete=lab.count_of_actions is not None)
+    proposals.sensitivities = sensitivities_of(structure, "observation", lab.values)
     left = automorphisms(structure)
     maps = [SignedMap.of(index, sign) for index, sign in left.maps]
     maps = [each for each in maps if not each.is_identity]
@@ -187,36 +137,52 @@ def _vectors(lab: Laboratory, rollouts: Rollouts) -> Proposals:
     effects = structure.table[::2, 2 * dim :].T  # rows over action literals, columns over coordinates
     model = _QuadraticModel(rollouts)
     for state_map in maps:
-        action_map, _ = match_effects(
-            state_map.apply(effects),
-            effects,
-            SignedMap.of(state_map.index).apply(model.step[None])[0],
-            discrete=lab.count_of_actions is not None,
-            space=lab.action_space,
-        )
+        action_maps = _list_action_maps(lab, state_map, effects, model)
         proposals.tried += 1
         candidate = Candidate(
-            state_map, action_map, state_map, residual=model.misfit(state_map, action_map), form=_FORM
+            state_map,
+            action_maps[0],
+            state_map,
+            residual=model.misfit(state_map, action_maps[0]),
+            form=_FORM,
+            others=tuple(action_maps[1:]),
+            guessed=True,
         )
         if candidate.residual <= _FITS:
             proposals.candidates.append(candidate)
         else:
             why = f"a model of the rollouts differs by {candidate.residual:.2g} of a typical step"
-            description = state_text(state_map, "o")
+            kind = "a model of the rollouts differs"
+            moves = state_text(state_map, "o")
             proposals.refused.append(
-                Trial(
-                    description,
-                    "",
-                    state_map.order,
-                    "refused",
-                    why,
-                    candidate.residual,
-                    kind="a model of the rollouts differs",
-                    form=_FORM,
-                )
+                Trial(moves, "", state_map.order, "refused", why, candidate.residual, kind=kind, form=_FORM)
             )
     _keep_best(proposals)
     return proposals
+
+
+def _list_action_maps(
+    lab: Laboratory, state_map: SignedMap, effects: Floats, model: _QuadraticModel
+) -> list[SignedMap]:
+    """Action maps for a map of observations, by the misfit of the model; all of them where they are few."""
+    scale = SignedMap.of(state_map.index).apply(model.step[None])[0]
+    fitted, _ = match_effects(state_map.apply(effects), effects, scale, lab.values, lab.action_space)
+    every = [fitted, *_list_few(lab)]
+    # K must repeat when L does: L^n = 1 asks for K^n = 1.
+    kept = [each for each in dict.fromkeys(every) if each == fitted or state_map.order % max(1, each.order) == 0]
+    return sorted(kept, key=lambda each: model.misfit(state_map, each))[:_MOST_TRIED]
+
+
+def _list_few(lab: Laboratory) -> list[SignedMap]:
+    """All action maps, where there are few."""
+    if lab.values is not None and lab.values.single and lab.values.total <= _FEW_ACTIONS:
+        return [SignedMap.of(images) for images in itertools.permutations(range(lab.values.total))]
+    size = int(np.prod(lab.action_space.shape or (1,)))
+    if not isinstance(lab.action_space, spaces.Box) or size > _FEW_COMPONENTS:
+        return []
+    middle = action_middle(lab.action_space)
+    signs = itertools.product((1, -1), repeat=size)
+    return [SignedMap.about(index, sign, middle) for sign in signs for index in itertools.permutations(range(size))]
 
 
 class _QuadraticModel:
@@ -254,119 +220,3 @@ def _keep_best(found: Proposals) -> None:
         found.remarks.append(f"{len(found.candidates) - _MOST_CANDIDATES} candidates that fit worse were not verified")
         found.candidates = found.candidates[:_MOST_CANDIDATES]
         found.complete = False
-
-
-def match_effects(
-    moved: Floats, effects: Floats, scale: Floats, *, discrete: bool, space: spaces.Space[Any]
-) -> tuple[SignedMap, float]:
-    """Match mapped effects of actions with effects of actions.
-
-    Args:
-        moved: L on the effect of every action (or +component, -component, ...), shape (k, dim).
-        effects: the effects themselves, shape (k, dim).
-        scale: per coordinate, shape (dim,) or broadcastable.
-        discrete: whether rows are discrete actions.
-        space: the action space.
-
-    Returns:
-        The action map and the largest mean misfit of a matched effect, relative to the scale.
-
-    Example:
-        >>> effects = np.array([[1.0], [-1.0]])
-        >>> match_effects(-effects, effects, np.ones(1), discrete=True, space=spaces.Discrete(2))
-        (SignedMap(index=(1, 0), sign=(1, 1), offset=(0.0, 0.0)), 0.0)
-    """
-    misfit = (np.abs(moved[:, None] - effects[None]) / scale).mean(axis=-1)
-    if discrete:
-        tied = misfit + 1e-6 * (1 - np.eye(len(misfit)))
-        rows, index = linear_sum_assignment(tied)
-        return SignedMap.of(index), float(misfit[rows, index].max(initial=0.0))
-    kept, turned = misfit[::2, ::2], misfit[::2, 1::2]
-    rows, index = linear_sum_assignment(np.minimum(kept, turned))
-    sign = np.where(kept[rows, index] <= turned[rows, index], 1, -1)
-    middle = action_middle(space) if isinstance(space, spaces.Box) else np.zeros(len(index))
-    worst = np.minimum(kept, turned)[rows, index].max(initial=0.0)
-    return SignedMap.about(index, sign, middle), float(worst)
-
-
-def _images(lab: Laboratory, rollouts: Rollouts) -> Proposals:
-    elements = picture_elements(lab.observation_space)[1:]
-    proposals = Proposals(
-        space=(str(len(elements)), "rotations and reflections of the image"), structured=len(elements)
-    )
-    before, after = small_pictures(rollouts.before, lab), small_pictures(rollouts.after, lab)
-    (block,) = blocks_of(lab.observation_space)
-    for name in elements:
-        proposals.tried += 1
-        picture = lift_picture(name, block, block.size)
-        action_map, misfit = _matching_moves(lab, before, after, rollouts.actions, name)
-        candidate = Candidate(picture, action_map, picture, residual=misfit, label=_spoken(name), form=_PICTURE)
-        # K must repeat when the picture does: L^n = 1 asks for K^n = 1.
-        if candidate.order == picture.order:
-            proposals.candidates.append(candidate)
-        else:
-            why = (
-                f"the action map that fits best, {list(action_map.index)}, does not have the order of the picture's map"
-            )
-            kind = "no action map was found for it"
-            trial = Trial(name, "", picture.order, "undecided", why, misfit, kind=kind, form=_PICTURE)
-            proposals.refused.append(trial)
-    return proposals
-
-
-def _spoken(name: str) -> str:
-    """What an element is called where its entry is a list of numbers; "" where the entry is its name."""
-    return "" if name in SPATIAL_OPERATORS else name
-
-
-def small_pictures(flat: Floats, lab: Laboratory) -> Floats:
-    """Pictures averaged over channels and blocks of pixels, centred, so that few numbers are left.
-
-    Args:
-        flat: flattened observations, shape (n, dim).
-        lab: knows their shape.
-
-    Returns:
-        Shape (n, height, width) with at most 24 pixels a side; blocks tile a margin-free centre, so that rotations and
-        reflections act on the small picture as on the large.
-    """
-    space = lab.observation_space
-    pictures = upright(flat.reshape(len(flat), *(space.shape or (1, 1))), layout_of(space) or "first")
-    pictures = pictures.reshape(len(flat), -1, *pictures.shape[-2:]).mean(axis=1)
-    for axis in (1, 2):
-        size = pictures.shape[axis]
-        block = -(-size // _SMALL_PICTURE)
-        margin = (size % block) // 2
-        kept = size - size % block
-        pictures = np.take(pictures, range(margin, margin + kept), axis=axis)
-        shape = list(pictures.shape)
-        shape[axis : axis + 1] = [kept // block, block]
-        pictures = pictures.reshape(shape).mean(axis=axis + 1)
-    return np.asarray(pictures - pictures.mean(axis=0))
-
-
-def _matching_moves(
-    lab: Laboratory, before: Floats, after: Floats, actions: Floats, name: str
-) -> tuple[SignedMap, float]:
-    """The action map that goes with a map of the picture, by how pixels after a step go with pixels before it.
-
-    The products of pixels before and after, averaged for each action, say where the action moves things wherever these
-    are; under a symmetry the products of action K a are those of a, seen through the map on both sides.
-    """
-    n = len(before)
-    products = np.stack(
-        [(after.reshape(n, -1) * weight[:, None]).T @ before.reshape(n, -1) / n for weight in actions.T]
-    )
-    # What all actions have in common (things that move by themselves) says nothing about the action.
-    usual = products.mean(axis=0) if lab.count_of_actions is not None else 0.0
-    products = products - usual
-    shape = before.shape[1:]
-    size = len(products)
-    # The map acts on the pixels before a step, shape (actions, pixels after, height, width), then on those after it.
-    turned = apply_square(name, products.reshape(size, -1, *shape)).reshape(size, *shape, -1)
-    turned = np.moveaxis(apply_square(name, np.moveaxis(turned, 3, 1)), 1, 3).reshape(size, -1)
-    plain = products.reshape(size, -1)
-    if lab.count_of_actions is None:
-        turned, plain = (np.repeat(rows, 2, axis=0) * np.tile([1.0, -1.0], size)[:, None] for rows in (turned, plain))
-    scale = np.full(1, float(np.abs(plain).mean()) or 1.0)
-    return match_effects(turned, plain, scale, discrete=lab.count_of_actions is not None, space=lab.action_space)

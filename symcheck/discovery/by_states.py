@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from gymnasium import spaces
 
+from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.actions import ActionProbes, matching_action_map, try_actions
 from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.boards import board_maps
-from symcheck.discovery.centres import Centre, centres
+from symcheck.discovery.centres import Centre, centres, middle_of_whole
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.observations import (
@@ -29,6 +31,7 @@ from symcheck.errors import TargetError
 from symcheck.symmetry.text import describe
 
 _MOST_REMARKED = 8
+_MOST_LISTED = 4  # state coordinates of which all 384 signed permutations are tried
 _UNSEEN = "it moves nothing that an agent sees or does"
 _REFUSES = "the environment refuses images"
 _BY_NAME = "mirrors by the names of a model"
@@ -68,8 +71,7 @@ class Proposals:
 
 def identity_on(lab: Laboratory) -> Candidate:
     """The identity on states, actions and observations."""
-    count = lab.count_of_actions
-    actions = count if count is not None else int(np.prod(lab.action_space.shape or (1,)))
+    actions = lab.values.total if lab.values is not None else int(np.prod(lab.action_space.shape or (1,)))
     width = lab.stepper.codec.coordinates.dim
     moved = SignedMap.identity(width if lab.kind == "black box" else lab.dim)
     return Candidate(moved, SignedMap.identity(actions), SignedMap.identity(width))
@@ -125,6 +127,7 @@ class _Search:
                 self.found.complete = False
                 break
             self._about(centre)
+        self._about_half_numbers()
         for mirror in self.mirrors:
             self._by_name(mirror)
         if not self.found.structured and not self.lab.shows_state:
@@ -144,8 +147,7 @@ class _Search:
         self.found.forms[form] = left.complete
         if self.found.sensitivities is None:
             prefix = "observation" if self.lab.shows_state else "state"
-            discrete = self.lab.count_of_actions is not None
-            self.found.sensitivities = sensitivities_of(structure, prefix, discrete=discrete)
+            self.found.sensitivities = sensitivities_of(structure, prefix, self.lab.values)
             self._remark_fixed(structure)
         listed = left.maps
         if not left.complete:
@@ -169,6 +171,26 @@ class _Search:
                 self.found.remarks.append(f"the time budget left {len(fresh) - at} maps untried")
                 break
             self._try(state_map, form)
+
+    def _about_half_numbers(self) -> None:
+        """Whole numbers with a middle between two of them, which no state shows: all maps about it, where few."""
+        lab = self.lab
+        if not lab.is_whole or not 1 <= lab.dim <= _MOST_LISTED or (centre := middle_of_whole(lab)).is_probed:
+            return
+        form = f"signed permutations that keep {centre.what}"
+        self.found.forms[form] = True
+        for index in itertools.permutations(range(lab.dim)):
+            for sign in itertools.product((1, -1), repeat=lab.dim):
+                state_map = SignedMap.about(index, sign, centre.point)
+                # A map that takes whole numbers to others exchanges places of unequal range.
+                if self._moving(state_map) in self.seen or any(x != round(x) for x in state_map.offset):
+                    continue
+                self.seen.add(self._moving(state_map))
+                if not lab.in_time(_SEARCHING):
+                    self.found.complete = self.found.forms[form] = False
+                    return
+                self.found.structured += 1
+                self._try(state_map, form)
 
     def _by_name(self, mirror: NamedMirror) -> None:
         """A mirror that the model has by its names: tried even where a fault hides it from the effects."""
@@ -248,14 +270,11 @@ class _Search:
             self.found.remarks.append(f"{listed}{more} never changed in the states met: left alone")
 
     def _remark_identical_actions(self) -> None:
-        if self.lab.count_of_actions is None or self.lab.kind != "deterministic":
+        if self.lab.values is None or not self.lab.values.single or self.lab.kind != "deterministic":
             return
         table = self.probes.outcomes
         alike = [
-            (a, b)
-            for a in range(len(self.probes.actions))
-            for b in range(a)
-            if np.array_equal(table[:, a], table[:, b])
+            (a, b) for a in range(self.lab.values.total) for b in range(a) if np.array_equal(table[:, a], table[:, b])
         ]
         if alike:
             listed = ", ".join(f"{b} and {a}" for a, b in alike[:_MOST_REMARKED])
@@ -277,13 +296,13 @@ def state_text(state: SignedMap, letter: str = "s") -> str:
     return describe(parse_entry(state.spec_entry(), "state"), letter)
 
 
-def sensitivities_of(structure: Structure, prefix: str, *, discrete: bool) -> Sensitivities:
+def sensitivities_of(structure: Structure, prefix: str, values: ActionValues | None) -> Sensitivities:
     """The table of effects as pages draw it: positive literals only, each row scaled to its largest.
 
     Args:
         structure: the table.
         prefix: what the coordinates are called, "state" or "observation".
-        discrete: whether actions are discrete.
+        values: the literals of actions that are whole numbers, None for others.
 
     Returns:
         Names and rows.
@@ -294,7 +313,12 @@ def sensitivities_of(structure: Structure, prefix: str, *, discrete: bool) -> Se
     largest = np.abs(rows).max(axis=1, keepdims=True)
     scaled = rows / np.where(largest > 0, largest, 1.0)
     names = [f"{prefix}[{j}]" for j in range(structure.dim)]
-    names += [f"action = {k}" if discrete else f"action[{k}]" for k in range(len(columns) - structure.dim)]
+    if values is None:
+        names += [f"action[{k}]" for k in range(len(columns) - structure.dim)]
+    elif values.single:
+        names += [f"action = {k}" for k in range(values.total)]
+    else:
+        names += [f"action[{k}] = {v}" for k, n in enumerate(values.counts) for v in range(n)]
     return Sensitivities(tuple(names), tuple(map(tuple, scaled.tolist())), tuple(structure.centre.tolist()))
 
 
@@ -306,9 +330,11 @@ def size_of(lab: Laboratory) -> tuple[str, str]:
     """
     states = 2**lab.dim * math.factorial(lab.dim)
     searched = "observation" if lab.shows_state else "state"
-    count = lab.count_of_actions
-    if count is not None:
-        acts, named = math.factorial(count), f"permutations of {count} actions"
+    if lab.values is not None:
+        acts, parts = lab.values.count_of_maps(), len(lab.values.counts)
+        named = f"permutations of {lab.values.total} actions"
+        if not lab.values.single:
+            named = f"permutations of {parts} action component{'' if parts == 1 else 's'} and of their values"
     else:
         m = int(np.prod(lab.action_space.shape)) if isinstance(lab.action_space, spaces.Box) else 1
         acts = 2**m * math.factorial(m)

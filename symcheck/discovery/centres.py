@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 from symcheck.array_types import Floats
 from symcheck.discovery.laboratory import Laboratory
-from symcheck.discovery.structure import middle_action
+from symcheck.discovery.structure import neutral_actions
 from symcheck.errors import TargetError
 
 _MOST_FOR_AFFINE = 8  # state coordinates: reflections about a point other than zero are looked for below
@@ -43,6 +43,11 @@ class Centre:
     what: str
     affine: bool
 
+    @property
+    def is_probed(self) -> bool:
+        """Whether it is made of whole numbers, as states of whole numbers are."""
+        return bool((self.point == np.rint(self.point)).all())
+
 
 def centres(lab: Laboratory) -> list[Centre]:
     """The points about which to look, most likely first; equal points once.
@@ -56,12 +61,19 @@ def centres(lab: Laboratory) -> list[Centre]:
     candidates = [_pose(lab) or _zero(lab)]
     if lab.dim <= _MOST_FOR_AFFINE and not lab.is_whole:
         candidates += [centre for centre in (_equilibrium(lab), _middle(lab)) if centre is not None]
+    elif lab.is_whole and (centre := middle_of_whole(lab)).is_probed:
+        candidates.append(centre)
     scale = np.where(lab.spread > 0, lab.spread, 1.0)
     kept: list[Centre] = []
     for centre in candidates:
         if all((np.abs(centre.point - other.point) / scale).max() > _SAME for other in kept):
             kept.append(centre)
     return kept
+
+
+def middle_of_whole(lab: Laboratory) -> Centre:
+    """The middle of the range that each whole number takes in the states met: numbers may be turned over about it."""
+    return Centre((lab.states.min(axis=0) + lab.states.max(axis=0)) / 2, "the middle of the states met", affine=True)
 
 
 def _pose(lab: Laboratory) -> Centre | None:
@@ -151,9 +163,8 @@ def _with_free_at_zero(lab: Laboratory, point: Floats, scale: Floats, at_rest: f
 
 
 def _drift(lab: Laboratory, state: Floats) -> Floats:
-    """How far a step moves a state, averaged over the discrete actions, or under the middle action."""
-    count = lab.count_of_actions
-    actions = [middle_action(lab.action_space)] if count is None else [lab.action(a) for a in range(count)]
+    """How far a step moves a state, averaged over the actions of whole numbers, or under the middle action."""
+    actions = neutral_actions(lab)
     followed = lab.outcomes(np.repeat(state[None], len(actions), axis=0), actions).states
     moved: Floats = lab.difference(state, followed).mean(axis=0)
     return moved

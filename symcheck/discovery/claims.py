@@ -9,6 +9,7 @@ from typing import Any
 
 from gymnasium import spaces
 
+from symcheck.discovery.action_values import values_of
 from symcheck.discovery.blocks import write_map
 from symcheck.discovery.elements import Recognised
 from symcheck.discovery.maps import Candidate
@@ -38,12 +39,20 @@ def observation_entry(candidate: Candidate, where: Spaces) -> Any:
     return write_map(candidate.observation, where.observation)
 
 
-def action_entry(candidate: Candidate, where: Spaces) -> list[Any] | dict[str, Any]:
-    """The SPEC entry of the action map: a permutation of discrete actions, or signs or images of components."""
-    if isinstance(where.action, spaces.Discrete):
-        return list(candidate.action.index)
-    written: list[Any] | dict[str, Any] = candidate.action.spec_entry()
-    return written
+def action_entry(candidate: Candidate, where: Spaces) -> Any:
+    """The entry of the action map: a permutation of discrete actions, signs or images of components, or a callable."""
+    values = values_of(where.action)
+    return candidate.action.spec_entry() if values is None else values.write(candidate.action.index)
+
+
+def is_data(fields: dict[str, Any]) -> bool:
+    """Whether a SPEC file can hold the fields: no callable is among them.
+
+    Example:
+        >>> is_data({"action": [[1, 0]]}), is_data({"action": [len]})
+        (True, False)
+    """
+    return not any(callable(entry) for entry in fields.get("action", ()))
 
 
 def fields(name: str, group: Recognised, where: Spaces) -> dict[str, Any]:
@@ -86,7 +95,10 @@ def describe_candidate(candidate: Candidate, where: Spaces) -> tuple[str, str]:
     """
     observed = text.describe(parse_entry(observation_entry(candidate, where), "observation"), "o")
     observed = f"{candidate.label}: {observed}" if candidate.label else observed
-    if isinstance(where.action, spaces.Box) and candidate.action.is_identity:
+    values = values_of(where.action)
+    if values is not None and not values.single:
+        return observed, values.describe(candidate.action.index)
+    if values is None and candidate.action.is_identity:
         return observed, "unchanged"
     acted = text.describe(parse_entry(action_entry(candidate, where), "action"), "a")
     return observed, acted

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from symcheck.discovery.claims import describe_candidate, fields, single
 from symcheck.discovery.court import Court
-from symcheck.discovery.elements import Key, Recognised, closure, recognise
+from symcheck.discovery.elements import Key, Recognised
 from symcheck.discovery.maps import Candidate
-from symcheck.discovery.result import Fate, Trial, kind_of, why_of
+from symcheck.discovery.products import Products, name_group
+from symcheck.discovery.result import Fate, Trial, fails_whatever_the_actions, is_accepted, kind_of, why_of
 from symcheck.engine.results import RunResult
 from symcheck.errors import RepresentationError, SymcheckError
 
 MOST_SCREENED = 24
 _COUNTEREXAMPLE_SAMPLES = 500  # for candidates whose reward disagrees on most screening states
 _MOST_REFUSED_REWARDS = 3  # candidates whose reward disagrees on the screening states: run only to say where
-_HOLDS = ("passed", "proved")
 _FOLLOWS = "a product of accepted maps"
 _UNVERIFIED = "it was screened; the whole group could not be verified in time"
 
@@ -56,6 +56,7 @@ class _Record:
     kind: str = ""
     result: RunResult | None = None
     deduced: bool = False
+    another: bool = False  # whether another action map may yet go with this map of states
 
 
 def decide(
@@ -93,7 +94,7 @@ class _Bench:
         ordered = sorted(candidates, key=lambda each: (not each.reward_agrees, each.residual > 1e-6, each.cost))
         self.records = {candidate.key: _Record(candidate) for candidate in ordered}
         self.members: list[Candidate] = []
-        self.known = closure([], identity)
+        self.known = Products([], identity)
         self.alone: dict[Key, RunResult] = {}
         self.accepting: dict[tuple[Key, ...], RunResult] = {}
         self.runs = 0
@@ -115,28 +116,31 @@ class _Bench:
         if not candidates or not all(candidate.order for candidate in candidates):
             return False
         try:
-            known = closure(candidates, self.identity)
+            known = Products(candidates, self.identity)
         except SymcheckError:
             return False
         # Two elements with one state map would differ in the action map alone: one of them is wrong.
-        states = {element.state for element in known.values()}
-        if len(known) != len(candidates) + 1 or len(states) != len(known):
+        if known.moves_actions_alone or (known.listed is not None and known.order != len(candidates) + 1):
             return False
-        group = recognise(known, self.identity)
+        group = name_group(known)
         result = self._accept(group)
         if result is None:
             return False
-        if result.verdict in _HOLDS:
+        if is_accepted(result):
             self.members, self.known = list(group.generators), known
             self._claim(group, result)
             return True
         if len(candidates) == 1:
-            self._set(candidates[0], result.verdict, why_of(result), kind_of(result), result)
+            self._fall(candidates[0], result)
         return False
 
     def screen_all(self) -> None:
         """Screen every candidate that no other one decides."""
-        for record in self.records.values():
+        heard: set[Key] = set()
+        # Records are added on the way: of a map whose action map fails, the next action map is heard.
+        while waiting := [record for key, record in self.records.items() if key not in heard]:
+            record = waiting[0]
+            heard.add(record.candidate.key)
             if not self.judgement.interrupted and (record.fate == "untried" or record.deduced):
                 self._hear(record)
             if self.judgement.interrupted:
@@ -146,9 +150,9 @@ class _Bench:
     def conclude(self) -> None:
         """Accept the whole group with the very fields that are written; without its weakest members where it fails."""
         while self.members and not self.judgement.interrupted:
-            group = recognise(self.known, self.identity)
+            group = name_group(self.known)
             result = self._accept(group) if self.court.in_time() else None
-            if result is not None and result.verdict in _HOLDS:
+            if result is not None and is_accepted(result):
                 self._claim(group, result)
                 return
             if self.judgement.interrupted or not self.court.in_time():
@@ -156,10 +160,10 @@ class _Bench:
             self._drop_members(group, result)
             self.screen_all()
         claimed = self.judgement.group.generators if self.judgement.group is not None else ()
-        held = closure(claimed, self.identity)
+        held = Products(claimed, self.identity)
         for member in self.members:
             # What the screen let pass is not accepted, and is not called so.
-            if member.key not in held:
+            if member not in held:
                 self._set(member, "undecided", _UNVERIFIED, _UNVERIFIED)
 
     def leave_rest(self, why: str) -> None:
@@ -173,7 +177,7 @@ class _Bench:
         made = [self._trial(record) for record in self.records.values()]
         made.sort(key=lambda trial: _RANK[trial.verdict])
         self.judgement.trials = made
-        self.judgement.complete &= not any(trial.verdict in ("untried", "undecided") for trial in made)
+        self.judgement.complete &= not any(trial.is_open for trial in made)
 
     def _accept(self, group: Recognised) -> RunResult | None:
         """The accepting run of a group, made once; None where there is none."""
@@ -200,22 +204,22 @@ class _Bench:
             key = record.candidate.key
             if key in generators:
                 self._set(record.candidate, result.verdict, f"{why_of(result)}{several}", result=result)
-            elif key in self.known:
+            elif record.candidate in self.known:
                 self._set(record.candidate, "follows", _FOLLOWS, _FOLLOWS)
 
     def _hear(self, record: _Record) -> None:
         """Let pass, refuse or set aside one candidate."""
         candidate = record.candidate
         record.deduced = True
-        if candidate.key in self.known:
+        if candidate in self.known:
             self._set(candidate, "follows", _FOLLOWS, _FOLLOWS)
+        elif not candidate.reward_agrees and self._is_refused_by_rewards(candidate):
+            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median state where they do"
+            self._set(candidate, "refused", candidate.refuted or why, "rewards or ends differ")
         elif (other := self._refused_before(candidate)) is not None:
             described = self._describe(other)[0]
             why = f"with accepted maps it would give one that is refused: {described}"
             self._set(candidate, "refused", why, "with accepted maps it would give one that is refused")
-        elif not candidate.reward_agrees and self._is_refused_by_rewards(candidate):
-            why = f"rewards differ, by {candidate.reward_gap:.2g} at the median state where they do"
-            self._set(candidate, "refused", candidate.refuted or why, "rewards or ends differ")
         elif self.runs >= MOST_SCREENED or not self.court.in_time(screening=True):
             limit = "the time budget ran out" if self.runs < MOST_SCREENED else f"{MOST_SCREENED} were run before"
             self._set(candidate, "untried", limit, limit)
@@ -249,8 +253,8 @@ class _Bench:
         self._judge_alone(candidate, result)
 
     def _judge_alone(self, candidate: Candidate, result: RunResult) -> None:
-        if result.verdict not in _HOLDS:
-            self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
+        if not is_accepted(result):
+            self._fall(candidate, result)
             return
         if candidate.refuted:
             self._set(candidate, "refused", candidate.refuted, "rewards or ends differ")
@@ -260,17 +264,28 @@ class _Bench:
             self._set(candidate, "undecided", why, result=result)
             return
         self.members.append(candidate)
-        self.known = closure(self.members, self.identity)
+        self.known = Products(self.members, self.identity)
         self.alone[candidate.key] = result
         self._set(candidate, "undecided", "it was screened only", "it was screened only", result)
+
+    def _fall(self, candidate: Candidate, result: RunResult) -> None:
+        """A map that is not accepted: what refutes its action map does not refute the map of states with another."""
+        self._set(candidate, result.verdict, why_of(result), kind_of(result), result)
+        if fails_whatever_the_actions(result) or not candidate.guessed:
+            return
+        further = [each for each in candidate.others if (candidate.state, each) not in self.records]
+        if further:
+            another = replace(candidate, action=further[0], others=tuple(further[1:]))
+            self.records[another.key] = _Record(another)
+        else:
+            self.records[candidate.key].another = True
 
     def _contradicts(self, candidate: Candidate) -> bool:
         """Whether products with accepted maps move actions and nothing else: then some action map is wrong."""
         try:
-            larger = closure([*self.members, candidate], self.identity)
+            return Products([*self.members, candidate], self.identity).moves_actions_alone
         except SymcheckError:
             return True
-        return any(element.state.is_identity and not element.action.is_identity for element in larger.values())
 
     def _refused_before(self, candidate: Candidate) -> Candidate | None:
         """A map that a run refused and that is a product of this one with accepted ones."""
@@ -278,9 +293,8 @@ class _Bench:
             if record.fate != "failed" and not (record.fate == "refused" and record.candidate.refuted):
                 continue
             other = record.candidate
-            for element in self.known.values():
-                if (element * candidate).key == other.key or (candidate * element).key == other.key:
-                    return other
+            if other.key != candidate.key and self.known.leads_to(candidate, other):
+                return other
         return None
 
     def _drop_members(self, group: Recognised, joint: RunResult | None) -> None:
@@ -289,7 +303,7 @@ class _Bench:
             verdicts = {self.members[0].key: joint}
         else:
             verdicts = self._run_alone()
-        dropped = [each for each in self.members if each.key in verdicts and verdicts[each.key].verdict not in _HOLDS]
+        dropped = [each for each in self.members if each.key in verdicts and not is_accepted(verdicts[each.key])]
         for member in dropped:
             result = verdicts[member.key]
             self._set(member, result.verdict, why_of(result), kind_of(result), result)
@@ -302,7 +316,7 @@ class _Bench:
         gone = {member.key for member in dropped}
         self.judgement.group = self.judgement.verified = None
         self.members = [member for member in self.members if member.key not in gone]
-        self.known = closure(self.members, self.identity)
+        self.known = Products(self.members, self.identity)
 
     def _run_alone(self) -> dict[Key, RunResult]:
         """Acceptance of every member by itself, as far as time goes."""
@@ -346,6 +360,7 @@ class _Bench:
             own,
             record.kind,
             candidate.form,
+            record.another,
         )
 
 

@@ -1,11 +1,12 @@
 """The finite group that some maps generate, and its name.
 
 Elements are told apart by what they do to states and actions. Groups are recognised where the catalogue has them
-(cyclic, dihedral, products of these with cyclic groups); any other is written as a permutation group.
+(cyclic, dihedral, products of these with cyclic groups, symmetric); any other is written as a permutation group.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.errors import SymcheckError
+from symcheck.groups import catalog
 
 MOST_ELEMENTS = 2000
 Key = tuple[SignedMap, SignedMap]
@@ -87,7 +89,7 @@ def recognise(elements: dict[Key, Candidate], identity: Candidate) -> Recognised
     ranked = sorted(elements.values(), key=lambda each: (each.cost, each.key != identity.key))
     if order == 1:
         return Recognised("C1", "trivial()", 1, (identity,))
-    for attempt in (_cyclic, _abelian, _dihedral, _twice_dihedral):
+    for attempt in (_cyclic, _abelian, _dihedral, _twice_dihedral, _symmetric):
         group = attempt(ranked, order, identity)
         if group is not None:
             return group
@@ -161,6 +163,52 @@ def _twice_dihedral(ranked: Sequence[Candidate], order: int, identity: Candidate
     return None
 
 
+def _symmetric(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised | None:
+    """S_n: a swap and a cycle that obey its relations, and generate all there is."""
+    n = symmetric_degree(order)
+    if n is None:
+        return None
+    swaps = [each for each in ranked if each.order == 2]
+    cycles = [each for each in ranked if each.order == n]
+    for swap, cycle in itertools.product(swaps, cycles):
+        # That the product of both has order n - 1 refutes nearly all pairs, at the cost of one product.
+        if (swap * cycle).order == n - 1 and obeys_symmetric(swap, cycle, n, identity):
+            return Recognised(f"S{n}", f"symmetric({n})", order, (swap, cycle))
+    return None
+
+
+def symmetric_degree(order: int) -> int | None:
+    """The n of at least 4 with n! = order; None where there is none.
+
+    Example:
+        >>> symmetric_degree(120), symmetric_degree(6), symmetric_degree(48)
+        (5, None, None)
+    """
+    n, factorial = 3, 6
+    while factorial < order:
+        n, factorial = n + 1, factorial * (n + 1)
+    return n if factorial == order and n >= 4 else None
+
+
+def obeys_symmetric(swap: Candidate, cycle: Candidate, n: int, identity: Candidate) -> bool:
+    """Whether two maps obey the relations of S_n and do not collapse: then they generate a copy of it."""
+    both = (swap, cycle)
+    for word in catalog.symmetric(n).relators:
+        product = identity
+        for letter in word:
+            product = product * both[letter]
+        if product.key != identity.key:
+            return False
+    # The proper quotients of S_n (and of S_4, S_3) keep no commutator of the swap with its neighbour of order 3.
+    return (swap * cycle * swap * cycle.inverse()).order == 3 and (n != 4 or _keeps_double_swaps(swap, cycle, identity))
+
+
+def _keeps_double_swaps(swap: Candidate, cycle: Candidate, identity: Candidate) -> bool:
+    """Whether (0 1)(2 3) is not the identity: it is in the quotient S_3 of S_4."""
+    opposite = cycle * cycle * swap * cycle * cycle
+    return (swap * opposite).key != identity.key
+
+
 def _permutations(ranked: Sequence[Candidate], order: int, identity: Candidate) -> Recognised:
     """Any other group, as permutations of the signed coordinates and actions."""
     chosen: list[Candidate] = []
@@ -171,8 +219,13 @@ def _permutations(ranked: Sequence[Candidate], order: int, identity: Candidate) 
             known = closure(chosen, identity)
         if len(known) == order:
             break
+    return as_permutations(chosen, order)
+
+
+def as_permutations(chosen: Sequence[Candidate], order: int) -> Recognised:
+    """The group that some maps generate, written as permutations of signed coordinates and actions."""
     images = [permutation_of(element) for element in chosen]
-    return Recognised(f"group of order {order}", f"from_permutations({images})", order, tuple(chosen))
+    return Recognised(f"group of order {order:,}", f"from_permutations({images})", order, tuple(chosen))
 
 
 def permutation_of(element: Candidate) -> list[int]:

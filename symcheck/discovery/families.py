@@ -1,4 +1,4 @@
-"""From an infinitesimal rotation to a claim of every angle: SO(2), with what of the finite group goes beside it.
+"""From infinitesimal rotations to claims of every angle: SO(2) or SO(3), with what of the finite group goes beside it.
 
 A family that the null space proposes is verified at a generic angle, as any claim of a continuous group is. Where it
 holds, a mirror that was verified too makes O(2) of it, and other verified elements that commute with it a product.
@@ -6,7 +6,8 @@ holds, a mirror that was verified too makes O(2) of it, and other verified eleme
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,72 @@ def family_of(lab: Laboratory, generator: Generator, where: Spaces) -> Family:
     return Family.of(made)
 
 
+def spatial_family(families: Sequence[Family]) -> Family | None:
+    """The claim of every rotation of space, where three of the turns are those about x, y and z.
+
+    Args:
+        families: claims of SO(2), made and not verified.
+
+    Returns:
+        The claim, of SO(3); None where no three turns have its brackets.
+    """
+    # About x, y and z: the turns of the second and third component, the third and first, the first and second.
+    ordered = sorted(families, key=lambda each: _first_plane(each), reverse=True)
+    for three in itertools.combinations(ordered, 3):
+        for order in ((0, 1, 2), (0, 2, 1)):
+            signs = _signs_of_brackets([three[i] for i in order])
+            if signs is not None:
+                parts = [part for part in ("observation", "action", "state") if part in three[0].fields]
+                fields: dict[str, Any] = {
+                    part: [_reverse(three[i].fields[part][0], sign) for i, sign in zip(order, signs, strict=True)]
+                    for part in parts
+                }
+                name = three[0].fields["name"].removesuffix(" turn") + " rotations"
+                return Family.of({"name": name, "group": "so(3)", **fields})
+    return None
+
+
+def _signs_of_brackets(three: Sequence[Family]) -> tuple[int, ...] | None:
+    """Signs under which [x, y] = z, [y, z] = x and [z, x] = y hold in every part; None where none do."""
+    for signs in ((1, -1, 1), *itertools.product((1, -1), repeat=3)):
+        if all(
+            _closes([_lie_matrix(each.fields[part][0], sign) for each, sign in zip(three, signs, strict=True)])
+            for part in three[0].fields
+            if part in ("observation", "action", "state")
+        ):
+            return signs
+    return None
+
+
+def _first_plane(family: Family) -> list[int]:
+    lie = family.fields["observation"][0]
+    return [] if lie == "identity" else sorted(lie["rotate"][0])
+
+
+def _closes(matrices: Sequence[Floats]) -> bool:
+    size = max(len(matrix) for matrix in matrices)
+    x, y, z = (np.pad(matrix, (0, size - len(matrix))) for matrix in matrices)
+    return all(np.allclose(a @ b - b @ a, c) for a, b, c in ((x, y, z), (y, z, x), (z, x, y)))
+
+
+def _lie_matrix(lie: Any, sign: int) -> Floats:
+    """The matrix of an entry of a Lie generator, as large as the components that it names."""
+    if lie == "identity":
+        return np.zeros((0, 0))
+    size = 1 + max(max(pair) for pair in lie["rotate"])
+    generator = np.zeros((size, size))
+    for (i, j), rate in zip(lie["rotate"], lie.get("frequency", [1] * len(lie["rotate"])), strict=True):
+        generator[j, i], generator[i, j] = sign * rate, -sign * rate
+    return generator
+
+
+def _reverse(lie: Any, sign: int) -> Any:
+    """The entry of a turn, or of the turn the other way."""
+    if lie == "identity" or sign > 0:
+        return lie
+    return {**lie, "rotate": [pair[::-1] for pair in lie["rotate"]]}
+
+
 def _entry(generator: Floats) -> Any:
     """A Lie generator as planes that rotate, with their frequencies where not all are 1."""
     planes = []
@@ -112,6 +179,8 @@ def with_finite_part(family: Family, group: Recognised | None, where: Spaces) ->
     Yields:
         O(2) where an element reverses the turn, products with cyclic groups where one commutes with it and is no turn.
     """
+    if family.claim.group.name == "SO(3)":
+        return
     for candidate in () if group is None else group.generators:
         parts = {
             "observation": observation_entry(candidate, where),

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 
 from symcheck.array_types import Bools, Floats
+from symcheck.discovery.action_values import values_of
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.engine.clock import seconds_from
 from symcheck.engine.environments.cases.pool import Pool, gather, roll_out
@@ -68,6 +68,8 @@ class Laboratory:
         emit: receives progress.
 
     Attributes:
+        alpha: of the whole search.
+        values: the literals of actions that are whole numbers, None for other action spaces.
         stepper: what steps it.
         pool: states met.
         states: the pool's states as vectors, shape (n, dim); no rows where states cannot be set or are not numbers.
@@ -94,9 +96,11 @@ class Laboratory:
         self._budget = seconds_from(self._started, options.max_time)
         self.emit: Emit = emit or ignore
         self.label = label
+        self.alpha = options.alpha
         env = make_env()
         env.action_space.seed(options.seed + _OTHER)  # verifications draw from `seed`: their samples are fresh
         self.action_space = env.action_space
+        self.values = values_of(env.action_space)
         self.observation_space = env.observation_space
         self.stepper = Stepper(env, find_state_access(env.unwrapped), label, seed=options.seed + _OTHER)
         nothing = Symmetry("identity", catalog.trivial(), ["identity"], ["identity"], state=["identity"])
@@ -136,21 +140,6 @@ class Laboratory:
     def is_whole(self) -> bool:
         """Whether states are whole numbers."""
         return bool(len(self.states) and (self.states == np.round(self.states)).all())
-
-    @property
-    def count_of_actions(self) -> int | None:
-        """Number of discrete actions, None for other action spaces."""
-        return int(self.action_space.n) if isinstance(self.action_space, spaces.Discrete) else None
-
-    def action(self, index: int) -> Any:
-        """The discrete action of that number, counted from 0."""
-        start = self.action_space.start if isinstance(self.action_space, spaces.Discrete) else 0
-        return np.int64(index + int(start))
-
-    def index_of(self, action: Any) -> int:
-        """The number of a discrete action, counted from 0."""
-        start = self.action_space.start if isinstance(self.action_space, spaces.Discrete) else 0
-        return int(action) - int(start)
 
     def draw_actions(self, count: int) -> list[Any]:
         """Uniform actions."""

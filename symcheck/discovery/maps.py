@@ -6,8 +6,9 @@ signs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from symcheck.array_types import Floats
 from symcheck.entries.forms import SPATIAL_OPERATORS
 
 _DECIMALS = 12  # products of maps round in the sixteenth digit: beyond twelve decimals offsets are the same
-_MOST_POWERS = 64  # no element of a small signed permutation group has a larger order
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,41 @@ class SignedMap:
 
     @property
     def order(self) -> int:
-        """The smallest n >= 1 whose power changes nothing; 0 where there is none up to 64."""
-        power = self
-        for n in range(1, _MOST_POWERS + 1):
-            if power.is_identity:
-                return n
-            power = self * power
-        return 0
+        """The smallest n >= 1 whose power changes nothing; 0 where there is none: a map that shifts.
+
+        Example:
+            >>> SignedMap.of([1, 2, 0], [1, 1, -1]).order, SignedMap.of([0], [1], [0.5]).order
+            (6, 0)
+        """
+        order, waiting = 1, set(range(self.dim))
+        while waiting:
+            first = waiting.pop()
+            at, sign, length = self.index[first], self.sign[first], 1
+            while at != first:
+                waiting.discard(at)
+                at, sign, length = self.index[at], sign * self.sign[at], length + 1
+            # A cycle that ends with the other sign must be gone through twice.
+            order = math.lcm(order, length if sign > 0 else 2 * length)
+        if not any(self.offset):
+            return order
+        shifted = np.zeros((1, self.dim))
+        for _ in range(order):
+            shifted = self.apply(shifted)
+        return order if not np.round(shifted, _DECIMALS - 2).any() else 0
+
+    def inverse(self) -> SignedMap:
+        """The map that undoes it.
+
+        Example:
+            >>> quarter = SignedMap.of([1, 0], [1, -1], [0.5, 0.0])
+            >>> (quarter * quarter.inverse()).is_identity
+            True
+        """
+        index, sign = [0] * self.dim, [1] * self.dim
+        for j, i in enumerate(self.index):
+            index[i], sign[i] = j, self.sign[j]
+        linear = SignedMap.of(index, sign)
+        return SignedMap.of(index, sign, -linear.apply(np.array([self.offset]))[0])
 
     def apply(self, vectors: npt.NDArray[Any]) -> Floats:
         """The images of stacked vectors, shape (..., dim), float64."""
@@ -167,6 +195,8 @@ class Candidate:
         label: what people call it, where that is known.
         form: which form of maps it belongs to, in words.
         refuted: counterexamples that the search met, in words; "" for none.
+        others: further action maps that may go with it, the likelier first.
+        guessed: whether action maps besides these may go with it: the one at hand was fitted to few or noisy steps.
     """
 
     state: SignedMap
@@ -178,6 +208,8 @@ class Candidate:
     label: str = ""
     form: str = ""
     refuted: str = ""
+    others: tuple[SignedMap, ...] = ()
+    guessed: bool = False
 
     @property
     def key(self) -> tuple[SignedMap, SignedMap]:
@@ -199,6 +231,16 @@ class Candidate:
         """The order of the element; 0 where it is not finite."""
         orders = (self.state.order, self.action.order)
         return 0 if 0 in orders else int(np.lcm(*orders))
+
+    def inverse(self) -> Candidate:
+        """The map that undoes it."""
+        return replace(
+            self,
+            state=self.state.inverse(),
+            action=self.action.inverse(),
+            observation=self.observation.inverse(),
+            label="",
+        )
 
     def __mul__(self, other: Candidate) -> Candidate:
         """The composition that applies `other` first; its residual is the larger of both."""

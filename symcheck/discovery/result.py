@@ -30,6 +30,7 @@ class Trial:
         fields: the SPEC fields of this candidate alone; empty where it was never complete.
         kind: the reason without its numbers, by which reports group candidates; "" for a reason of its own.
         form: which form of maps it belongs to, in words.
+        another: whether it failed with an action map that was fitted, and another one may go with it.
     """
 
     moves: str
@@ -42,6 +43,12 @@ class Trial:
     fields: dict[str, Any] = field(default_factory=dict)
     kind: str = ""
     form: str = ""
+    another: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not decided if a symmetry moves observations like this."""
+        return self.another or self.verdict in ("untried", "undecided")
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,7 @@ class Discovery:
         """Of the group found; failed where every candidate was refused, undecided where some were not decided."""
         if self.verified is not None and self.found:
             return self.verified.verdict
-        unjudged = sum(trial.verdict in ("undecided", "untried") for trial in self.trials) + (not self.complete)
+        unjudged = sum(trial.is_open for trial in self.trials) + (not self.complete)
         # That no map was found is a violation of "there is one" only if every map was judged.
         refuted = not unjudged and not self.interrupted
         return decide(
@@ -208,6 +215,16 @@ def _plain_rotation(rotation: Rotation) -> dict[str, Any]:
         "why": rotation.why,
         "report": None if rotation.result is None else rotation.result.to_dict(),
     }
+
+
+def is_accepted(result: RunResult) -> bool:
+    """Whether the engine's verdict on a run is one of those that hold; no verdict is made here."""
+    return result.verdict in ("passed", "proved")
+
+
+def fails_whatever_the_actions(result: RunResult) -> bool:
+    """Whether a run refutes the map of observations with any action map: starts differ, and no action was taken yet."""
+    return any(each.name == "initial_invariance" and each.verdict == "failed" for each in result.properties)
 
 
 def why_of(result: RunResult) -> str:

@@ -142,8 +142,8 @@ def step_scale(lab: Laboratory, states: Floats, outcomes: Outcomes) -> Floats:
 
 def map_actions(lab: Laboratory, action_map: SignedMap, actions: list[Any]) -> list[Any]:
     """K on actions of the environment's own form."""
-    if lab.count_of_actions is not None:
-        return [lab.action(action_map.index[lab.index_of(action)]) for action in actions]
+    if lab.values is not None:
+        return [lab.values.image(action_map.index, action) for action in actions]
     first = np.asarray(actions[0])
     flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in actions])
     images = action_map.apply(flat)

@@ -14,23 +14,29 @@ from symcheck.discovery import black_box, by_states
 from symcheck.discovery.actions import refuse_large
 from symcheck.discovery.blocks import blocks_of
 from symcheck.discovery.by_states import Proposals, identity_on, number
-from symcheck.discovery.claims import Spaces, claim_of, fields
+from symcheck.discovery.claims import Spaces, claim_of, fields, is_data
 from symcheck.discovery.court import Court
 from symcheck.discovery.deciding import Judgement, decide
 from symcheck.discovery.elements import Recognised
 from symcheck.discovery.families import Family, with_finite_part
 from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.numbered import MOST_STATES, is_numbered, search_numbered
 from symcheck.discovery.options import DiscoverOptions
-from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial
+from symcheck.discovery.result import Discovery, Form, Rotation, Route, Trial, is_accepted
 from symcheck.discovery.rotations import Generator, find_generators
 from symcheck.discovery.tabular import search_table
-from symcheck.discovery.turning import verify_rotation
+from symcheck.discovery.turning import verify_rotation, verify_spatial
 from symcheck.engine.events import Emit, ignore
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import RunResult
 from symcheck.envs.tables import table_of
 from symcheck.envs.targets import EnvTarget
 from symcheck.errors import SymcheckError, TargetError
+
+_NO_DATA = (
+    "the action map permutes values within a component, which no SPEC file can say; in Python, discover(...).symmetry "
+    "has it as a callable"
+)
 
 
 def discover(target: EnvTarget, *, options: DiscoverOptions, command: str = "", emit: Emit | None = None) -> Discovery:
@@ -70,36 +76,42 @@ def _search(target: EnvTarget, options: DiscoverOptions, emit: Emit) -> Discover
     if table_of(env) is not None:
         return _by_table(target, options, emit)
     refuse_large(env.action_space)
-    refuse_numbered(env.observation_space)
+    refuse_numbered(env.observation_space, env.action_space)
     blocks_of(env.observation_space)  # refuses what is not made of numbers
     lab = Laboratory(lambda: env, target.label, options, emit)
+    if is_numbered(env.observation_space, env.action_space):
+        return search_numbered(lab, _court(target, lab, options, emit, tried=1))
     by_rollouts = lab.kind == "black box"
-    where = Spaces(lab.observation_space, lab.action_space, has_state=not (by_rollouts or lab.shows_state))
     proposals = black_box.propose(lab) if by_rollouts else by_states.propose(lab)
     try:
         generators = [] if by_rollouts or proposals.interrupted else find_generators(lab)
     except KeyboardInterrupt:
         generators, proposals.interrupted = [], True
     tried = proposals.tried + len(generators)
-    # Screening runs share alpha, whatever they let pass; acceptance has all of it.
-    level = options.alpha / max(1, tried)
-    court = Court(
-        target.single,
-        target.label,
-        where,
-        options.accepting_samples,
-        options.screening_samples,
-        options.alpha,
-        level,
-        options.seed,
-        lab.seconds_left,
-        emit,
-    )
+    court = _court(target, lab, options, emit, tried=tried)
     judged = decide(proposals.candidates, identity_on(lab), court, interrupted=proposals.interrupted)
     result = _discovery(target, lab, options, proposals, judged, court, "rollouts" if by_rollouts else "states")
     rotations, families = _rotations(lab, court, generators, interrupted=judged.interrupted)
     result = replace(result, tried=tried, rotations=rotations)
     return _with_family(result, families[0], judged.group, court) if families else result
+
+
+def _court(target: EnvTarget, lab: Laboratory, options: DiscoverOptions, emit: Emit, *, tried: int) -> Court:
+    numbered = is_numbered(lab.observation_space, lab.action_space)
+    has_state = not (lab.kind == "black box" or lab.shows_state or numbered)
+    return Court(
+        target.single,
+        target.label,
+        Spaces(lab.observation_space, lab.action_space, has_state=has_state),
+        options.accepting_samples,
+        options.screening_samples,
+        options.alpha,
+        # Screening runs share alpha, whatever they let pass; acceptance has all of it.
+        options.alpha / max(1, tried),
+        options.seed,
+        lab.seconds_left,
+        emit,
+    )
 
 
 def _with_family(
@@ -114,7 +126,7 @@ def _with_family(
             run = court.accept_claim(larger.claim)
         except SymcheckError:  # no larger group; the family stands by itself
             continue
-        if run.verdict in ("passed", "proved"):
+        if is_accepted(run):
             family, verified = larger, run
             break
     found = {"name": family.claim.group.name, "order": family.claim.group.order}
@@ -127,6 +139,12 @@ def _rotations(
     """Each continuous rotation with its verdict, and the claims of every angle that hold; none out of time."""
     made: list[Rotation] = []
     families: list[tuple[Family, RunResult]] = []
+    try:
+        spatial = None if interrupted or not court.in_time() else verify_spatial(lab, court, generators)
+    except KeyboardInterrupt:
+        return (), []
+    if spatial is not None:
+        return spatial[0], [spatial[1]]
     for generator in generators:
         if interrupted or not court.in_time():
             break
@@ -140,22 +158,23 @@ def _rotations(
     return tuple(made), families
 
 
-def refuse_numbered(space: spaces.Space[Any]) -> None:
-    """Refuse observations that are numbered states without a table.
+def refuse_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> None:
+    """Refuse observations that are numbered states without a table, where these cannot be tried one by one.
 
     Raises:
         TargetError: with the way out.
 
     Example:
-        >>> refuse_numbered(spaces.Discrete(2))  # doctest: +ELLIPSIS
+        >>> refuse_numbered(spaces.Discrete(10**6), spaces.Discrete(2))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        symcheck.errors.TargetError: observation space: expected observations with coordinates to search, got ...
+        symcheck.errors.TargetError: observation space: expected at most 1,000 numbered states and Discrete actions...
     """
-    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+    if isinstance(observation, spaces.Discrete) and not is_numbered(observation, action):
         raise TargetError(
-            f"expected observations with coordinates to search, got {space}; numbered states have no coordinates to "
-            "negate or exchange, and this environment has no table of its transitions.",
+            f"expected at most {MOST_STATES:,} numbered states and Discrete actions, got {observation} and {action}; "
+            "numbered states have no coordinates to negate or exchange, and this environment has no table of its "
+            "transitions.",
             where="observation space",
             remedy="Give it the table, an attribute P as Gymnasium's toy-text environments have (P[s][a]: a list of "
             "(probability, next state, reward, terminated)), and every permutation is searched; or write the "
@@ -197,6 +216,7 @@ def _discovery(
 ) -> Discovery:
     group = judged.group
     name = f"{target.label} {group.name}" if group else ""
+    written = fields(name, group, court.where) if group else {}
     return Discovery(
         target=target.label,
         route=route,
@@ -213,9 +233,9 @@ def _discovery(
         trials=(*judged.trials, *proposals.refused),
         group={"name": group.name if group else "C1", "order": group.order if group else 1},
         claim=claim_of(name, group, court.where) if group else None,
-        fields=fields(name, group, court.where) if group else {},
+        fields=written if is_data(written) else {},
         verified=judged.verified,
-        remarks=tuple(proposals.remarks),
+        remarks=(*proposals.remarks, *([] if is_data(written) else [_NO_DATA])),
         sensitivities=proposals.sensitivities,
         complete=proposals.complete and judged.complete,
         forms=_forms(proposals, (*judged.trials, *proposals.refused)),
@@ -229,7 +249,7 @@ def _forms(proposals: Proposals, trials: Sequence[Trial]) -> tuple[Form, ...]:
     made = []
     for name in names:
         own = [trial for trial in trials if trial.form == name]
-        unsettled = sum(trial.verdict in ("untried", "undecided") for trial in own)
+        unsettled = sum(trial.is_open for trial in own)
         listed = proposals.forms.get(name, True)
         if own or not listed:
             made.append(Form(name, len(own) - unsettled, unsettled if listed else None))

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
+from symcheck.discovery.action_values import MOST_LISTED
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.errors import TargetError
 
@@ -25,7 +26,7 @@ _SAME_SCALE = 2.0  # spreads this close are one scale, so that coordinates a sym
 RELATIVE = 0.02
 FLOOR = 0.01  # of the largest effect on the same coordinate
 _UNBOUNDED_ACTION = 1.0  # where an action has no bounds
-_MOST_AVERAGED = 32  # discrete actions
+_DRAWN_RELATIVE = 0.3  # where joint actions are too many to average over all of them
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Structure:
     """Effects as a table over literals.
 
     Literals are numbered 2 j for +e_j and 2 j + 1 for -e_j, state coordinates first. The components of a Box action
-    follow in the same way; discrete actions follow with one number each and are not negated.
+    follow in the same way; the values of whole-number actions follow with one number each and are not negated.
 
     Attributes:
         centre: the state c, shape (dim,).
@@ -96,7 +97,7 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
         TargetError: the environment refuses the centre.
     """
     sizes = probe_sizes(lab.spread, lab.is_whole)
-    neutral = _neutral_actions(lab)
+    neutral = neutral_actions(lab)
     base = _mean_outcome(lab, centre, neutral)
     states = _state_effects(lab, centre, sizes, neutral, base)
     actions = _action_effects(lab, centre, base)
@@ -104,7 +105,7 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
     floor = np.maximum(FLOOR * np.abs(table).max(axis=0), 1e-12)
     literals: list[tuple[int, ...]] = [(2 * j, 2 * j + 1) for j in range(lab.dim)]
     first = 2 * lab.dim
-    if lab.count_of_actions is not None:
+    if lab.values is not None:
         literals += [(first + a,) for a in range(len(actions))]
     else:
         literals += [(first + 2 * k, first + 2 * k + 1) for k in range(len(actions) // 2)]
@@ -116,6 +117,7 @@ def effects_at(lab: Laboratory, centre: Floats) -> Structure:
         tuple(literals),
         lab.dim,
         tuple(int(j) for j in np.flatnonzero(sizes == 0)),
+        _DRAWN_RELATIVE if lab.values is not None and lab.values.joint > MOST_LISTED else RELATIVE,
     )
 
 
@@ -125,10 +127,10 @@ def both_signs(rows: Floats) -> Floats:
     return table
 
 
-def _neutral_actions(lab: Laboratory) -> list[Any]:
-    count = lab.count_of_actions
-    if count is not None:
-        return [lab.action(a) for a in range(min(count, _MOST_AVERAGED))]
+def neutral_actions(lab: Laboratory) -> list[Any]:
+    """The actions over which a step is averaged: whole numbers all alike, or the middle of a Box."""
+    if lab.values is not None:
+        return [lab.values.action(base) for base in lab.values.bases]
     return [middle_action(lab.action_space)]
 
 
@@ -194,10 +196,14 @@ def _state_effects(lab: Laboratory, centre: Floats, sizes: Floats, neutral: list
 
 
 def _action_effects(lab: Laboratory, centre: Floats, base: Floats) -> Floats:
-    count = lab.count_of_actions
-    if count is not None:
-        actions = [lab.action(a) for a in range(count)]
-    elif isinstance(lab.action_space, spaces.Box):
+    if lab.values is not None:
+        return np.stack(
+            [
+                lab.difference(base, _mean_outcome(lab, centre, each))
+                for each in map(lab.values.with_literal, range(lab.values.total))
+            ]
+        )
+    if isinstance(lab.action_space, spaces.Box):
         actions = probe_actions(lab.action_space)
     else:
         return np.zeros((0, lab.dim))

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 
 from symcheck.discovery.claims import describe_entries
-from symcheck.discovery.result import Trial, why_of
+from symcheck.discovery.result import Trial, is_accepted, why_of
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Emit
 from symcheck.engine.options import EnvOptions
@@ -85,7 +85,7 @@ def search_table(
     if mdp.initial is None:
         findings.remarks.append("the start distribution is not known: the claim leaves it out (initial = false)")
     result = run_env(make_env, claim, options=options, target=label, command="", emit=emit)
-    accepted = result.verdict in ("proved", "passed")
+    accepted = is_accepted(result)
     moves, actions = describe_entries(claim)
     findings.trials.append(Trial(moves, actions, claim.group.order, result.verdict, why_of(result), result=result))
     if accepted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ import numpy.typing as npt
 from symcheck.array_types import Floats
 from symcheck.discovery.claims import Spaces
 from symcheck.discovery.court import Court
-from symcheck.discovery.families import Family, family_of
+from symcheck.discovery.families import Family, family_of, spatial_family
 from symcheck.discovery.laboratory import Laboratory
 from symcheck.discovery.observation_maps import observation_matrix, round_to_whole
-from symcheck.discovery.result import Rotation, why_of
+from symcheck.discovery.result import Rotation, is_accepted, why_of
 from symcheck.discovery.rotations import Generator
 from symcheck.engine.results import RunResult
 from symcheck.errors import SymcheckError
@@ -22,6 +22,7 @@ from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
 _ANGLE = 90.0
+_AXES = 3
 _ORDERS = (4, 8)  # a quarter turn has order 4, or 8 where a quaternion turns by half of it
 _CLOSES = 1e-6
 _COUNTEREXAMPLE_SAMPLES = 500
@@ -47,10 +48,47 @@ def verify_rotation(lab: Laboratory, court: Court, generator: Generator) -> tupl
         result = _verify_claim(court, family.claim, broken=broken)
     except SymcheckError:  # of every angle there is no claim; of a quarter turn there may be one
         return verify_quarter_turn(lab, court, generator), None
-    if result.verdict not in ("passed", "proved"):
+    if not is_accepted(result):
         return verify_quarter_turn(lab, court, generator), None
     described, residuals = _describe_generator(generator, lab), (generator.residual, generator.reward_residual)
     return Rotation(described, *residuals, 0.0, result.verdict, why_of(result), result), family
+
+
+def verify_spatial(
+    lab: Laboratory, court: Court, generators: Sequence[Generator]
+) -> tuple[tuple[Rotation, ...], tuple[Family, RunResult]] | None:
+    """Verify three turns about x, y and z as the rotations of space, at generic elements.
+
+    Args:
+        lab: the environment.
+        court: how to verify.
+        generators: what was found.
+
+    Returns:
+        The turns with the verdict on all rotations, and the claim; None where there are no such three, or where it does
+        not hold.
+    """
+    turns, families = [], []
+    for generator in generators if len(generators) >= _AXES else ():
+        try:
+            families.append(family_of(lab, generator, court.where))
+            turns.append(generator)
+        except SymcheckError:  # of that turn there is no claim
+            continue
+    try:
+        family = spatial_family(families) if len(families) == _AXES else None
+        result = None if family is None else court.accept_claim(family.claim)
+    except SymcheckError:
+        return None
+    if family is None or result is None or not is_accepted(result):
+        return None
+    rotations = [
+        Rotation(
+            _describe_generator(turn, lab), turn.residual, turn.reward_residual, 0.0, result.verdict, why_of(result)
+        )
+        for turn in turns
+    ]
+    return tuple(rotations), (family, result)
 
 
 def _verify_claim(court: Court, claim: Symmetry, *, broken: bool) -> RunResult:

@@ -117,7 +117,7 @@ def test_a_vector_reward_names_the_wrapper_that_weighs_it(reward):
 
 def test_discover_says_how_numbered_states_are_searched():
     with pytest.raises(SymcheckError, match=r"an attribute P .*P\[s\]\[a\]"):
-        refuse_numbered(gym.spaces.Discrete(16))
+        refuse_numbered(gym.spaces.Discrete(16_000), gym.spaces.Discrete(2))
 
 
 def test_doctor_says_which_build_of_torch_and_how_to_change_it(monkeypatch):

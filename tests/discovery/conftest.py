@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+import symcheck_properties  # noqa: F401  (registers the properties)
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 

@@ -8,8 +8,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import worlds_to_search as worlds
+import worlds_with_known_groups as known
 
 import symcheck as sc
+from symcheck.discovery.claims import Spaces
+from symcheck.discovery.court import Court
+from symcheck.discovery.deciding import decide
+from symcheck.discovery.maps import Candidate, SignedMap
 from symcheck.discovery.options import DiscoverOptions
 from symcheck.discovery.rotations import Generator
 from symcheck.entries.forms import parse_entry
@@ -277,7 +282,7 @@ def test_a_group_that_cannot_be_verified_as_a_whole_is_not_claimed(monkeypatch):
 
 
 def test_too_many_joint_actions_are_refused_with_their_number():
-    with pytest.raises(TargetError, match=r"531,441 joint actions.*Wrap the environment"):
+    with pytest.raises(TargetError, match=r"values of all action components together to match, got 72.*Wrap the"):
         search(worlds.ManyActions)
 
 
@@ -291,6 +296,7 @@ def test_a_goal_alone_is_refused():
     found = search(worlds.GoalPlane)
     goal_alone = [trial for trial in found.trials if trial.moves.endswith("(o0, o1, o2, o3, -o4, o5)")]
     assert [trial.verdict for trial in goal_alone] == ["refused"]
+    assert "steps with a rare reward or an end" in goal_alone[0].why
 
 
 def test_a_board_has_the_group_of_the_square():
@@ -469,3 +475,77 @@ def test_a_search_without_time_is_undecided_and_says_so():
     assert found.verdict == "undecided"
     assert not found.found
     assert any("time budget ran out" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "order"),
+    [("TwoOnALine", "C2 x C2", 4), ("NumberedToCorner", "C2", 2)],
+)
+def test_what_is_known_of_a_world_is_found_and_no_more(world, name, order):
+    """Several components of an action, and numbered states without a table; each with a fault or without."""
+    make = known.WORLDS[world]
+    assert known.known_order(make()) == order
+    found = search(make, samples=300)
+    assert found.group == {"name": name, "order": order}
+    assert found.complete
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", sorted(known.WORLDS))
+def test_nothing_false_is_said_of_a_world_and_nothing_missed_without_saying_so(world):
+    make = known.WORLDS[world]
+    found = search(make, samples=2000)
+    order = known.known_order(make())
+    assert found.group["order"] == order or (found.group["order"] < order and not found.complete)
+
+
+@pytest.mark.slow
+def test_values_of_one_component_are_permuted_by_a_callable_that_verify_env_takes():
+    found = search(known.TwoInAPlane, samples=200)
+    assert found.group["order"] == 16
+    assert found.fields == {}
+    assert any("no SPEC file can say" in remark for remark in found.remarks)
+    assert sc.verify_env(known.TwoInAPlane, found.claim, samples=200, seed=3).verdict == "passed"
+
+
+@pytest.mark.slow
+def test_identical_parts_are_one_group_with_two_generators():
+    found = search(known.HeavierPart, samples=200)
+    assert found.group == {"name": "S7", "order": 5040}
+    assert len(found.fields["observation"]) == 2
+    moved = [entry[3] for entry in found.fields["observation"]]
+    assert moved == [3, 3]  # the heavier part stays
+
+
+@pytest.mark.parametrize("others", [(SignedMap.of([1, 0]),), ()])
+def test_an_action_map_that_fails_refutes_itself_alone(others):
+    env = gym.make("CartPole-v1")
+    where = Spaces(env.observation_space, env.action_space, has_state=False)
+    court = Court(lambda: env, "CartPole", where, 300, 300, 0.01, 0.01, 0, lambda share: None, lambda event: None)
+    mirror = SignedMap.of(range(4), [-1] * 4)
+    wrong = Candidate(mirror, SignedMap.identity(2), mirror, others=others, guessed=True)
+    judged = decide([wrong], Candidate(SignedMap.identity(4), SignedMap.identity(2), SignedMap.identity(4)), court)
+    fate = {trial.actions: (trial.verdict, trial.is_open) for trial in judged.trials}
+    # The mirror with the actions as they are fails; that says nothing about the mirror with actions exchanged.
+    assert fate["unchanged"] == ("failed", not others)
+    assert judged.complete == bool(others)
+    assert fate.get("0 <-> 1") == (("passed", False) if others else None)
+
+
+def test_a_picture_with_channels_last_is_found_through_its_episodes():
+    found = search(known.WORLDS["hidden Falling"], samples=400)
+    assert (found.group["order"], found.fields["action"]) == (2, [[2, 1, 0]])
+    assert found.complete
+
+
+@pytest.mark.parametrize(("tilt", "refuted"), [(0.0, False), (0.3, True)])
+def test_episodes_refute_a_map_whatever_the_actions_only_where_they_differ(tilt, refuted):
+    from symcheck.discovery.rollouts import Rollouts, refutes_whatever_the_actions
+
+    rng = np.random.default_rng(0)
+    before = rng.normal(size=(4000, 2))
+    after = 0.9 * before + rng.normal(size=(4000, 2)) + [tilt, 0.0]
+    rollouts = Rollouts(
+        before, after, np.zeros((4000, 1)), rng.normal(size=4000), np.zeros(4000, bool), np.arange(4000) // 40
+    )
+    assert refutes_whatever_the_actions(rollouts, before, after, lambda rows: rows * [-1, 1], 0.01) is refuted

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symcheck.discovery.action_values import ActionValues
 from symcheck.discovery.automorphisms import automorphisms, exchanges
 from symcheck.discovery.blocks import blocks_of, lift_picture, upright, write_map
 from symcheck.discovery.elements import closure, permutation_of, recognise
 from symcheck.discovery.maps import SQUARE, Candidate, SignedMap, apply_square
+from symcheck.discovery.products import Products, name_group
 from symcheck.discovery.structure import Structure, probe_sizes
 from symcheck.entries.forms import parse_entry
 from symcheck.errors import SpecError
@@ -165,3 +167,41 @@ def test_a_coordinate_that_never_changes_is_left_alone():
 def test_probes_of_exchangeable_coordinates_are_equally_long():
     sizes = probe_sizes(np.array([1.0, 1.1, 0.01, 0.0]), whole=False)
     assert sizes[0] == sizes[1] > sizes[2] > sizes[3] == 0
+
+
+def test_swaps_of_identical_parts_generate_all_rearrangements_and_leave_another_part_alone():
+    size = 9
+    one, parts = SignedMap.identity(1), SignedMap.identity(size)
+
+    def swap(i, j):
+        index = list(range(size))
+        index[i], index[j] = j, i
+        return Candidate(SignedMap.of(index), one, SignedMap.of(index))
+
+    known = Products([swap(0, j) for j in range(1, size - 1)], Candidate(parts, one, parts))
+    group = name_group(known)
+    assert (group.name, group.order, len(group.generators)) == ("S8", 40_320, 2)
+    assert parse_group(group.written, "group").order == 40_320
+    assert swap(3, 5) in known
+    assert swap(3, size - 1) not in known
+    assert not known.moves_actions_alone
+
+
+@pytest.mark.parametrize(
+    ("space", "index"),
+    [
+        (gym.spaces.MultiDiscrete([3, 3, 2]), (5, 4, 3, 0, 1, 2, 7, 6)),
+        (gym.spaces.MultiBinary(3), (3, 2, 0, 1, 4, 5)),
+    ],
+)
+def test_a_map_of_the_values_of_actions_is_matched_and_written_as_the_map_it_is(space, index):
+    values = ActionValues(space)
+    misfit = np.ones((values.total,) * 2)
+    misfit[np.arange(values.total), index] = 0.0
+    assert values.match(misfit, range(values.total)).index == index
+    entry = parse_entry(values.write(index), "action")
+    space.seed(0)
+    for action in (space.sample() for _ in range(10)):
+        image = values.image(index, action)
+        assert np.array_equal(entry.apply(action), image)
+        assert space.contains(image)

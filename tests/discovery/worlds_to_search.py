@@ -120,9 +120,9 @@ class BlackBox(gym.Env):
 
 
 class ManyActions(Vector):
-    """A joint action space of half a million."""
+    """Joint actions of more values than are matched."""
 
-    action_space = gym.spaces.MultiDiscrete([9] * 6)
+    action_space = gym.spaces.MultiDiscrete([9] * 8)
 
     def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
         return x, 0.0

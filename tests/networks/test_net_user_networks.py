@@ -184,7 +184,7 @@ def masked(threshold: float) -> nn.Module:
 
 
 def test_a_mask_that_moves_along_is_not_accused_and_one_that_does_not_is_shown_where_it_differs() -> None:
-    assert verified(masked(0.5), mirror()).verdict == "passed"
+    assert verified(masked(0.5), mirror()).verdict == "proved"
     result = verified(masked(0.6), mirror())
     failed = outputs(result)
     assert failed.verdict == "failed"
@@ -262,9 +262,9 @@ def test_a_doubt_about_outputs_that_no_input_bears_out_is_not_put_as_a_wrong_wei
         made = (weights(x.square().sum(-1, keepdim=True)) * x).sum(-1)
         return torch.stack([made, -made], -1)
 
-    passed = outputs(verified(Lambda(forward, nn.Linear(1, 4)), mirror()))
-    assert passed.verdict == "passed"
-    assert "0 float32 ulps" not in passed.detail
+    proved = outputs(verified(Lambda(forward, nn.Linear(1, 4)), mirror()))
+    assert proved.verdict == "proved"
+    assert "0 float32 ulps" not in proved.detail
 
 
 def test_an_output_that_is_partly_nan_is_not_taken_for_samples_that_influence_each_other() -> None:

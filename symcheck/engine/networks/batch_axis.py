@@ -289,9 +289,36 @@ class _Follower:
             if schema.name in ("aten::stack", "aten::diag_embed"):
                 continue
             if axis in touched and not self._takes_all(schema.name, given, value.shape[axis]):
-                raise self._mixing(node)
+                return self._in_whole_batches(schema.name, given, axis, node)
         self._aligned_from_left(node)
         return self._same_outside(node)
+
+    def _in_whole_batches(self, name: str, given: dict[str, Any], axis: int, node: fx.Node) -> int:
+        """How many batches stand one after the other where batches are joined, or some of them taken apart again."""
+        joined = given["tensors"] if name == "aten::cat" else [given.get("self")]
+        pieces = [item for item in tree_flatten(node.meta["val"])[0] if isinstance(item, torch.Tensor)]
+        made = {self._whole(item.shape[axis]) for item in pieces}
+        known = name in ("aten::cat", "aten::split", "aten::unsafe_split")
+        if name == "aten::slice":
+            known = given.get("step", 1) == 1 and self._whole(given.get("start")) is not None
+        if not known or len(made) > 1 or None in made or any(self._batches(item, axis) is None for item in joined):
+            raise self._mixing(node)
+        return made.pop() or 1
+
+    def _batches(self, item: Any, axis: int) -> int | None:
+        """How many whole batches an axis holds, one after the other; None where it holds anything else."""
+        if not isinstance(item, fx.Node) or self.axes(item.meta["val"]) != [axis]:
+            return None
+        count = self._whole(item.meta["val"].shape[axis])
+        return count if count is not None and self.outside.get(item) == count else None
+
+    def _whole(self, size: Any) -> int | None:
+        """K of a size k * n; None for any other size."""
+        size = size.meta["val"] if isinstance(size, fx.Node) else size or 0
+        if isinstance(size, int):
+            return 0 if size == 0 else None
+        quotient = size.node.expr / self.size
+        return int(quotient) if quotient.is_integer and not quotient.free_symbols else None
 
     def _takes_all(self, name: str, given: dict[str, Any], size: Any) -> bool:
         if name not in ("aten::slice", "aten::slice_scatter"):

@@ -44,6 +44,7 @@ SHOWING = frozenset(
 ASKING_DTYPE = frozenset(["dtype", "type", "element_size", "itemsize", "nbytes", "is_floating_point"])
 """Attributes and methods that tell one floating dtype from another, so that code can branch on it."""
 _TORCH = str(Path(torch.__file__).parent)
+_DISTRIBUTIONS = str(Path(_TORCH) / "distributions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ class Capture:
         outputs: the paths of the outputs, in the order in which the graph returns them.
         size: the symbol of the batch's size; None where the network takes one sample only.
         asks_dtype: whether the network's own code asks for a dtype.
+        assumptions: how many boolean tensors the graph returns behind the outputs: each passed for true throughout
+            where torch's distributions check their arguments.
     """
 
     module: fx.GraphModule
@@ -63,6 +66,7 @@ class Capture:
     outputs: tuple[str, ...]
     size: Any
     asks_dtype: bool
+    assumptions: int = 0
 
     @property
     def graph(self) -> fx.Graph:
@@ -119,7 +123,7 @@ def capture_network(
             result = torch.func.functional_call(net, given, (x,))
         outputs = {path: tensor for path, tensor in named_outputs(result).items() if tensor.is_floating_point()}
         paths[:] = outputs
-        return list(outputs.values())
+        return [*outputs.values(), *watch.assumed]
 
     try:
         with (
@@ -138,7 +142,7 @@ def capture_network(
     size = None if alone else _symbol_of(x.shape[0])
     if sizes.guarded:
         raise RefusedCaptureError(state("SYM181", guard=_readable(sizes.guarded, size)))
-    return Capture(module, held, tuple(paths), size, watch.asks_dtype)
+    return Capture(module, held, tuple(paths), size, watch.asks_dtype, len(watch.assumed))
 
 
 class _Sizes(ShapeEnv):
@@ -185,6 +189,7 @@ class _Watch(torch.overrides.TorchFunctionMode):
         self.raised = ""
         self.asks_dtype = False
         self.reason: Statement | None = None
+        self.assumed: list[torch.Tensor] = []
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -196,6 +201,9 @@ class _Watch(torch.overrides.TorchFunctionMode):
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         if name in ASKING_DTYPE and is_own_file(sys._getframe(1).f_code.co_filename):
             self.asks_dtype = True
+        if name == "_is_all_true" and sys._getframe(1).f_code.co_filename.startswith(_DISTRIBUTIONS):
+            self.assumed.append(args[0])
+            return True
         if name in READERS or name in SHOWING:
             if args and id(args[0]) in self.constants:
                 return func(self.constants[id(args[0])], *args[1:], **kwargs)
@@ -347,4 +355,5 @@ def answers(captured: Capture, x: torch.Tensor) -> dict[str, torch.Tensor]:
     with torch.no_grad(), float64_default():
         # the graph writes into what it is given where the network does
         given = tree_map(lambda tensor: tensor.clone(), dict(captured.state))
-        return dict(zip(captured.outputs, tree_flatten(captured.module(given, x))[0], strict=True))
+        results = tree_flatten(captured.module(given, x))[0]
+        return dict(zip(captured.outputs, results[: len(captured.outputs)], strict=True))

@@ -16,16 +16,18 @@ from symcheck.array_types import Floats
 from symcheck.engine.clock import seconds_from
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.networks.adapters import adapt_agent
+from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
+from symcheck.engine.networks.comparison import compare_images
 from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
 from symcheck.engine.networks.diagnosis import diagnose, paired_dropout
-from symcheck.engine.networks.gate import why_one_run_is_not_all
+from symcheck.engine.networks.gate import capture_every_call, why_one_run_is_not_all
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.location import first_nonfinite_module
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
-from symcheck.engine.networks.proof import Proof, prove
+from symcheck.engine.networks.proof import Proof, prove, same_numbers
 from symcheck.engine.networks.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
 from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
@@ -194,12 +196,35 @@ class NetContext:
             given=self._certificate,
         )
         if proof.level not in ("exact", "rounded"):
-            return proof
+            # permutations that were given are checked, and nothing else is tried
+            return proof if self._certificate else self._compared(proof, followed, example, usual)
         # One run was followed; that it stands for every run is shown apart.
         reason = why_one_run_is_not_all(
             followed, self.subject.runs_torch, self.subject.shape, self.options.seed, alone=self.subject.one_by_one
         )
         return proof if reason is None else replace(proof, level=None, reason=reason)
+
+    def _compared(self, proof: Proof, net: nn.Module, example: Floats, usual: Mapping[str, Floats]) -> Proof:
+        """The proof by comparing the graphs of f(Lx) and K f(x) where following layers shows nothing; else as it is."""
+        for generator in range(len(self.inputs.motions)):
+            image = self.subject.run(self.inputs.apply(generator, example), exact=True)
+            for claim in self.outputs:
+                expected = claim.apply(generator, usual[claim.path], example)
+                if not same_numbers(expected.reshape(-1), image[claim.path].reshape(-1)):
+                    return proof  # it does not hold on the first input
+        captured = capture_every_call(
+            net, self.subject.runs_torch, self.subject.shape, self.options.seed, alone=self.subject.one_by_one
+        )
+        if not isinstance(captured, Capture):
+            return proof
+        seconds = seconds_from(self._started, self.options.max_time)
+        deadline = None if seconds is None else self._started + seconds
+        compared = compare_images(captured, self.inputs, self.outputs, deadline=deadline)
+        if compared is None or compared.ties:
+            return replace(proof, compared=compared)
+        # a weight that is wrong and reaches no output is worth a mention
+        silent = proof.first_failure is not None and is_wrong_weight(proof.first_failure)
+        return Proof("exact", proof.records if silent else [], box=BOX, compared=compared)
 
     @cached_property
     def measured(self) -> Measured:

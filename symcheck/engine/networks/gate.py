@@ -48,8 +48,31 @@ def why_one_run_is_not_all(
     Returns:
         The first reason, with its place in the network's code where that is known.
     """
+    captured = capture_every_call(net, deployed, shape, seed, alone=alone)
+    if isinstance(captured, Opaque):
+        return captured
+    # checks of arguments branch on values; the graph alone can show that they pass
+    return Opaque(state("SYM180", operation="a check of arguments")) if captured.assumptions else None
+
+
+def capture_every_call(
+    net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
+) -> Capture | Opaque:
+    """The graph that every call of the network runs, whatever the values, the batch and the calls before.
+
+    Args:
+        net: the float64 copy that is followed.
+        deployed: the network as deployed, to compare what it computes; None where that is not torch's own code.
+        shape: of one input, without the batch axis.
+        seed: of the inputs of the calls.
+        alone: whether it takes one input at a time.
+
+    Returns:
+        The graph, whose `assumptions` are left to show; else the first reason why there is none, with its place in the
+        network's code where that is known.
+    """
     try:
-        return _first_reason(net, deployed, shape, seed, alone=alone)
+        return _captured_or_reason(net, deployed, shape, seed, alone=alone)
     except RefusedCaptureError as error:
         return Opaque(error.reason, source=error.source)
     except Exception as error:  # copying, comparing or running it failed, in its own code or torch's: nothing is shown
@@ -57,9 +80,9 @@ def why_one_run_is_not_all(
         return Opaque(state("SYM186", error=type(error).__name__, message=message))
 
 
-def _first_reason(
+def _captured_or_reason(
     net: nn.Module, deployed: nn.Module | None, shape: tuple[int, ...], seed: int, *, alone: bool
-) -> Opaque | None:
+) -> Capture | Opaque:
     rng = np.random.default_rng((seed, 8))
     batches = [torch.from_numpy(scale * rng.normal(size=(1 if alone else 3, *shape))) for scale in (1.0, FAR)]
     ours = copy_network(net, device=torch.device("cpu"))
@@ -84,8 +107,8 @@ def _first_reason(
         return Opaque(state("SYM187"))
     # without a look at a dtype no branch can depend on it
     if deployed is None or not captured.asks_dtype:
-        return None
-    return _why_deployed_differs(captured, deployed, shape, scopes, alone=alone)
+        return captured
+    return _why_deployed_differs(captured, deployed, shape, scopes, alone=alone) or captured
 
 
 def _floating_outputs(net: nn.Module, x: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -22,6 +22,7 @@ import symcheck.engine.networks.rules_resampling
 import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine
+from symcheck.engine.networks.comparison import Comparison
 from symcheck.engine.networks.matching import judge, match_rows
 from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
@@ -58,6 +59,7 @@ class Proof:
         reason: where following ended, and why; None where it did not.
         bound: largest |K f(x) - f(Lx)| over the box of inputs, where it is known.
         box: the box: |x| at most this, entry by entry.
+        compared: what the graphs of f(Lx) and K f(x) showed where layers did not; None where they were not asked.
     """
 
     level: Level | None
@@ -65,6 +67,12 @@ class Proof:
     reason: Opaque | None = None
     bound: float | None = None
     box: float = 1.0
+    compared: Comparison | None = None
+
+    @property
+    def is_by_comparison(self) -> bool:
+        """Whether graphs were compared as wholes, so that nothing is said of layers."""
+        return self.level == "exact" and self.compared is not None
 
     @property
     def first_failure(self) -> LayerRecord | None:
@@ -134,7 +142,9 @@ def prove(
     if proof.level is None:
         return proof
     # The traced run must give what an ordinary run gives: hooks and modes change nothing.
-    if any(not _same(as_array(tensors[path]).reshape(-1), numbers.reshape(-1)) for path, numbers in usual.items()):
+    if any(
+        not same_numbers(as_array(tensors[path]).reshape(-1), numbers.reshape(-1)) for path, numbers in usual.items()
+    ):
         return Proof(None, proof.records, Opaque(state("SYM161")), box=box)
     if proof.level in ("exact", "rounded"):
         reason = _contradiction(net, tracer, inputs, example)
@@ -320,9 +330,9 @@ def _agrees(value: Tracked, generator: int, before: Floats, after: Floats) -> bo
     # Every entry of a class has the same number, so any of them stands for it.
     per_class[value.cls] = before
     moved = image.apply(per_class)[value.cls]
-    return _same(moved, after)
+    return same_numbers(moved, after)
 
 
-def _same(left: Floats, right: Floats) -> bool:
+def same_numbers(left: Floats, right: Floats) -> bool:
     """Equal up to float64 rounding in a deep network."""
     return left.shape == right.shape and bool((difference(left, right) <= AGREEMENT * output_scale(left)).all())

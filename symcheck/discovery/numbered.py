@@ -1,0 +1,209 @@
+"""The search where states are numbers and there is no table: their transitions are tried or met, and make one.
+
+Automorphisms of what may follow what (with which reward, and whether an episode ends) propose; `verify-env` decides, as
+everywhere. How often something follows is left out of the proposal: frequencies are never equal in samples.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from symcheck.discovery.claims import describe_entries
+from symcheck.discovery.court import Court
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.result import Discovery, Form, Trial, is_accepted, why_of
+from symcheck.discovery.tabular import fields_of
+from symcheck.engine.environments.cases.pool import Pool, roll_out
+from symcheck.errors import SymcheckError, TargetError
+from symcheck.mdp.tabular import TabularMDP
+from symcheck.symmetry.symmetry import Symmetry
+
+MOST_STATES = 1000
+_STEPS = 60_000  # tried or met in all
+_ROLLED = 20_000  # of them at most, in episodes
+_FEWEST, _MOST = 2, 200  # repetitions of one step from a state that is set
+_SHARE = 0.5  # of the time budget; the rest is for verification
+_FORM = "permutations of the numbered states"
+_DISCOUNT = 0.99  # symmetries do not depend on it
+
+Outcome = tuple[int, float, bool]
+
+
+@dataclass
+class Transitions:
+    """What may follow what.
+
+    Attributes:
+        outcomes: (state, action) to the outcomes seen: next state, reward, end.
+        starts: states in which episodes began.
+        repeats: whether every pair had one outcome however often it was tried.
+        whole: whether every action was tried in every state that was met.
+    """
+
+    outcomes: dict[tuple[int, int], set[Outcome]] = field(default_factory=lambda: defaultdict(set))
+    starts: set[int] = field(default_factory=set)
+    repeats: bool = True
+    whole: bool = False
+
+
+def is_numbered(observation: spaces.Space[Any], action: spaces.Space[Any]) -> bool:
+    """Whether states are numbers that can be tried one by one, and actions too.
+
+    Example:
+        >>> is_numbered(spaces.Discrete(9), spaces.Discrete(4)), is_numbered(spaces.Discrete(10**6), spaces.Discrete(4))
+        (True, False)
+    """
+    few = isinstance(observation, spaces.Discrete) and int(observation.n) <= MOST_STATES
+    return few and isinstance(action, spaces.Discrete)
+
+
+def search_numbered(lab: Laboratory, court: Court) -> Discovery:
+    """Propose the automorphisms of the transitions met, and verify them as one group.
+
+    Args:
+        lab: an environment that `is_numbered`.
+        court: how to verify.
+
+    Returns:
+        The group with its verdict; complete where steps repeat and every action was tried in every state.
+    """
+    met = collect(lab)
+    states = {s for s, _ in met.outcomes}
+    complete = met.repeats and met.whole
+    counted = f"states met, {len(met.outcomes):,} pairs of state and action tried"
+    result = Discovery(
+        target=lab.label,
+        route="rollouts" if lab.kind == "black box" else "states",
+        how=lab.why,
+        narrowing=((f"{len(states):,}", counted),),
+        tried=1,
+        alpha=court.alpha,
+        level=court.alpha,
+        seed=court.seed,
+        complete=complete,
+        forms=(Form(_FORM, 1, 0 if complete else None),),
+        remarks=() if complete else (_why_open(met),),
+    )
+    claim = _propose(lab, met)
+    return result if claim is None else _with_claim(result, claim, court)
+
+
+def _why_open(met: Transitions) -> str:
+    if not met.whole:
+        return "some actions were not met in some states: what is not seen there is taken to be unavailable"
+    return "steps are random: outcomes too rare to be seen may hide a symmetry, or break one"
+
+
+def collect(lab: Laboratory) -> Transitions:
+    """Try every action in every state where states can be set, else step episodes.
+
+    Raises:
+        TargetError: an observation is no number of the space.
+    """
+    met = Transitions()
+    held: dict[int, Any] = {}
+    pool = Pool()
+    pool.visits += lab.pool.visits
+    if lab.placement.kind is None:
+        roll_out(lab.stepper, lab.placement, _ROLLED, pool, lambda: lab.in_time(_SHARE))
+    for visit in pool.visits:
+        at = _number(lab, visit.situation.obs)
+        if visit.situation.origin == "start":
+            met.starts.add(at)
+        if visit.situation.state is not None:
+            held.setdefault(at, visit.situation.state)
+        _note(lab, met, at, int(visit.action), visit.step)
+    if lab.placement.kind is not None:
+        _try_all(lab, met, held)
+    actions = int(lab.action_space.n)  # type: ignore[attr-defined]
+    met.whole = len(met.outcomes) == actions * len({s for s, _ in met.outcomes})
+    met.repeats = lab.kind == "deterministic" and all(len(each) == 1 for each in met.outcomes.values())
+    if lab.kind == "black box":
+        met.repeats = all(len(each) == 1 for each in met.outcomes.values())
+    return met
+
+
+def _number(lab: Laboratory, obs: Any) -> int:
+    space = lab.observation_space
+    number = int(np.asarray(obs).reshape(-1)[0]) - int(space.start)  # type: ignore[attr-defined]
+    if not 0 <= number < int(space.n):  # type: ignore[attr-defined]
+        raise TargetError(f"expected observations in {space}, got {obs}.", where=lab.label)
+    return number
+
+
+def _note(lab: Laboratory, met: Transitions, at: int, action: int, step: Any) -> int:
+    following = _number(lab, step.obs)
+    start = int(lab.action_space.start)  # type: ignore[attr-defined]
+    met.outcomes[at, action - start].add((following, float(step.reward), bool(step.terminated)))
+    return following
+
+
+def _try_all(lab: Laboratory, met: Transitions, held: dict[int, Any]) -> None:
+    """Every action in every state that is met, breadth first; random steps often."""
+    space = lab.action_space
+    actions = [np.int64(a + int(space.start)) for a in range(int(space.n))]  # type: ignore[attr-defined]
+    pairs = int(lab.observation_space.n) * len(actions)  # type: ignore[attr-defined]
+    times = 1 if lab.kind == "deterministic" else int(np.clip(_STEPS // pairs, _FEWEST, _MOST))
+    waiting, done = list(held), set()
+    while waiting:
+        at = waiting.pop(0)
+        if at in done or not lab.in_time(_SHARE):
+            continue
+        done.add(at)
+        for action in actions:
+            for _ in range(times):
+                step = lab.stepper.outcome(held[at], action)
+                following = _note(lab, met, at, int(action), step)
+                if following not in held and not (step.terminated or step.truncated):
+                    held[following] = lab.stepper.read_raw()
+                    waiting.append(following)
+
+
+def _propose(lab: Laboratory, met: Transitions) -> Symmetry | None:
+    """The automorphisms of what may follow, as a claim; None for none but the identity."""
+    n, actions = int(lab.observation_space.n), int(lab.action_space.n)  # type: ignore[attr-defined]
+    rows = [(s, a, r, t, e) for (s, a), outcomes in met.outcomes.items() for t, r, e in sorted(outcomes)]
+    if not rows:
+        return None
+    s, a, r, t, e = zip(*rows, strict=True)
+    initial = np.zeros(n)
+    initial[list(met.starts)] = 1 / max(1, len(met.starts))
+    mdp = TabularMDP.from_samples(
+        s, a, r, t, e, discount=_DISCOUNT, n_states=n, n_actions=actions, initial=initial, unseen="unavailable"
+    )
+    found = mdp.automorphism_group(preserve_initial=True)
+    if found.order == 1:
+        return None
+    try:
+        return found.symmetry(f"{lab.label} {found.name}")
+    except SymcheckError:  # ends that cannot be moved along with it
+        return None
+
+
+def _with_claim(result: Discovery, claim: Symmetry, court: Court) -> Discovery:
+    moves, actions = describe_entries(claim)
+    try:
+        run = court.accept_claim(claim)
+    except SymcheckError as error:
+        trial = Trial(moves, actions, claim.group.order, "refused", error.problem, form=_FORM)
+        return _join(result, trial, is_open=True)
+    trial = Trial(moves, actions, claim.group.order, run.verdict, why_of(run), result=run, form=_FORM)
+    if not is_accepted(run):
+        # A smaller group may hold: what follows how often was left out of the proposal.
+        return _join(result, trial, is_open=True)
+    made = fields_of(claim)
+    group = {"name": claim.group.name, "order": claim.group.order}
+    remarks = result.remarks if made else (*result.remarks, "the action map depends on the state: no SPEC file says it")
+    joined = _join(result, trial, is_open=False)
+    return replace(joined, group=group, claim=claim, fields=made, verified=run, remarks=remarks)
+
+
+def _join(result: Discovery, trial: Trial, *, is_open: bool) -> Discovery:
+    (form,) = result.forms
+    forms = (Form(form.name, form.decided, None if is_open else form.open),)
+    return replace(result, trials=(trial,), forms=forms, complete=result.complete and not is_open)

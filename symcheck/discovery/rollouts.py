@@ -1,0 +1,122 @@
+"""Steps of uniform-policy episodes, and what they say about a map by themselves, whatever actions it goes with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from symcheck.array_types import Bools, Floats
+from symcheck.discovery.laboratory import Laboratory
+from symcheck.discovery.structure import action_middle, action_reach
+from symcheck.engine.environments.cases.pool import Pool, roll_out
+from symcheck.errors import TargetError
+
+_STEPS = 4000
+FEWEST_STEPS = 50
+_GATHERING = 0.25  # of the time budget
+_FEWEST_EPISODES = 20
+_SKEWED = 1.2  # beyond the bound for symmetric sums: those of maps that are not their own inverse need not be
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """Steps of uniform-policy episodes.
+
+    Attributes:
+        before: flattened observations, shape (n, dim).
+        after: the next ones, shape (n, dim).
+        actions: features of the actions, shape (n, features): indicators, or components about the middle of the box.
+        rewards: shape (n,).
+        ended: whether the step terminated the episode, shape (n,).
+        episode: number of the episode, shape (n,).
+    """
+
+    before: Floats
+    after: Floats
+    actions: Floats
+    rewards: Floats
+    ended: Bools
+    episode: npt.NDArray[np.int64]
+
+
+def roll(lab: Laboratory) -> Rollouts:
+    """Step uniform-policy episodes; too few steps to search only where time was up.
+
+    Raises:
+        TargetError: observations are no numbers.
+    """
+    pool = Pool()
+    roll_out(lab.stepper, lab.placement, _STEPS, pool, lambda: lab.in_time(_GATHERING))
+    codec = lab.stepper.codec
+    before = codec.flatten_batch([visit.situation.obs for visit in pool.visits])
+    after = np.stack([visit.step.flat for visit in pool.visits])
+    actions = action_features(lab, [visit.action for visit in pool.visits])
+    usable = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
+    if usable.sum() < FEWEST_STEPS and (usable.size >= FEWEST_STEPS or lab.in_time(_GATHERING)):
+        raise TargetError(
+            f"expected observations that are numbers, got NaN or infinity in all but {usable.sum():,} of "
+            f"{len(before):,} steps.",
+            where=lab.label,
+            remedy="A symmetry of such an environment can only be written down and checked with verify-env.",
+        )
+    rewards = np.array([visit.step.reward for visit in pool.visits], dtype=np.float64)
+    ended = np.array([visit.step.terminated for visit in pool.visits], dtype=bool)
+    episode = np.cumsum([visit.situation.origin == "start" for visit in pool.visits])
+    return Rollouts(before[usable], after[usable], actions[usable], rewards[usable], ended[usable], episode[usable])
+
+
+def action_features(lab: Laboratory, actions: Sequence[Any]) -> Floats:
+    """Indicators of the values of whole-number actions; components of a Box about its middle, in half widths."""
+    if lab.values is not None:
+        return lab.values.indicators(actions)
+    if isinstance(lab.action_space, spaces.Box):
+        flat = np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in actions])
+        return np.asarray((flat - action_middle(lab.action_space)) / action_reach(lab.action_space))
+    raise TargetError(f"expected Discrete or Box actions, got {lab.action_space}.", where="action space")
+
+
+def refutes_whatever_the_actions(
+    rollouts: Rollouts, before: Floats, after: Floats, move: Callable[[Floats], Floats], level: float
+) -> bool:
+    """Whether episodes under uniform actions look different after a map of observations.
+
+    A permutation of the actions leaves the uniform policy as it is. So if the map is a symmetry with any action map, an
+    episode and its image have one law, and the difference of a feature between the two has mean zero.
+
+    Args:
+        rollouts: rewards, ends and episodes.
+        before: observations, or smaller pictures of them, shape (n, dim).
+        after: the next ones.
+        move: the map, on stacked rows.
+        level: probability at most with which a symmetry is refuted.
+
+    Returns:
+        Whether it is refuted. Features are sums over an episode of first moments, steps, squares of steps, and their
+        products with rewards, ends and starts.
+    """
+    differences = _features(rollouts, before, after) - _features(rollouts, move(before), move(after))
+    episodes, at = np.unique(rollouts.episode, return_inverse=True)
+    if len(episodes) < _FEWEST_EPISODES:
+        return False
+    sums = np.zeros((len(episodes), differences.shape[1]))
+    np.add.at(sums, at, differences)
+    # A self-normalised sum of symmetric terms exceeds x with probability 2 exp(-x^2 / 2) at most (Hoeffding).
+    size = np.sqrt((sums**2).sum(axis=0))
+    statistic = np.abs(sums.sum(axis=0)) / np.where(size > 0, size, 1.0)
+    largest = _SKEWED * math.sqrt(2 * math.log(2 * sums.shape[1] / level))
+    return bool(statistic.max(initial=0.0) > largest)
+
+
+def _features(rollouts: Rollouts, before: Floats, after: Floats) -> Floats:
+    step = after - before
+    rewards, ended = rollouts.rewards[:, None], rollouts.ended[:, None].astype(np.float64)
+    first = np.diff(rollouts.episode, prepend=-1)[:, None] != 0
+    return np.concatenate(
+        [before, step, step**2, rewards * before, rewards * step, ended * after, first * before], axis=1
+    )

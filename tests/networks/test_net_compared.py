@@ -1,0 +1,282 @@
+"""Networks proved by comparing the graphs of f(Lx) and K f(x): what is inside an average does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from tricky_networks import CLAIM, SWAP
+
+from symcheck.engine.networks.batch_axis import why_samples_meet
+from symcheck.engine.networks.capture import capture_network
+from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.comparison import _Writer, compare_images
+from symcheck.engine.networks.gate import why_one_run_is_not_all
+from symcheck.engine.networks.options import NetOptions
+from symcheck.engine.networks.precision import float64_default
+from symcheck.engine.networks.runner import run_net
+from symcheck.engine.networks.terms import Terms
+from symcheck.engine.networks.terms_operators import Entries
+from symcheck.engine.networks.values import SignedPermutation
+
+FEW = NetOptions(samples=32)
+PAIR = [1, 0]
+PLACES = torch.tensor([[0, 0, 1, 3]])
+
+
+def permutation(images: list[int]) -> SignedPermutation:
+    """From one-based images with signs."""
+    return SignedPermutation.from_signed_images(images)
+
+
+SWAPPED = InputClaim((4,), (permutation([2, 1, 4, 3]),))
+EXCHANGED = (OutputClaim("output", "action", 2, (permutation([2, 1]),)),)
+
+
+class Inner(nn.Module):
+    """A network without any symmetry, with a normalisation, a sort and a softmax inside."""
+
+    def __init__(self, outputs: int = 2) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(3)
+        self.first, self.norm, self.last = nn.Linear(4, 6), nn.LayerNorm(6), nn.Linear(6, outputs)
+        for parameter in self.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.nn.functional.silu(self.norm(self.first(x)))
+        y: Tensor = self.last(hidden.sort(-1).values.softmax(-1))
+        return y
+
+
+class Net(nn.Module):
+    """A function of an input and of a network inside."""
+
+    def __init__(self, function: Callable[[nn.Module, Tensor], Tensor], inner: nn.Module | None = None) -> None:
+        super().__init__()
+        self.inner = Inner() if inner is None else inner
+        self.function = function
+        self.register_buffer("swap", torch.eye(4)[SWAP])
+        self.register_buffer("exchange", torch.eye(2)[PAIR])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self, x)
+
+
+def same_graph(function: Callable[[nn.Module, Tensor], Tensor], inner: nn.Module | None = None) -> bool:
+    """Whether the comparison shows it, of a graph that treats samples alike and apart."""
+    captured = capture_network(Net(function, inner).double().eval(), (4,))
+    if why_samples_meet(captured) is not None:
+        return False
+    compared = compare_images(captured, SWAPPED, EXCHANGED)
+    return compared is not None and not compared.ties
+
+
+def stacked(net: nn.Module, x: Tensor) -> Tensor:
+    y = net.inner(torch.stack([x, x[:, SWAP]], 1))
+    return torch.stack([y[:, 0], y[:, 1, PAIR]]).mean(0)
+
+
+def joined(net: nn.Module, x: Tensor) -> Tensor:
+    straight, turned = net.inner(torch.cat([x, x[:, SWAP]])).chunk(2)
+    return (straight + turned.flip(1)) / 2
+
+
+def written(net: nn.Module, x: Tensor) -> Tensor:
+    y, z = net.inner(x), net.inner(x[:, SWAP])
+    out = torch.empty_like(y)
+    out[:, 0], out[:, 1] = y[:, 0] + z[:, 1], y[:, 1] + z[:, 0]
+    return out
+
+
+def tied(net: nn.Module, x: Tensor) -> Tensor:
+    return torch.cat([net.inner(x)[:, :1], net.inner(x[:, SWAP])[:, :1]], 1)
+
+
+AVERAGES: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
+    "half a sum": lambda net, x: 0.5 * (net.inner(x) + net.inner(x[:, SWAP]).flip(1)),
+    "matrices": lambda net, x: torch.stack([net.inner(x), net.inner(x @ net.swap.T) @ net.exchange]).mean(0),
+    "an axis of elements": stacked,
+    "batches behind each other": joined,
+    "written entry by entry": written,
+    "tied copies": tied,
+    "the largest": lambda net, x: torch.maximum(net.inner(x), net.inner(x[:, SWAP]).flip(1)),
+    "mapped": lambda net, x: torch.vmap(lambda row: net.inner.first(row) + net.inner.first(row[SWAP]).roll(3))(x)[
+        :, [0, 3]
+    ],
+    "a distribution": lambda net, x: torch.distributions.Normal(tied(net, x), tied(net, x).exp()).mean,
+    "a sum by places": lambda net, x: torch.zeros_like(x[:, :2]).index_add(
+        1, torch.tensor([0, 1, 1, 0]), torch.cat([net.inner(x), net.inner(x[:, SWAP])], 1)
+    ),
+}
+FAULTS: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
+    "an offset": lambda net, x: AVERAGES["half a sum"](net, x) + torch.tensor([1e-7, 0.0]),
+    "another weight": lambda net, x: 0.5 * net.inner(x) + (0.5 + 1e-12) * net.inner(x[:, SWAP]).flip(1),
+    "actions that are not exchanged": lambda net, x: net.inner(x) + net.inner(x[:, SWAP]),
+    "another element": lambda net, x: net.inner(x) + net.inner(x[:, [2, 3, 0, 1]]).flip(1),
+    "a missing element": lambda net, x: net.inner(x) + net.inner(x).flip(1),
+    "one branch that is not averaged": lambda net, x: AVERAGES["half a sum"](net, x) + 1e-9 * net.inner(x),
+    "a copy with a sign": lambda net, x: torch.cat([net.inner(x)[:, :1], -net.inner(x[:, SWAP])[:, :1]], 1),
+    "a copy of another output": lambda net, x: torch.cat([net.inner(x)[:, :1], net.inner(x[:, SWAP])[:, 1:]], 1),
+    "a difference": lambda net, x: net.inner(x) - net.inner(x[:, SWAP]).flip(1),
+    "memory that was never written": lambda net, x: torch.empty_like(x)[:, :2] + tied(net, x),
+    "batches in another order": lambda net, x: net.inner(torch.cat([x, x[:, SWAP]]))[::2].flip(1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_an_average_or_a_tied_copy_is_shown_whatever_is_inside(name: str) -> None:
+    assert same_graph(AVERAGES[name])
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_outside_of_the_average_is_not_shown(name: str) -> None:
+    assert not same_graph(FAULTS[name])
+
+
+def test_an_average_is_proved_and_one_with_a_fault_fails() -> None:
+    result = run_net(Net(AVERAGES["half a sum"]), CLAIM, options=FEW)
+    assert result.verdict == "proved"
+    assert result.method_reason is not None
+    assert result.method_reason.code == "method_compared"
+    faulty = Net(lambda net, x: AVERAGES["half a sum"](net, x) + torch.tensor([1e-3, 0.0]))
+    assert run_net(faulty, CLAIM, options=FEW).verdict == "failed"
+
+
+def test_an_average_over_four_turns_holds_in_any_order_and_not_without_one() -> None:
+    turn, count = permutation([2, 3, 4, 1]), 4
+    claim = InputClaim((4,), (turn,))
+    invariant = (OutputClaim("output", "invariant", 2, (permutation([1, 2]),)),)
+
+    def summed(shifts: list[int]) -> bool:
+        net = Net(lambda net, x: sum(net.inner(x.roll(k, 1)) for k in shifts)).double()  # type: ignore[arg-type,return-value]
+        return compare_images(capture_network(net, (4,)), claim, invariant) is not None
+
+    assert summed(list(range(count)))
+    assert summed([2, 0, 3, 1])
+    assert not summed([0, 1, 2])
+    assert not summed([0, 1, 2, 2])
+
+
+def test_a_check_of_arguments_that_may_fail_ends_the_proof() -> None:
+    def checked(net: nn.Module, x: Tensor) -> Tensor:
+        try:
+            torch.distributions.Normal(x, net.inner(x)[:, :1] + 1e3)  # positive, but not for every input
+        except ValueError:
+            return net.inner(x)
+        return tied(net, x)
+
+    assert not same_graph(checked)
+    net = Net(AVERAGES["a distribution"]).double().eval()
+    end = why_one_run_is_not_all(net, None, (4,), 0, alone=False)
+    assert end is not None
+    assert end.reason.code == "SYM180"  # a proof that follows layers shows nothing of checks
+
+
+def canonical(net: nn.Module, x: Tensor) -> Tensor:
+    return torch.where(x[:, :1] > x[:, 1:2], net.inner(x), net.inner(x[:, SWAP]).flip(1))
+
+
+def test_a_canonical_form_names_the_inputs_on_which_it_may_break() -> None:
+    captured = capture_network(Net(canonical).double(), (4,))
+    compared = compare_images(captured, SWAPPED, EXCHANGED)
+    assert compared is not None
+    assert compared.ties == ("x[0] = x[1]",)
+    result = run_net(Net(canonical), CLAIM, options=FEW)
+    assert result.verdict != "proved"
+    assert any(note.code == "off_ties" for item in result.properties for note in item.notes)
+
+
+def test_units_that_are_equal_on_whole_regions_are_no_ties() -> None:
+    def by_units(net: nn.Module, x: Tensor) -> Tensor:
+        first = x[:, :1].relu() > x[:, 1:2].relu()
+        return torch.where(first, net.inner(x), net.inner(x[:, SWAP]).flip(1))
+
+    assert compare_images(capture_network(Net(by_units).double(), (4,)), SWAPPED, EXCHANGED) is None
+
+
+OPERATIONS: dict[str, Callable[[nn.Module, Tensor], Tensor]] = {
+    "sums": lambda net, x: (x[:, :2] - x[:, 2:] + x.sum(1, keepdim=True) + x.mean(1, keepdim=True) - x[:, :1]),
+    "products": lambda net, x: x[:, :2] * -x[:, 2:] / (1 + x[:, 2:] ** 2) * x.prod(1, keepdim=True) ** 3,
+    "matrices": lambda net, x: torch.einsum("bi,bj,kj->bk", x, x, torch.tensor([[1.0, -1, 0, 2], [0, 0, -1, 0]])),
+    "norms": lambda net, x: torch.stack([x.norm(dim=1), x.abs().amax(1)], 1) / x.var(1, keepdim=True),
+    "odd and even": lambda net, x: torch.tanh(x)[:, :2] + torch.sin(-x)[:, 2:] * torch.cos(-x[:, 2:]) + x[:, :2] ** 2,
+    "logic": lambda net, x: torch.where((x[:, :2] > x[:, 2:]) & ~(x[:, :2] < 0), x[:, :2], -x[:, 2:]) * (x[:, :2] >= 0),
+    "extremes": lambda net, x: torch.minimum(x[:, :2], -x[:, 2:]) + x.amin(1, keepdim=True) - x.clamp(-0.5, 0.5)[:, :2],
+    "softmax": lambda net, x: x.softmax(1)[:, :2] + x.log_softmax(1)[:, 2:] * x.logsumexp(1, keepdim=True),
+    "scattered": lambda net, x: torch.zeros_like(x).scatter_add(1, PLACES.expand(x.shape[0], -1), x)[:, :2],
+    "reduced": lambda net, x: torch.ones_like(x).scatter_reduce(1, PLACES.expand(x.shape[0], -1), x, "amin")[:, :2],
+    "in place": lambda net, x: x.clone().mul_(2).index_fill_(1, torch.tensor([3]), 1.0).tril()[:, 1:3].neg_(),
+    "unknown": lambda net, x: torch.fft.rfft(x, dim=1).abs()[:, :2] + x.cumsum(1)[:, 2:] + torch.special.i0(x[:, :2]),
+    "grouped": lambda net, x: nn.functional.group_norm(x, 2)[:, :2] + nn.functional.layer_norm(x, (4,))[:, 2:],
+    "images": lambda net, x: nn.functional.conv2d(x.view(-1, 1, 2, 2), torch.ones(2, 1, 2, 2)).flatten(1),
+    "padded": lambda net, x: nn.functional.pad(x, (1, 0))[:, :2],
+    "inner": lambda net, x: net.inner(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_entries_with_one_number_have_one_value(name: str) -> None:
+    """The oracle: every node of the graph is run on numbers, at many images of one input."""
+    captured = capture_network(Net(OPERATIONS[name]).double(), (4,))
+    terms = Terms()
+    writer = _Writer(captured, terms)
+    numbers = terms.inputs(8).reshape(2, 4)
+    x = torch.randn(2, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    value_of: dict[int, float] = {}
+    merged = 0
+    for images in ([1, 2, 3, 4], [2, 1, 4, 3], [-1, -2, -3, -4], [3, -4, 1, -2], [2, 3, 4, 1]):
+        motion = permutation(images)
+        index, sign = torch.from_numpy(motion.index), torch.from_numpy(motion.sign)
+        moved, seen = torch.empty_like(x), torch.empty_like(numbers)
+        moved[:, index], seen[:, index] = x * sign, numbers * sign
+        written_out = writer.values_at(seen)
+        with float64_default():
+            ran = Values(captured.module)
+            ran.run(dict(captured.state), moved) if not captured.state else ran.run(*captured.state.values(), moved)
+        for node, held in written_out.items():
+            if not isinstance(held, Entries) or node not in ran.values or held.dtype.is_complex:
+                continue
+            real = ran.values[node].double()
+            for entry, value in zip(held.numbers.reshape(-1).tolist(), real.reshape(-1).tolist(), strict=True):
+                if held.dtype == torch.bool:
+                    value = value if entry > 0 else 1 - value
+                else:
+                    value = value if entry > 0 else -value
+                merged += abs(entry) in value_of
+                assert value_of.setdefault(abs(entry), value) == pytest.approx(value, rel=1e-9, abs=1e-9), node
+    assert merged  # something was compared
+
+
+class Values(torch.fx.Interpreter):
+    """Runs a graph and keeps what every node returned."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        super().__init__(module)
+        self.values: dict[torch.fx.Node, Tensor] = {}
+
+    def run_node(self, n: torch.fx.Node) -> object:
+        result = super().run_node(n)
+        if isinstance(result, Tensor) and not result.is_complex():
+            self.values[n] = result  # changed later where the graph writes into it, as its entries are
+        return result
+
+
+def test_units_in_another_order_are_the_same_sum_and_one_weight_off_is_another() -> None:
+    order = np.random.default_rng(0).permutation(6)
+
+    def reordered(off: float) -> bool:
+        inner = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1))
+        twin = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1))
+        twin[0].weight.data, twin[0].bias.data = inner[0].weight.data[order], inner[0].bias.data[order]
+        twin[2].weight.data, twin[2].bias.data = inner[2].weight.data[:, order], inner[2].bias.data
+        twin[2].weight.data = twin[2].weight.data.double()
+        twin[2].weight.data[0, 2] += off
+        both = nn.ModuleList([inner, twin]).double()
+        return same_graph(lambda net, x: torch.cat([net.inner[0](x), net.inner[1](x[:, SWAP])], 1), both)
+
+    assert reordered(0.0)
+    assert not reordered(1e-9)
