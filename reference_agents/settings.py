@@ -263,7 +263,8 @@ _CONTROL = Settings(
     time_limit_is_terminal=False, normalise_advantages=True, normalise_returns=True, linear_decay=True,
     normalise_observations=True, policy_gain=0.01, bound_penalty=0.01,
 )  # fmt: skip
-PRESETS["pendulum"]["control"] = _CONTROL.with_changes(steps=200_000, discount=0.9, evaluation_every=5_000)
+_pendulum = _CONTROL.with_changes(steps=200_000, discount=0.9, evaluation_every=5_000)
+PRESETS["pendulum"] = {"control": _pendulum, **PRESETS["pendulum"]}
 _ELSEWHERE = {
     "control": _CONTROL,
     "tuned": Settings(
