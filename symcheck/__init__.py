@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from symcheck import errors, groups, intertwiners, mdp, mujoco, nn, representations, testing, wrappers
     from symcheck.api.audit_policy import audit_policy
     from symcheck.api.discover import discover
+    from symcheck.api.discover_game import discover_game
     from symcheck.api.report import Report
     from symcheck.api.verify_env import verify_env
     from symcheck.api.verify_game import verify_game
@@ -32,6 +33,7 @@ _ATTRIBUTES = {
     "audit_policy": "symcheck.api.audit_policy",
     "conv_intertwiner_basis": "symcheck.intertwiners",
     "discover": "symcheck.api.discover",
+    "discover_game": "symcheck.api.discover_game",
     "intertwiner_basis": "symcheck.intertwiners",
     "register_state_access": "symcheck.envs.state_access",
     "symmetrise_normaliser": "symcheck.engine.policies.normalisers",
@@ -47,6 +49,7 @@ __all__ = [
     "audit_policy",
     "conv_intertwiner_basis",
     "discover",
+    "discover_game",
     "errors",
     "groups",
     "intertwiner_basis",

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from symcheck.errors import SymcheckError
 
 _NAMES = {
+    "--certificate": "certificate.json",
     "--json": "report.json",
     "--junit": "junit.xml",
     "--markdown": "summary.md",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from symcheck.engine.equations import DISTINCT_IMAGES
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.engine.verdict import Facts
 
 if TYPE_CHECKING:
     from symcheck.engine.games.context import GameContext
@@ -26,7 +26,7 @@ def check_distinct_images(context: GameContext) -> PropertyResult:
         passed or proved, or failed with the images that repeat each other.
     """
     from symcheck.engine.games.causes import causes_of_repetition  # only games need it
-    from symcheck.engine.games.judgement import positions_note
+    from symcheck.engine.games.judgement import judge_images
 
     repeated = sum(len(group) - 1 for group in context.classes)
     positions = context.positions
@@ -37,20 +37,5 @@ def check_distinct_images(context: GameContext) -> PropertyResult:
         least=_LEAST if too_few else 1,
         violations=0 if too_few else repeated,
         exhaustive=positions.is_complete,
-        quantity=DISTINCT_IMAGES.noun,
-        moved=context.moves_something,
-        unrepeatable=context.unrepeatable,
     )
-    verdict, reason = decide(facts)
-    return PropertyResult(
-        name=DISTINCT_IMAGES.name,
-        verdict=verdict,
-        method="complete" if positions.is_complete else "positions",
-        checked=facts.checked,
-        violations=facts.violations,
-        unit=DISTINCT_IMAGES.unit,
-        causes=causes_of_repetition(context) if verdict == "failed" else (),
-        notes=(positions_note(context),),
-        reason=reason,
-        facts=facts,
-    )
+    return judge_images(context, DISTINCT_IMAGES, facts, causes_of_repetition)

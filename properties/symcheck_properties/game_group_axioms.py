@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from symcheck.engine.equations import GROUP_AXIOMS
 from symcheck.engine.registry import register
 from symcheck.engine.results import PropertyResult
-from symcheck.engine.verdict import Facts, decide
+from symcheck.engine.verdict import Facts
+from symcheck.statements.statement import state
 
 if TYPE_CHECKING:
     from symcheck.engine.games.context import GameContext
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 def check_game_axioms(context: GameContext) -> PropertyResult:
     """The position itself is an image, and images of images are images; repetitions do not matter.
 
+    A list that leaves the position itself out stands beside the original: its images must compose as those of a group,
+    and need not be all of it.
+
     Args:
         context: the run.
 
@@ -24,27 +29,15 @@ def check_game_axioms(context: GameContext) -> PropertyResult:
         passed or proved, or failed with what is missing.
     """
     from symcheck.engine.games.causes import causes_of_axioms  # only games need it
-    from symcheck.engine.games.judgement import positions_note
+    from symcheck.engine.games.judgement import judge_images
 
     axioms = context.axioms
     facts = Facts(
         checked=axioms.checked,
         violations=axioms.violated,
         exhaustive=context.is_exhaustive and axioms.is_complete,
-        quantity=GROUP_AXIOMS.noun,
-        moved=context.moves_something,
-        unrepeatable=context.unrepeatable,
     )
-    verdict, reason = decide(facts)
-    return PropertyResult(
-        name=GROUP_AXIOMS.name,
-        verdict=verdict,
-        method="complete" if context.positions.is_complete else "positions",
-        checked=facts.checked,
-        violations=facts.violations,
-        unit="images that are missing",
-        causes=causes_of_axioms(context) if verdict == "failed" else (),
-        notes=(positions_note(context),),
-        reason=reason,
-        facts=facts,
-    )
+    result = judge_images(context, GROUP_AXIOMS, facts, causes_of_axioms)
+    beside = state("images_beside_original", left_out=axioms.left_out) if axioms.without_identity else None
+    # Where nothing else is to be said beside the verdict, readers of a pass see it too.
+    return replace(result, unit="images that are missing", reason=result.reason or beside)

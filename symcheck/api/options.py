@@ -77,7 +77,8 @@ class VerifyGameOptions(GameOptions):
     """The options of `verify_game` and `symcheck verify-game`."""
 
     adapter: str | None = option(
-        None, "Of which library the game is: alphazero, openspiel or pgx; when left out, what it looks like."
+        None,
+        "Of which library the game is: alphazero, openspiel, pgx or pettingzoo; when left out, what it looks like.",
     )
 
 

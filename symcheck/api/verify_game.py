@@ -34,8 +34,8 @@ def verify_game(
             "file.py:attr"; or the name of an OpenSpiel game.
         symmetries: a function (board, pi) -> [(board, pi), ...], or a reference to one; None takes `getSymmetries`.
         emit: receives the engine's events as they happen.
-        **options: the fields of `symcheck.api.options.VerifyGameOptions`: `adapter` ("alphazero", "openspiel", "pgx"),
-            `samples` (positions), `max_time` (seconds), `alpha`, `seed`; None means the default.
+        **options: the fields of `symcheck.api.options.VerifyGameOptions`: `adapter` ("alphazero", "openspiel", "pgx",
+            "pettingzoo"), `samples` (positions), `max_time` (seconds), `alpha`, `seed`; None means the default.
 
     Returns:
         The report, with the properties group_axioms, legal_moves, next_state, outcome, policy_map, distinct_images.

@@ -27,6 +27,7 @@ from symcheck.engine.option_fields import from_keywords, from_texts, shows_optio
 from symcheck.engine.results import PropertyResult, RunResult
 from symcheck.envs.observations import collect_observations, subspaces
 from symcheck.envs.targets import resolve_environment
+from symcheck.errors import OptionError
 from symcheck.files import check_writable, write_text
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -54,8 +55,8 @@ def verify_net(
         **options: the fields of `symcheck.api.options.VerifyNetOptions`: `input_shape` (without the batch axis, or a
             mapping or tuple of shapes), `env` (whose observations are the inputs), `outputs` (per output "action",
             "invariant", "observation", "action_scale", or entries), `checkpoint`, `mode`, `dtype`, `device`, `strict`,
-            `noise_seed`, `trust`, `pytest_file`, `samples`, `max_time` (seconds), `alpha` (in (0, 1)), `seed`,
-            `baseline`; None means the default.
+            `noise_seed`, `trust`, `pytest_file`, `certificate` (a file), `samples`, `max_time` (seconds), `alpha` (in
+            (0, 1)), `seed`, `baseline`; None means the default.
 
     Returns:
         The report; a failed property names the layer in `location`.
@@ -68,10 +69,19 @@ def verify_net(
     chosen = _with_observations(from_keywords(VerifyNetOptions, options, caller="verify_net"))
     if chosen.pytest_file is not None:
         check_writable(Path(chosen.pytest_file), "--pytest")
+    if chosen.certificate is not None:
+        check_writable(Path(chosen.certificate), "--certificate")
     accepted = as_baseline(chosen.baseline)
     named = resolve_symmetry(symmetry)
     results = []
-    for target in networks_of_run(net) if isinstance(net, str) else [net]:
+    targets = networks_of_run(net) if isinstance(net, str) else [net]
+    if chosen.certificate is not None and len(targets) > 1:
+        raise OptionError(
+            f"expected one network, got the {len(targets)} of a run folder.",
+            where="--certificate",
+            remedy="Name one of its networks.",
+        )
+    for target in targets:
         module = resolve_network(target, checkpoint=chosen.checkpoint, trust=chosen.trust)
         command = _command(target, named.spec, chosen, accepted)
         label = target if isinstance(target, str) else type(module).__name__

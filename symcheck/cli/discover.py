@@ -29,16 +29,30 @@ def command(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write the symmetry found as a SPEC file (.toml) for verify-env.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Write the symmetry found as a SPEC file (.toml) for verify-env; of a game as a Python file for "
+            "verify-game --symmetries.",
+        ),
+    ] = None,
+    adapter: Annotated[
+        str | None, typer.Option(help="TARGET is a game of this library: alphazero, openspiel, pgx or pettingzoo.")
     ] = None,
     **given: Any,
 ) -> None:
-    """Search for symmetries, verify each candidate, and write what holds as a SPEC file.
+    """Search an environment or a board game for symmetries, verify each candidate, and write what holds.
 
     Exit codes: 0 found and verified, 1 every candidate was refused, 2 unusable input, 3 something is undecided.
 
     Example: symcheck discover CartPole-v1 --out cartpole.toml
     """
+    from symcheck.games.opening import is_game
+
+    if adapter is not None or is_game(target):
+        from symcheck.cli.discover_game import discover_board
+
+        raise typer.Exit(discover_board(target, adapter, out, given))
     chosen = values_of(DiscoverOptions, given)
     html, json_path, quiet = (given[name] for name in ("html", "json_path", "quiet"))
     from symcheck.files import check_outputs

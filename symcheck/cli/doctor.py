@@ -21,8 +21,8 @@ _EXTRAS = {
     "onnx": (("onnx", "onnxruntime", "onnxscript"), "ONNX networks"),
     "sb3": (("stable_baselines3",), "Stable-Baselines3 policies"),
     "logs": (("tensorboard", "pyarrow"), "TensorBoard logs, Parquet curves"),
-    "games": (("pgx", "pyspiel"), "games of Pgx and OpenSpiel"),
-    "jax": (("jax", "gymnax"), "environments of gymnax"),
+    "games": (("pgx", "pyspiel", "pettingzoo"), "games of Pgx, OpenSpiel and PettingZoo"),
+    "jax": (("jax", "gymnax", "brax", "jumanji"), "environments in JAX"),
     "multiagent": (("pettingzoo",), "environments of several agents"),
     "video": (("imageio", "imageio_ffmpeg", "PIL", "pygame"), "episodes as GIF or MP4"),
 }

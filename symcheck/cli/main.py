@@ -18,6 +18,7 @@ from symcheck.cli import (
     audit_policy,
     basis,
     card,
+    check_certificate,
     discover,
     doctor,
     explain,
@@ -80,6 +81,7 @@ app.command("verify-net")(verify_net.command)
 app.command("verify-mirror")(verify_mirror.command)
 app.command("verify-game")(verify_game.command)
 app.command("audit-policy")(audit_policy.command)
+app.command("check-certificate")(check_certificate.command)
 app.command("run")(run.command)
 app.command("replay")(replay.command)
 app.command("explain")(explain.command)

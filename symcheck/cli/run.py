@@ -58,7 +58,7 @@ def command(**given: Any) -> None:
 
     reports: list[Report] = []
     try:
-        with watched(outputs) as emit:
+        with watched(outputs, baseline=shared.get("baseline")) as emit:
             for check in checks:
                 # Paths in the checks are relative to the file that lists them.
                 os.chdir(table.path.parent)

@@ -28,17 +28,17 @@ def report_end(messages: Sequence[bytes], status: int, *, progress: str, was_lat
     Returns:
         INTERRUPTED or BROKEN, never the code of a verdict.
     """
-    outputs, reports, ledger = None, False, Ledger()
+    outputs, reports, baseline, ledger = None, False, None, Ledger()
     for message in messages:
         tag, content = message[:1], message[1:]
         if tag == Tag.OUTPUTS:
-            outputs, reports = pickle.loads(content)
+            outputs, reports, baseline = pickle.loads(content)
         elif tag == Tag.EVENT:
             ledger.take(pickle.loads(content))
     problem = ""
     if outputs is not None and reports:
         try:
-            publish(outputs, ledger, time_up=was_late, interrupted=interrupted)
+            publish(outputs, ledger, baseline, time_up=was_late, interrupted=interrupted)
         except SymcheckError as error:
             problem = f" {error}"
     where = f", in {progress}" if progress else ""

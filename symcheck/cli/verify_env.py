@@ -42,6 +42,6 @@ def command(
     from symcheck.api.verify_env import verify_env
     from symcheck.cli.watching import watched
 
-    with watched(outputs, max_time=options.get("max_time")) as emit:
+    with watched(outputs, max_time=options.get("max_time"), baseline=options.get("baseline")) as emit:
         report = verify_env(target, symmetry, emit=emit, **options)
     outputs.finish(report, accepted)

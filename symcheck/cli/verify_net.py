@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from symcheck.api.options import VerifyNetOptions
 from symcheck.cli import completion
 from symcheck.cli.derive import values_of, with_options
-from symcheck.cli.exit_codes import reports_mistakes
+from symcheck.cli.exit_codes import code_of, reports_mistakes
 from symcheck.cli.outputs import Outputs
+
+if TYPE_CHECKING:
+    from symcheck.api.report import Report
 
 
 @with_options(VerifyNetOptions, Outputs)
@@ -39,6 +42,15 @@ def command(
     from symcheck.api.verify_net import verify_net
     from symcheck.cli.watching import watched
 
-    with watched(reports, max_time=options.get("max_time")) as emit:
+    with watched(reports, max_time=options.get("max_time"), baseline=options.get("baseline")) as emit:
         report = verify_net(target, symmetry, emit=emit, **options)
-    reports.finish(report, accepted)
+    reports.publish(report)
+    for note in certificate_notes(report):
+        typer.echo(note, err=reports.quiet)
+    raise typer.Exit(code_of(report.verdict, interrupted=report.interrupted, fail_on=accepted))
+
+
+def certificate_notes(report: Report) -> list[str]:
+    """Where the certificate was written, or why there is none; nothing where none was asked for."""
+    notes = [note for result in report.results for item in result.properties for note in item.notes]
+    return [note.text for note in notes if note.code.startswith("certificate_")]

@@ -34,13 +34,16 @@ _MOST_RESERVED_S = 3.0  # of the time limit, for the reports
 
 
 @contextmanager
-def watched(outputs: Outputs, *, max_time: float | None = None, reports: bool = True) -> Iterator[Emit]:
+def watched(
+    outputs: Outputs, *, max_time: float | None = None, reports: bool = True, baseline: Path | None = None
+) -> Iterator[Emit]:
     """Run a command's work.
 
     Args:
         outputs: where its reports go.
         max_time: its time limit in seconds; None for none, or where `time_limit` is entered for each part.
         reports: whether what was finished can be reported: events are those of a verification.
+        baseline: the violations that the project accepts, in what was finished too.
 
     Yields:
         The listener to hand to the run.
@@ -54,7 +57,8 @@ def watched(outputs: Outputs, *, max_time: float | None = None, reports: bool = 
     from symcheck.engine.unfinished import Ledger
 
     ledger, home = Ledger(), _Home()
-    channel.send(Tag.OUTPUTS, pickle.dumps((outputs, reports)))
+    baseline = None if baseline is None else Path(baseline).absolute()
+    channel.send(Tag.OUTPUTS, pickle.dumps((outputs, reports, baseline)))
     if outputs.quiet:
         channel.send(Tag.QUIET)
     try:
@@ -64,19 +68,19 @@ def watched(outputs: Outputs, *, max_time: float | None = None, reports: bool = 
         home.restore()
         if not (reports and ledger.is_within_run):
             raise
-        failed = publish(outputs, ledger)
+        failed = publish(outputs, ledger, baseline)
         echo_problem(f"symcheck: {error}")
         raise typer.Exit(ExitCode.FAILED if failed else ExitCode.UNUSABLE) from error
     except TimeUp as error:
         home.restore()
-        publish(outputs, ledger, time_up=True)
+        publish(outputs, ledger, baseline, time_up=True)
         echo_problem(f"symcheck: {max_time:g} s were over before the run could decide anything; raise --max-time.")
         raise typer.Exit(ExitCode.UNDECIDED) from error
     except KeyboardInterrupt as error:
         home.restore()
         if not (reports and ledger.is_within_run):
             raise
-        publish(outputs, ledger, interrupted=True)
+        publish(outputs, ledger, baseline, interrupted=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from error
     except (SymcheckError, typer.Exit):
         raise
@@ -84,7 +88,7 @@ def watched(outputs: Outputs, *, max_time: float | None = None, reports: bool = 
         from symcheck.crashes import explain_crash
 
         home.restore()
-        failed = reports and ledger.is_within_run and publish(outputs, ledger)
+        failed = reports and ledger.is_within_run and publish(outputs, ledger, baseline)
         message, code = explain_crash("symcheck", error)
         echo_problem(message)
         raise typer.Exit(ExitCode.FAILED if failed and code == ExitCode.UNUSABLE else code) from error
@@ -92,14 +96,18 @@ def watched(outputs: Outputs, *, max_time: float | None = None, reports: bool = 
         home.restore()
 
 
-def publish(outputs: Outputs, ledger: Ledger, *, time_up: bool = False, interrupted: bool = False) -> bool:
-    """Report what was finished, where a run had begun; whether some property had failed."""
+def publish(
+    outputs: Outputs, ledger: Ledger, baseline: Path | None, *, time_up: bool = False, interrupted: bool = False
+) -> bool:
+    """Report what was finished, where a run had begun; whether some property had failed that nobody accepts."""
+    from symcheck.api.baseline import as_baseline, with_baseline
     from symcheck.api.report import Report
 
     results = ledger.results(time_up=time_up, interrupted=interrupted)
     if not results:
         return False
-    report = Report(results)
+    accepted = as_baseline(baseline)
+    report = Report([with_baseline(result, accepted) for result in results])
     outputs.publish(report)
     return report.verdict == "failed"
 

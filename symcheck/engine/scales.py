@@ -133,7 +133,9 @@ def _distinct_values(column: Floats, epsilon: float) -> Floats:
     return np.unique(np.ldexp(np.round(mantissa / cell) * cell, exponent))
 
 
-def swamped_rows(expected: Floats, actual: Floats, limits: Floats, epsilon: Floats) -> Bools:
+def swamped_rows(
+    expected: Floats, actual: Floats, limits: Floats, epsilon: Floats, *, share: float = _NOTICEABLE
+) -> Bools:
     """Rows whose tolerance is a noticeable part of what the values spread: they would hide most faults, shape (n,).
 
     Args:
@@ -141,6 +143,7 @@ def swamped_rows(expected: Floats, actual: Floats, limits: Floats, epsilon: Floa
         actual: shape (n, dim).
         limits: tolerances, shape (n, dim).
         epsilon: rounding units, shape (dim,).
+        share: of the spread, above which a tolerance is noticeable.
 
     Example:
         >>> values, limits = np.linspace(0.0, 1.0, 101)[:, None], np.full((101, 1), 1e-6)
@@ -160,7 +163,7 @@ def swamped_rows(expected: Floats, actual: Floats, limits: Floats, epsilon: Floa
             # A value that is far off may be so with a tolerance to match: its distance is what counts.
             distance = np.fmax(np.abs(expected[:, j] - middle), np.abs(actual[:, j] - middle))
         if spread > _JITTER * _CELL * epsilon[j] * abs(middle):
-            swamped |= limits[:, j] > _NOTICEABLE * np.fmax(spread, distance)
+            swamped |= limits[:, j] > share * np.fmax(spread, distance)
     return swamped
 
 

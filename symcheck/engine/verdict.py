@@ -55,6 +55,7 @@ class ReasonCode(StrEnum):
     NO_OUTPUT_SHOWS = "no_output_shows"
     MIRROR_AMBIGUOUS = "mirror_ambiguous"
     NO_END_REACHED = "no_end_reached"
+    IMAGES_BESIDE_ORIGINAL = "images_beside_original"
 
 
 @dataclass(frozen=True)

@@ -1,139 +1,175 @@
-"""Gymnax environments as a batch: pure functions of a state, all slots stepped by one compiled `vmap`.
+"""Pure JAX environments as a batch: all slots are stepped by one compiled `vmap`.
 
-The state is read and set as one vector a slot: the leaves of its pytree in JAX's order, flattened. Nothing here is
-imported before such an environment is named.
+The state is read and set as one vector a slot: the arrays that determine it, flattened; the leaves of its pytree in
+JAX's order unless the library says less.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from symcheck.array_types import Floats
-from symcheck.errors import MissingExtraError, TargetError, described
+from symcheck.envs.jax_libraries import read_environment
+from symcheck.envs.models.model import BatchModel, Transitions, never
+from symcheck.errors import TargetError
 
-PREFIX = "gymnax:"
 _SLOTS = 500
-_FUNCTIONS = ("step_env", "reset_env", "observation_space", "action_space")
-
-
-def is_pure(value: Any) -> bool:
-    """Whether a value is an environment of gymnax's kind; imports nothing to ask.
-
-    Example:
-        >>> is_pure(3)
-        False
-    """
-    if isinstance(value, type | gym.Env | VectorEnv):
-        return False
-    return hasattr(value, "default_params") and all(callable(getattr(value, name, None)) for name in _FUNCTIONS)
-
-
-def make_named(text: str) -> JaxBatch:
-    """The batch of an environment that gymnax has a name for, "gymnax:CartPole-v1".
-
-    Raises:
-        MissingExtraError: gymnax is not installed.
-        TargetError: it has no environment of that name.
-    """
-    try:
-        gymnax = importlib.import_module("gymnax")
-    except ImportError as error:
-        raise MissingExtraError("jax", needed_for=text) from error
-    try:
-        env, params = gymnax.make(text.removeprefix(PREFIX))
-    except Exception as error:
-        raise TargetError(f"gymnax has no environment {text!r}: {described(error)[:200]}.", where="TARGET") from error
-    return JaxBatch(env, params)
 
 
 class JaxBatch(VectorEnv[Any, Any, Any]):
     """Many copies of one pure environment; slots that are over wait for `reset` with a mask.
 
     Args:
-        env: the environment.
-        params: its parameters; its default ones when left out.
-        slots: how many copies.
+        env: an environment of gymnax, Brax, jumanji or Pgx.
+        slots: how many copies; 500 when left out.
+
+    Attributes:
+        pure: the environment.
+        is_pure: True: slots neither differ nor know of each other, so many may explore at once.
     """
 
-    def __init__(self, env: Any, params: Any = None, slots: int = _SLOTS) -> None:
+    is_pure = True
+
+    def __init__(self, env: Any, slots: int | None = None) -> None:
         self._jax = jax = importlib.import_module("jax")
         self.pure = env
-        params = env.default_params if params is None else params
-        self.num_envs = slots
+        functions = read_environment(env)
+        self.num_envs = slots = _SLOTS if slots is None else slots
         self.metadata = {"autoreset_mode": AutoresetMode.DISABLED}
-        self.single_observation_space = _as_gymnasium(env.observation_space(params))
-        self.single_action_space = _as_gymnasium(env.action_space(params))
+        self.single_observation_space = functions.observation_space
+        self.single_action_space = functions.action_space
         self.observation_space = batch_space(self.single_observation_space, slots)
         self.action_space = batch_space(self.single_action_space, slots)
+        self._parts = functions.parts or jax.tree.leaves
+        self._observe = None if functions.observe is None else jax.jit(jax.vmap(functions.observe))
+        self._put = None if functions.put is None else jax.jit(jax.vmap(functions.put))
+        numpy = jax.numpy
 
-        def step(key: Any, state: Any, action: Any) -> tuple[Any, ...]:
-            observation, after, reward, ended, _ = env.step_env(key, state, action, params)
-            cut = env.is_truncated(after, params) if hasattr(env, "is_truncated") else False
-            return observation, after, reward, ended, cut
+        def step(seed: Any, states: Any, actions: Any) -> Any:
+            return jax.vmap(functions.step)(_keys(seed), states, actions)
 
-        # One call for all slots, compiled once.
-        self._step = jax.jit(jax.vmap(step))
-        self._reset = jax.jit(jax.vmap(lambda key: env.reset_env(key, params)))
+        def reset(seed: Any) -> Any:
+            return jax.vmap(functions.reset)(_keys(seed))
+
+        def refresh(seed: Any, states: Any, mask: Any) -> tuple[Any, Any]:
+            """Fresh states where the mask says so, the others as they are."""
+            observations, fresh = reset(seed)
+            chosen = jax.tree.map(
+                lambda new, old: numpy.where(mask.reshape((-1,) + (1,) * (new.ndim - 1)), new, old), fresh, states
+            )
+            return observations, chosen
+
+        def _keys(seed: Any) -> Any:
+            return jax.random.split(jax.random.PRNGKey(seed), slots)
+
+        # One call for all slots, compiled once; keys are drawn inside.
+        self._step, self._reset, self._refresh = jax.jit(step), jax.jit(reset), jax.jit(refresh)
         self.state: Any = None
 
-    def _keys(self) -> Any:
-        return self._jax.random.split(self._jax.random.PRNGKey(int(self.np_random.integers(2**31))), self.num_envs)
+    def _draw(self) -> int:
+        return int(self.np_random.integers(2**31))
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset all slots, or those of `options["reset_mask"]`."""
         super().reset(seed=seed)
-        observations, fresh = self._reset(self._keys())
         mask = (options or {}).get("reset_mask")
         if mask is None or self.state is None:
-            self.state = fresh
+            observations, self.state = self._reset(self._draw())
         else:
-            self.state = self._jax.tree.map(lambda new, old: _where(mask, new, old), fresh, self.state)
-        return np.array(observations), {}
+            observations, self.state = self._refresh(self._draw(), self.state, np.asarray(mask))
+        return self._jax.tree.map(np.array, observations), {}
 
     def step(self, actions: Any) -> tuple[Any, Floats, Any, Any, dict[str, Any]]:
         """Step all slots."""
-        observations, self.state, rewards, ended, cut = self._step(self._keys(), self.state, actions)
+        observations, self.state, rewards, ended, cut = self._step(self._draw(), self.state, actions)
         rewards = np.asarray(rewards, dtype=np.float64)
-        return np.array(observations), rewards, np.array(ended, dtype=bool), np.array(cut, dtype=bool), {}
+        if rewards.shape != (self.num_envs,):
+            raise TargetError(
+                f"expected one reward a step, got {rewards.shape[1:]} of {type(self.pure).__name__}.", where="TARGET"
+            )
+        seen = self._jax.tree.map(np.array, observations)
+        ended, cut = (np.broadcast_to(np.asarray(flag, dtype=bool), rewards.shape).copy() for flag in (ended, cut))
+        return seen, rewards, ended, cut, {}
 
     def read_states(self) -> Floats:
         """The states of all slots, one row each."""
-        leaves = self._jax.tree.leaves(self.state)
-        return np.concatenate([np.asarray(x, dtype=np.float64).reshape(self.num_envs, -1) for x in leaves], axis=1)
+        parts = [self._as_numbers(part).reshape(self.num_envs, -1) for part in self._parts(self.state)]
+        return np.concatenate([part.astype(np.float64) for part in parts], axis=1)
 
     def put_states(self, states: Any) -> None:
         """Put every slot into a state."""
         rows = np.asarray(states, dtype=np.float64)
-        leaves, form = self._jax.tree.flatten(self.state)
         placed, at = [], 0
-        for leaf in leaves:
-            width = int(np.prod(leaf.shape[1:]))
-            placed.append(self._jax.numpy.asarray(rows[:, at : at + width].reshape(leaf.shape), dtype=leaf.dtype))
+        for part in self._parts(self.state):
+            form = self._as_numbers(part)
+            width = int(np.prod(form.shape[1:]))
+            values = rows[:, at : at + width].reshape(form.shape).astype(form.dtype)
+            placed.append(self._like(part, values))
             at += width
-        self.state = self._jax.tree.unflatten(form, placed)
+        if self._put is not None:
+            self.state = self._put(self.state, placed)
+        else:
+            self.state = self._jax.tree.unflatten(self._jax.tree.structure(self.state), placed)
+
+    def batched_form(self) -> BatchModel | None:
+        """The same functions on any number of states; None where a state does not say what it shows."""
+        if self._observe is None or not self._shows_what_it_says(self._observe):
+            return None
+        return BatchModel(
+            f"the compiled step of {type(self.pure).__name__}", self._step_rows, self._observe_rows, never
+        )
+
+    def _shows_what_it_says(self, observe: Callable[[Any], Any]) -> bool:
+        """Whether the observation of fresh states is the one that their reset shows."""
+        seen, _ = self.reset()
+        try:
+            return np.array_equal(np.asarray(observe(self.state)), seen, equal_nan=True)
+        except Exception:  # what needs more than the state, for instance a key, cannot be asked of it
+            return False
+
+    def _step_rows(self, states: Floats, actions: Any) -> Transitions:
+        return Transitions(*self._in_pieces(self._step_some, states, np.asarray(actions)))
+
+    def _step_some(self, states: Floats, actions: Any) -> tuple[Any, ...]:
+        self.put_states(states)
+        observations, rewards, ended, _, _ = self.step(actions)
+        return self.read_states(), observations, rewards, ended
+
+    def _observe_rows(self, states: Floats) -> Any:
+        return self._in_pieces(self._observe_some, states)[0]
+
+    def _in_pieces(self, function: Callable[..., tuple[Any, ...]], *arrays: Any) -> list[Any]:
+        if self.state is None:
+            self.reset()
+        results = [[row[:count] for row in function(*some)] for count, some in _cut(self.num_envs, *arrays)]
+        return [np.concatenate(rows) for rows in zip(*results, strict=True)]
+
+    def _observe_some(self, states: Floats) -> tuple[Any]:
+        self.put_states(states)
+        assert self._observe is not None
+        return (np.asarray(self._observe(self.state)),)
+
+    def _as_numbers(self, part: Any) -> Any:
+        """An array of JAX as one of NumPy; random keys of the newer type as the numbers that they are."""
+        return np.asarray(self._jax.random.key_data(part) if _is_key(part) else part)
+
+    def _like(self, part: Any, values: Any) -> Any:
+        return self._jax.random.wrap_key_data(values) if _is_key(part) else values
 
 
-def _where(mask: Any, new: Any, old: Any) -> Any:
-    return np.where(np.reshape(mask, (-1,) + (1,) * (np.ndim(new) - 1)), new, old).astype(new.dtype)
+def _cut(size: int, *arrays: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Pieces of one size, so that nothing is compiled twice; the last one is filled with its last row."""
+    for start in range(0, len(arrays[0]), size):
+        pieces = [array[start : start + size] for array in arrays]
+        count = len(pieces[0])
+        yield count, tuple(np.concatenate([p, np.repeat(p[-1:], size - count, axis=0)]) for p in pieces)
 
 
-def _as_gymnasium(space: Any) -> spaces.Space[Any]:
-    """A space of gymnax as one of Gymnasium's."""
-    if hasattr(space, "n"):
-        return spaces.Discrete(int(space.n))
-    if hasattr(space, "low") and hasattr(space, "shape"):
-        dtype = np.dtype(space.dtype)
-        low, high = (np.broadcast_to(np.asarray(bound, dtype), space.shape) for bound in (space.low, space.high))
-        return spaces.Box(low, high, tuple(space.shape), dtype.type)
-    raise TargetError(
-        f"expected a Box or Discrete space of gymnax, got {type(space).__name__}.",
-        where="TARGET",
-        remedy="Environments with other spaces are not checked.",
-    )
+def _is_key(part: Any) -> bool:
+    return str(part.dtype).startswith("key<")

@@ -22,7 +22,8 @@ import gymnasium as gym
 
 from symcheck.envs import registration
 from symcheck.envs.functional import FunctionalEnv, is_functional
-from symcheck.envs.jax_batch import PREFIX, JaxBatch, is_pure, make_named
+from symcheck.envs.jax_batch import JaxBatch
+from symcheck.envs.jax_libraries import library_named, library_of, make_named
 from symcheck.envs.parallel import ParallelEnvironment, as_one, is_parallel
 from symcheck.errors import MissingExtraError, TargetError, described, suggestion
 from symcheck.loading import is_reference, load_attribute, look_in
@@ -100,7 +101,7 @@ def resolve_environment(
         return _resolve_text(target, arguments, where)
     if is_functional(target):
         return _instance(FunctionalEnv(target), type(target).__name__, arguments, where)
-    if is_pure(target):
+    if library_of(target):
         return _batch(JaxBatch(target), type(target).__name__, arguments, where)
     if is_parallel(target):
         return _instance(as_one(target), type(target).__name__, arguments, where)
@@ -111,8 +112,8 @@ def resolve_environment(
 
 
 def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget:
-    if text.startswith(PREFIX):
-        return _batch(make_named(text), text, arguments, where)
+    if library_named(text):
+        return _batch(JaxBatch(make_named(text)), text, arguments, where)
     # "file-v1.py" would match as an id.
     if _VERSIONED.match(text) and not text.endswith(".py"):
         return _identifier(text, arguments, where)
@@ -121,7 +122,7 @@ def _resolve_text(text: str, arguments: dict[str, Any], where: str) -> EnvTarget
     loaded = load_attribute(text, where=where)
     if is_functional(loaded):
         loaded = FunctionalEnv(loaded)
-    if is_pure(loaded):
+    if library_of(loaded):
         return _batch(JaxBatch(loaded), text, arguments, where)
     if is_parallel(loaded):
         loaded = as_one(loaded)
@@ -208,7 +209,9 @@ def _instance(env: AnyEnv, label: str, arguments: dict[str, Any], where: str) ->
 def _batch(env: JaxBatch, label: str, arguments: dict[str, Any], where: str) -> EnvTarget:
     """A batch of a pure environment: its compiled functions are shared by all copies."""
     if arguments:
-        raise TargetError("gymnax takes no keyword arguments here.", where=where, remedy="Give a factory instead.")
+        raise TargetError(
+            "environments of JAX take no keyword arguments here.", where=where, remedy="Give a factory instead."
+        )
     _check_spaces(env, label, where)
     return EnvTarget(label, lambda: copy.copy(env))
 
@@ -223,7 +226,7 @@ def _factory(factory: Any, label: str, arguments: dict[str, Any], where: str) ->
 
     def make() -> AnyEnv:
         made = factory(**arguments)
-        if is_pure(made):
+        if library_of(made):
             return JaxBatch(made)
         if is_parallel(made):
             return as_one(made)

@@ -72,13 +72,13 @@ def _flipped(turn: _Move) -> _Move:
 
 
 def _move_all(board: Any, pi: Sequence[float], moves: Sequence[_Move]) -> list[Image]:
-    planes, axis = _planes_of(np.asarray(board))
+    planes, axis = _planes_of(np.asarray(board), len(pi))
     return [
         (_assemble([move(plane) for plane in planes], axis), _move_policy(pi, planes[0].shape, move)) for move in moves
     ]
 
 
-def _planes_of(board: Array) -> tuple[list[Array], int | None]:
+def _planes_of(board: Array, entries: int) -> tuple[list[Array], int | None]:
     """The grids that a board has, and the axis along which they lie; None where it is one grid."""
     if board.ndim == 2:
         return [board], None
@@ -86,8 +86,17 @@ def _planes_of(board: Array) -> tuple[list[Array], int | None]:
         raise TargetError(f"expected a grid, or planes of one, got shape {board.shape}.", where="board")
     # Rows and columns are as many on most boards; else planes come first where there are fewer of them.
     first = board.shape[1] == board.shape[2] or (board.shape[0] != board.shape[1] and board.shape[0] <= board.shape[2])
-    axis = 0 if first else 2
+    axes = (0, 2) if first else (2, 0)
+    # Where one way does not go with the policy and the other does, it is the other.
+    fitting = (axis for axis in axes if _goes_with_policy(entries, tuple(np.delete(board.shape, axis))))
+    axis = next(fitting, axes[0])
     return list(np.moveaxis(board, axis, 0)), axis
+
+
+def _goes_with_policy(entries: int, shape: tuple[int, ...]) -> bool:
+    """Whether a policy has an entry a cell, with a pass or without, or an entry a column."""
+    rows, columns = shape
+    return entries in (rows * columns, rows * columns + 1, columns)
 
 
 def _assemble(planes: list[Array], axis: int | None) -> Array:

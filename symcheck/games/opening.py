@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Literal, get_args
 
-from symcheck.errors import OptionError, TargetError, suggestion
+from symcheck.errors import OptionError, SymcheckError, TargetError, suggestion
 from symcheck.games.alphazero import AlphaZeroGame
 from symcheck.games.game import Game, Symmetries, call
+from symcheck.games.played import PlayedGame
 from symcheck.loading import is_reference, load_attribute
 
-Adapter = Literal["alphazero", "openspiel", "pgx"]
+Adapter = Literal["alphazero", "openspiel", "pgx", "pettingzoo"]
 ADAPTERS: tuple[str, ...] = get_args(Adapter)
-_TELLING = {"alphazero": "getNextState", "openspiel": "new_initial_state", "pgx": "init"}
-"""By adapter, a function that its games have."""
+_TELLING = {"alphazero": "getNextState", "openspiel": "new_initial_state", "pgx": "init", "pettingzoo": "agent_iter"}
+"""By adapter, a function that its games have; libraries are modules of this package under the same names."""
 
 
 def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries | str | None = None) -> Game:
@@ -37,15 +39,27 @@ def open_game(target: Any, *, adapter: str | None = None, symmetries: Symmetries
     game = _load_target(target, adapter)
     label = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     kind = adapter or next((name for name, function in _TELLING.items() if hasattr(game, function)), None)
-    if kind == "openspiel":
-        from symcheck.games.openspiel import OpenSpielGame  # loads the library
-
-        return OpenSpielGame(game, function, label, function_label)
-    if kind == "pgx":
-        from symcheck.games.pgx import PgxGame
-
-        return PgxGame(game, function, label, function_label)
+    if kind is not None and kind != "alphazero":
+        library = importlib.import_module(f"symcheck.games.{kind}")  # loads the library
+        return PlayedGame(library.rules_of(game, label), function, label, function_label)
     return AlphaZeroGame(game, function, label, function_label or "getSymmetries")
+
+
+def is_game(target: str) -> bool:
+    """Whether a reference names a board game, or a class of one; imports nothing for other names.
+
+    Example:
+        >>> is_game("CartPole-v1")
+        False
+    """
+    if not is_reference(target):
+        return False
+    try:
+        value = load_attribute(target, where="TARGET")
+    except SymcheckError:  # whoever opens it says what is wrong, or knows it as an environment's name
+        return False
+    # Environments of Pgx are told by `init`, which is no game's name alone.
+    return any(hasattr(value, function) for name, function in _TELLING.items() if name != "pgx")
 
 
 def _load_symmetries(given: Any) -> tuple[Symmetries | None, str]:
@@ -63,19 +77,13 @@ def _load_symmetries(given: Any) -> tuple[Symmetries | None, str]:
 
 def _load_target(target: Any, adapter: str | None) -> Any:
     if isinstance(target, str) and not is_reference(target):
-        if adapter == "pgx":
-            from symcheck.games.pgx import make
-
-            return make(target)
         if adapter == "alphazero":
             raise TargetError(
                 f"expected module:name or file.py:name, got {target!r}.",
                 where="TARGET",
                 remedy="Say which name to take from it, for instance my_game.py:Game.",
             )
-        from symcheck.games.openspiel import load
-
-        return load(target)
+        return importlib.import_module(f"symcheck.games.{adapter or 'openspiel'}").load(target)
     value = load_attribute(target, where="TARGET") if isinstance(target, str) else target
     # A class has the functions of its instances: it is called first.
     is_game = not isinstance(value, type) and any(hasattr(value, function) for function in _TELLING.values())

@@ -8,8 +8,8 @@ import numpy as np
 
 from symcheck.array_types import Bools
 from symcheck.errors import MissingExtraError, TargetError, described
-from symcheck.games.game import Outcome, Symmetries, call
-from symcheck.games.played import PlayedGame
+from symcheck.games.game import Outcome, call
+from symcheck.games.played import LibraryRules
 
 
 def load(name: str) -> Any:
@@ -34,54 +34,49 @@ def load(name: str) -> Any:
         ) from error
 
 
-class OpenSpielGame(PlayedGame):
-    """One game.
+def rules_of(game: Any, label: str) -> LibraryRules:
+    """The answers of one game; a board is the tensor that the player to move observes, in the game's own shape.
 
     Args:
         game: a `pyspiel.Game`.
-        symmetries: the function of the images, of observation tensors in the game's own shape.
         label: how reports call the game.
-        symmetries_label: how they call the function.
 
     Raises:
         TargetError: the game has chance or hidden information, or no observations.
     """
+    kind = game.get_type()
+    described_kind = (kind.dynamics.name, kind.chance_mode.name, kind.information.name)
+    if described_kind != ("SEQUENTIAL", "DETERMINISTIC", "PERFECT_INFORMATION"):
+        raise TargetError(
+            "expected a game of moves in turn, without chance and with perfect information, got "
+            f"{', '.join(described_kind).lower().replace('_', ' ')}.",
+            where="TARGET",
+        )
+    if not kind.provides_observation_tensor:
+        raise TargetError(f"{label} has no observation tensors, so there is no board to move.", where="TARGET")
+    shape = tuple(game.observation_tensor_shape())
+    actions = int(game.num_distinct_actions())
 
-    def __init__(self, game: Any, symmetries: Symmetries | None, label: str, symmetries_label: str) -> None:
-        super().__init__(symmetries, label, symmetries_label)
-        kind = game.get_type()
-        described_kind = (kind.dynamics.name, kind.chance_mode.name, kind.information.name)
-        if described_kind != ("SEQUENTIAL", "DETERMINISTIC", "PERFECT_INFORMATION"):
-            raise TargetError(
-                "expected a game of moves in turn, without chance and with perfect information, got "
-                f"{', '.join(described_kind).lower().replace('_', ' ')}.",
-                where="TARGET",
-            )
-        if not kind.provides_observation_tensor:
-            raise TargetError(f"{label} has no observation tensors, so there is no board to move.", where="TARGET")
-        self._game = game
-        self._shape = tuple(game.observation_tensor_shape())
-        self.actions = int(game.num_distinct_actions())
-
-    def start(self) -> Any:
-        """The initial state."""
-        return self._game.new_initial_state()
-
-    def legal(self, state: Any) -> Bools:
-        """The legal actions of the player to move."""
-        mask = np.zeros(self.actions, dtype=bool)
+    def legal(state: Any) -> Bools:
+        mask = np.zeros(actions, dtype=bool)
         mask[state.legal_actions()] = True
         return mask
 
-    def step(self, state: Any, action: int) -> Any:
-        """The child."""
-        return call("State.child", state.child, action)
-
-    def outcome(self, state: Any) -> Outcome | None:
-        """The returns of all players, once the game is over."""
-        return tuple(map(float, state.returns())) if state.is_terminal() else None
-
-    def board(self, state: Any) -> Any:
-        """The observation of the player to move, of the first player once the game is over."""
+    def board(state: Any) -> Any:
+        # Once the game is over nobody is to move: the first player's.
         tensor = state.observation_tensor(max(0, state.current_player()))
-        return np.asarray(tensor, dtype=np.float64).reshape(self._shape)
+        return np.asarray(tensor, dtype=np.float64).reshape(shape)
+
+    return LibraryRules(
+        actions,
+        start=game.new_initial_state,
+        legal=legal,
+        step=lambda state, action: call("State.child", state.child, action),
+        outcome=_returns_at_end,
+        board=board,
+    )
+
+
+def _returns_at_end(state: Any) -> Outcome | None:
+    """The returns of all players, once the game is over."""
+    return tuple(map(float, state.returns())) if state.is_terminal() else None

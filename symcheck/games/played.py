@@ -1,22 +1,45 @@
-"""What games have in common whose boards cannot be set: their images are reached by playing the moved moves."""
+"""Games of libraries, whose boards cannot be set: their images are reached by playing the moved moves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from symcheck.array_types import Floats
+from symcheck.array_types import Bools, Floats
 from symcheck.games.alphazero import no_symmetries
-from symcheck.games.game import Symmetries, board_key, call, copy_of, read_images
+from symcheck.games.game import Outcome, Symmetries, board_key, call, copy_of, read_images
+
+
+@dataclass(frozen=True)
+class LibraryRules:
+    """What a library's game answers, as functions of its own states.
+
+    Attributes:
+        actions: length of the policy vector.
+        start: () -> the initial state, the same each time.
+        legal: state -> which actions are legal, (actions,).
+        step: (state, action) -> the next state; the given one stays as it is.
+        outcome: state -> the result for all players; None while the game goes on.
+        board: state -> what the player to move observes.
+    """
+
+    actions: int
+    start: Callable[[], Any]
+    legal: Callable[[Any], Bools]
+    step: Callable[[Any, int], Any]
+    outcome: Callable[[Any], Outcome | None]
+    board: Callable[[Any], Any]
 
 
 class PlayedGame:
     """A game of a library, with a function of images that the user gives.
 
     Args:
+        rules: the library's answers.
         symmetries: (board, pi) -> [(board, pi), ...], where a board is an observation.
         label: how reports call the game.
-        symmetries_label: how they call the function.
+        symmetries_label: how reports call the function.
 
     Raises:
         TargetError: no function was given.
@@ -24,12 +47,18 @@ class PlayedGame:
 
     is_whole = False
 
-    def __init__(self, symmetries: Symmetries | None, label: str, symmetries_label: str) -> None:
+    def __init__(self, rules: LibraryRules, symmetries: Symmetries | None, label: str, symmetries_label: str) -> None:
         if symmetries is None:
             raise no_symmetries(label)
         self._symmetries = symmetries
         self.label = label
         self.symmetries_label = symmetries_label
+        self.actions = rules.actions
+        self.start = rules.start
+        self.legal = rules.legal
+        self.step = rules.step
+        self.outcome = rules.outcome
+        self.board = rules.board
 
     def state_of(self, board: Any) -> Any:
         """None: an observation is no state."""
@@ -43,10 +72,6 @@ class PlayedGame:
         """The user's function, the policy as a list."""
         name = self.symmetries_label
         return read_images(name, call(name, self._symmetries, copy_of(board), policy.tolist()))
-
-    def board(self, state: Any) -> Any:
-        """What the player to move observes."""
-        raise NotImplementedError
 
     def key(self, state: Any) -> bytes:
         """Of the board."""

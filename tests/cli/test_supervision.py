@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -9,6 +10,17 @@ import time
 from pathlib import Path
 
 import pytest
+
+import symcheck_properties  # noqa: F401  (registers the properties)
+from symcheck.cli.channel import Tag
+from symcheck.cli.outputs import Outputs
+from symcheck.cli.salvage import report_end
+from symcheck.engine.events import PropertyFinished
+from symcheck.engine.options import EnvOptions
+from symcheck.engine.registry import registered_properties
+from symcheck.engine.results import PropertyResult
+from symcheck.engine.unfinished import run_started
+from symcheck.engine.verdict import Facts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are supervised on Linux")
 SYMCHECK = Path(sys.executable).parent / "symcheck"
@@ -137,6 +149,22 @@ def test_a_second_interrupt_stops_a_blocked_run_and_reports_what_was_finished(st
     assert code == 130
     assert "interrupted" in said
     assert by_name(report)["group_axioms"] == ("proved", None)
+
+
+def test_what_is_salvaged_keeps_to_the_baseline(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("b.toml").write_text(
+        '[[accepted]]\ntarget = "E-v0"\nsymmetry = "m"\nproperty = "reward_invariance"\n'
+        'max_residual = 1.0\nreason = "measured"\n'
+    )
+    facts = Facts(checked=9, violations=9)
+    finished = PropertyResult("reward_invariance", "failed", "paired", 9, violations=9, max_residual=0.5, facts=facts)
+    begun = run_started("env", "E-v0", "m", {"name": "C2", "order": 2}, registered_properties("env"), EnvOptions(), "")
+    events = [Tag.EVENT + pickle.dumps(event) for event in (begun, PropertyFinished(finished))]
+    for baseline, verdict in ((None, "failed"), (Path("b.toml"), "passed")):
+        said = Tag.OUTPUTS + pickle.dumps((Outputs(json=Path("r.json"), quiet=True), True, baseline))
+        report_end([said, *events], 9, progress="", was_late=False, interrupted=False)
+        assert by_name(json.loads(Path("r.json").read_text()))["reward_invariance"][0] == verdict
 
 
 def test_killing_the_command_ends_its_child_too(start, tmp_path):

@@ -113,6 +113,15 @@ def test_a_rotation_is_reported_with_its_residual_and_is_no_claim():
     assert "action" in rotation.description
 
 
+@pytest.mark.parametrize(("world", "order"), [(worlds.Ball, 3), (worlds.BallInAMagneticField, 1)])
+def test_rotations_of_space_are_claimed_only_where_all_of_them_hold(world, order):
+    found = search(world, samples=300)
+    turns = [entry for entry in found.fields["observation"] if isinstance(entry, dict)]
+    assert len(turns) == order
+    assert ("so(3)" in found.fields["group"]) == (order == 3)
+    assert {"rotate": [[0, 1], [3, 4]]} in turns
+
+
 def test_a_plane_without_round_symmetry_shows_no_rotation():
     assert search(worlds.Plane).rotations == ()
 

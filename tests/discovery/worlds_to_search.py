@@ -80,6 +80,33 @@ class RoundPlane(Vector):
         return x - 0.1 * x * (1 + (x**2).sum()) + 0.05 * np.asarray(action), -float((x**2).sum())
 
 
+class Ball(Vector):
+    """A point with a speed, pulled to the origin of space alike from all sides: any rotation of space (SO(3))."""
+
+    size = 6
+    action_space = gym.spaces.Box(-1, 1, (3,), np.float64)
+    swirl = 0.0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        gym.Env.reset(self, seed=seed)
+        directions = self.np_random.normal(size=(2, 3))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        self.x = (0.5 * directions * self.np_random.uniform(size=(2, 1))).reshape(-1)
+        return self.x.copy(), {}
+
+    def move(self, x: np.ndarray, action: Any) -> tuple[np.ndarray, float]:
+        place, speed = x[:3], x[3:]
+        speed = 0.95 * speed - 0.1 * place * (1 + place @ place) + 0.05 * np.asarray(action)
+        speed = speed + self.swirl * np.array([speed[1], -speed[0], 0.0])
+        return np.concatenate([place + 0.1 * speed, speed]), -float(place @ place)
+
+
+class BallInAMagneticField(Ball):
+    """A force turns speeds about the third axis, which alone may be turned about then."""
+
+    swirl = 0.01
+
+
 class OffCentre(Vector):
     """A particle in a well at 0.7: the reflection about 0.7 is a symmetry, about 0 it is not."""
 

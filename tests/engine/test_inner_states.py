@@ -12,7 +12,7 @@ from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
 import symcheck as sc
-from symcheck.engine.environments.subject.inner import shown_digits, signed_map
+from symcheck.envs.state_access.inner_states import shown_digits, signed_map
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 

@@ -1,9 +1,18 @@
-"""Games of OpenSpiel and Pgx, where they are installed; a missing library ends with its install line."""
+"""Games of OpenSpiel, Pgx and PettingZoo where they are installed, and a small game in the words of each."""
 
 import sys
 
 import numpy as np
 import pytest
+from library_games import (
+    Dealt,
+    PureRow,
+    PureRowFirstCellTaken,
+    TurnByTurn,
+    TurnByTurnFromTheLeft,
+    Wrapped,
+    jax_without_compiler,
+)
 from typer.testing import CliRunner
 
 import symcheck as sc
@@ -11,7 +20,9 @@ from symcheck.cli.main import app
 from symcheck.errors import TargetError
 from symcheck.games import boards
 
-LIBRARIES = [("openspiel", "pyspiel"), ("pgx", "pgx")]
+LIBRARIES = [("openspiel", "pyspiel"), ("pgx", "pgx"), ("pettingzoo", "pettingzoo")]
+# PettingZoo calls its games by other names.
+NAMES = {("pettingzoo", "tic_tac_toe"): "tictactoe_v3", ("pettingzoo", "connect_four"): "connect_four_v3"}
 
 
 @pytest.mark.parametrize(("adapter", "module"), LIBRARIES)
@@ -25,6 +36,7 @@ LIBRARIES = [("openspiel", "pyspiel"), ("pgx", "pgx")]
 )
 def test_a_game_of_a_library_has_the_group_of_its_rules(adapter, module, name, images, verdict):
     pytest.importorskip(module)
+    name = NAMES.get((adapter, name), name)
     report = sc.verify_game(name, f"symcheck.games.boards:{images}", adapter=adapter, samples=20)
     assert report.verdict == verdict, report.to_text()
 
@@ -112,3 +124,33 @@ def test_a_game_with_chance_is_refused():
 def test_a_policy_of_another_length_is_refused():
     with pytest.raises(TargetError, match="expected an entry of pi for each of 4 cells"):
         boards.square(np.zeros((2, 2)), [0.5, 0.5, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("game", "verdict"),
+    [
+        (TurnByTurn(), "passed"),
+        (Wrapped(TurnByTurn()), "passed"),
+        (TurnByTurnFromTheLeft(), "failed"),
+        (PureRow(), "passed"),
+        (PureRowFirstCellTaken(), "failed"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
+)
+def test_a_game_in_the_words_of_a_library_is_played_as_it_is(game, verdict, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", jax_without_compiler())
+    report = sc.verify_game(game, boards.half_turn, samples=20)
+    assert report.verdict == verdict, report.to_text()
+    assert report["group_axioms"].verdict == "passed"
+
+
+def test_cards_that_the_seed_deals_are_refused():
+    with pytest.raises(TargetError, match="without chance"):
+        sc.verify_game(Dealt(), boards.half_turn)
+
+
+def test_observations_without_legal_moves_are_refused():
+    blind = TurnByTurn()
+    blind.observe = lambda agent: np.zeros(3)
+    with pytest.raises(TargetError, match="dictionaries with 'observation' and 'action_mask'"):
+        sc.verify_game(blind, boards.half_turn)

@@ -72,6 +72,24 @@ class WithoutIdentity(Lines):
         return super().getSymmetries(board, pi)[1:]
 
 
+class SometimesWithoutIdentity(Lines):
+    def getSymmetries(self, board, pi):
+        return super().getSymmetries(board, pi)[int(np.sum(board != 0) % 2) :]
+
+
+class FlippedBeforeWithoutIdentity(FlippedBefore):
+    def getSymmetries(self, board, pi):
+        return super().getSymmetries(board, pi)[1:]
+
+
+class FlipsAlone(Cube):
+    """One flip along each axis: neither the position itself nor a product of two flips."""
+
+    def getSymmetries(self, board, pi):
+        cells = np.reshape(pi, (3, 3, 3))
+        return [(np.flip(board, axis), np.flip(cells, axis).ravel().tolist()) for axis in range(3)]
+
+
 class OneDiagonal(Columns):
     sides = staticmethod(lambda stones: (stones,))
 
@@ -117,7 +135,8 @@ FAULTS = [
     (TurnedColumns(4, 6), {"next_state"}, "SYM313"),
     (Quarter(4, 6), {"legal_moves"}, "SYM314"),
     (OneDiagonal(3, 3), {"outcome"}, "SYM317"),
-    (WithoutIdentity(4), {"group_axioms"}, "SYM318"),
+    (SometimesWithoutIdentity(4), {"group_axioms", "next_state"}, "SYM318"),
+    (FlippedBeforeWithoutIdentity(4), {*MOVES, "group_axioms"}, "SYM321"),
     (OneMissing(4), {"group_axioms"}, "SYM319"),
 ]
 
@@ -135,6 +154,17 @@ def test_a_planted_fault_fails_what_it_breaks_and_is_named(game, failing, code):
 def test_a_right_game_passes(game):
     report = sc.verify_game(game, samples=40)
     assert report.verdict == "passed", report.to_text()
+
+
+@pytest.mark.parametrize(
+    ("game", "products"), [(WithoutIdentity(4), 0), (FlipsAlone(), 6)], ids=["all but it", "flips"]
+)
+def test_a_list_beside_the_original_need_not_be_a_whole_group(game, products):
+    report = sc.verify_game(game, samples=40)
+    assert report.verdict == "passed", report.to_text()
+    reason = report["group_axioms"].reason
+    assert (reason.code, reason.fields["left_out"]) == ("images_beside_original", products)
+    assert "the position itself is not among its images" in report.to_text()
 
 
 @pytest.mark.parametrize(("game", "group"), [(Columns(3, 3), "C2"), (Movers(), "C4")])

@@ -7,7 +7,8 @@ from typer.testing import CliRunner
 
 import symcheck as sc
 from symcheck.cli.main import app
-from symcheck.envs.jax_batch import JaxBatch, is_pure
+from symcheck.envs.jax_batch import JaxBatch
+from symcheck.envs.jax_libraries import library_of
 
 
 def mirror():
@@ -44,7 +45,7 @@ def test_states_of_a_batch_are_put_back_as_they_were_read():
     import numpy as np
 
     env, _ = gymnax.make("Pendulum-v1")
-    assert is_pure(env)
+    assert library_of(env) == "gymnax"
     batch = JaxBatch(env, slots=3)
     batch.reset(seed=0)
     states = batch.read_states()

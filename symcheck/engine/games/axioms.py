@@ -1,8 +1,13 @@
-"""The images are those of a group: the position itself is one, and images of images are images."""
+"""The images are those of a group: the position itself is one, and images of images are images.
+
+A list that leaves the position itself out lies beside the original, as augmentations of pictures do. It need not be all
+of the group: what is asked then is that the images compose as elements of one group, boards and policies alike.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +19,7 @@ from symcheck.engine.games.rules import Node
 from symcheck.errors import TargetError
 
 _POSITIONS = 60  # of a game that is not tested completely
+_TELL_APART = 10  # positions at which two images have one board before they count as the same map
 
 
 @dataclass
@@ -27,6 +33,10 @@ class Axioms:
         not_closed: (position, image, image of the image) that is no image of the position; the first few.
         refused: (position, image, problem) where the function does not take an image.
         is_complete: whether all positions that were chosen were compared.
+        without_identity: whether no position is among its images; `no_identity` is empty then.
+        left_out: pairs of images whose product such a list does not have.
+        conflicting: (position, image, image of the image): the same board as another product's at every position,
+            with another rearrangement of the policy.
     """
 
     checked: int = 0
@@ -35,6 +45,9 @@ class Axioms:
     not_closed: list[tuple[Reached, int, int]] = field(default_factory=list)
     refused: list[tuple[Reached, int, str]] = field(default_factory=list)
     is_complete: bool = True
+    without_identity: bool = False
+    left_out: int = 0
+    conflicting: list[tuple[Reached, int, int]] = field(default_factory=list)
 
 
 def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
@@ -58,7 +71,44 @@ def check_axioms(positions: Positions, deadline: float | None) -> Axioms:
             seen.is_complete = False
             break
         _check_position(position, seen)
+    if seen.no_identity and len(seen.no_identity) == len(chosen) and not seen.refused:
+        _judge_beside_original(seen, positions.is_complete)
     return seen
+
+
+def _judge_beside_original(seen: Axioms, is_complete: bool) -> None:
+    """Ask of a list without the position itself only that its images compose as those of a group."""
+    positions, seen.no_identity = seen.no_identity, []
+    seen.without_identity = True
+    products: dict[tuple[int, ...], tuple[list[bytes], set[bytes | None]]] = {}
+    for position in positions:
+        for word, image, places in _products(position):
+            boards, rearrangements = products.setdefault(word, ([], set()))
+            boards.append(image)
+            rearrangements.add(places)
+    # The first word of those with the same boards everywhere says which rearrangement goes with them.
+    known: dict[tuple[bytes, ...], set[bytes | None]] = {}
+    wrong = {word for word, (boards, places) in products.items() if places - known.setdefault(tuple(boards), places)}
+    if not is_complete and len(positions) < _TELL_APART:
+        wrong = set()  # the first positions of a game are often symmetric: different images have one board there
+    # A product that is the position itself is not missing: the original has it.
+    original = products[()][0]
+    pairs = {(i, j) for _, i, j in seen.not_closed}
+    seen.left_out = len({pair for pair in pairs - wrong if products[pair][0] != original})
+    seen.conflicting = [(positions[0], word[0], word[-1]) for word in sorted(wrong)]
+    seen.not_closed = []
+    seen.violated = len(wrong)
+
+
+def _products(position: Reached) -> Iterator[tuple[tuple[int, ...], bytes, bytes | None]]:
+    """The position, its images and their images: which, the board, and the rearrangement of the policy."""
+    node = position.node
+    with_policy = all(image.moves is not None for image in node.images)
+    yield (), node.board_key, np.arange(node.rules.game.actions).tobytes() if with_policy else None
+    for i, image in enumerate(node.images):
+        yield (i,), *_board_and_places(image, None, with_policy)
+        for j, after in enumerate(_images_of_image(node, i)):
+            yield (i, j), *_board_and_places(after, image, with_policy)
 
 
 def _check_position(position: Reached, seen: Axioms) -> None:

@@ -315,6 +315,9 @@ def causes_of_axioms(context: GameContext) -> tuple[Statement, ...]:
     if axioms.refused:
         _, image, problem = axioms.refused[0]
         causes.append(state("SYM320", image=image, problem=problem))
+    if axioms.conflicting:
+        _, first, second = axioms.conflicting[0]
+        causes.append(state("SYM321", first=first, second=second, pairs=len(axioms.conflicting)))
     if axioms.not_closed:
         pairs = {(i, j) for _, i, j in axioms.not_closed}
         first, second = min(pairs)

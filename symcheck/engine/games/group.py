@@ -24,7 +24,8 @@ def group_of(context: GameContext) -> dict[str, Any]:
     places = context.comparison.reference
     images = [None if item is None else tuple(item.tolist()) for item in places]
     distinct = {item for item in images if item is not None}
-    if None in images or len(distinct) != order or order > _LISTED_UP_TO or context.axioms.violated:
+    whole = not context.axioms.violated and not context.axioms.without_identity
+    if None in images or len(distinct) != order or order > _LISTED_UP_TO or not whole:
         return {"name": f"{order} images" if order != 1 else "1 image", "order": order}
     if order == 1:
         return {"name": "trivial", "order": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,27 +37,42 @@ def judge_part(context: GameContext, equation: Equation, find_causes: Causes = c
         checked=tally.checked,
         violations=tally.violated,
         exhaustive=context.is_exhaustive,
-        quantity=equation.noun,
-        moved=context.moves_something,
-        unrepeatable=context.unrepeatable,
         time_up=context.time_up,
         doubts=(state("no_end_reached"),) if constant else (),
     )
-    verdict, reason = decide(facts)
-    failed = verdict == "failed"
+    result = judge_images(context, equation, facts, find_causes)
+    return replace(
+        result,
+        max_residual=max((item.residual for item in tally.examples), default=0.0),
+        counterexample=_smallest(context, equation.name) if result.verdict == "failed" and tally.examples else None,
+    )
+
+
+def judge_images(context: GameContext, equation: Equation, facts: Facts, find_causes: Causes) -> PropertyResult:
+    """Judge one property from what was counted for it.
+
+    Args:
+        context: the run, whose doubts are those of every property.
+        equation: what it claims.
+        facts: what was counted.
+        find_causes: says why it fails.
+
+    Returns:
+        The result, without a counterexample.
+    """
+    counted = replace(facts, quantity=equation.noun, moved=context.moves_something, unrepeatable=context.unrepeatable)
+    verdict, reason = decide(counted)
     return PropertyResult(
         name=equation.name,
         verdict=verdict,
         method="complete" if context.positions.is_complete else "positions",
-        checked=facts.checked,
-        violations=facts.violations,
-        max_residual=max((item.residual for item in tally.examples), default=0.0),
+        checked=counted.checked,
+        violations=counted.violations,
         unit=equation.unit,
-        counterexample=_smallest(context, equation.name) if failed and tally.examples else None,
-        causes=find_causes(context) if failed else (),
+        causes=find_causes(context) if verdict == "failed" else (),
         notes=(positions_note(context),),
         reason=reason,
-        facts=facts,
+        facts=counted,
     )
 
 

@@ -37,7 +37,7 @@ _ALONG_NAMES = (
     "linalg_vector_norm norm any all median kthvalue scatter scatter_add scatter_reduce slice_scatter "
     "select_scatter unfold var_mean std_mean aminmax argsort cummax cummin logcumsumexp mode glu "
     "count_nonzero nansum diagonal diag_embed nanmedian renorm split_copy index_add index_fill index_copy "
-    "diff nanmean unflatten "
+    "diff nanmean unflatten linalg_cross "
 )
 _ALONG = frozenset(_ALONG_NAMES.split())
 _LAST_TWO = frozenset(["tril", "triu"])
@@ -83,6 +83,14 @@ def why_samples_meet(captured: Capture) -> tuple[Statement, fx.Node] | None:
         except _MixedError as error:
             return error.reason, node
     return None
+
+
+def batches_outside(captured: Capture) -> dict[fx.Node, int | None]:
+    """How many entries run outside the samples in each tensor's batch, where samples do not meet; None: rows alike."""
+    follower = _Follower(captured.size)
+    for node in captured.graph.nodes:
+        follower.follow(node)
+    return follower.outside
 
 
 class _Follower:

@@ -43,10 +43,12 @@ class Comparison:
     Attributes:
         terms: how many there are.
         ties: equations of input entries; where one holds, nothing was shown.
+        kind: "terms", or "matrices" where linear forms were compared (`matrix_comparison`).
     """
 
     terms: int
     ties: tuple[str, ...] = ()
+    kind: str = "terms"
 
 
 def compare_images(

@@ -24,6 +24,7 @@ from symcheck.engine.networks.diagnosis import diagnose, paired_dropout
 from symcheck.engine.networks.gate import capture_every_call, why_one_run_is_not_all
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.location import first_nonfinite_module
+from symcheck.engine.networks.matrix_comparison import compare_by_matrices
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
@@ -32,7 +33,7 @@ from symcheck.engine.networks.repeatability import Repeatability, check_repeatab
 from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.values import SignedPermutation
+from symcheck.engine.networks.values import AffineMap, SignedPermutation
 from symcheck.engine.networks.verdicts import ROUNDED, Assessment, assess, assess_mixed_batches, is_wrong_weight
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
@@ -220,6 +221,9 @@ class NetContext:
         seconds = seconds_from(self._started, self.options.max_time)
         deadline = None if seconds is None else self._started + seconds
         compared = compare_images(captured, self.inputs, self.outputs, deadline=deadline)
+        motions = [*self.inputs.motions, *(motion for claim in self.outputs for motion in claim.motions)]
+        if compared is None and any(isinstance(motion, AffineMap) for motion in motions):
+            compared = compare_by_matrices(captured, self.inputs, self.outputs)
         if compared is None or compared.ties:
             return replace(proof, compared=compared)
         # a weight that is wrong and reaches no output is worth a mention

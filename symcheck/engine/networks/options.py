@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from symcheck.engine.option_fields import option
-from symcheck.engine.options import BUDGET, RunKeywords, RunOptions, check_limits, check_samples, check_whole
+from symcheck.engine.options import BUDGET, REPORTS, RunKeywords, RunOptions, check_limits, check_samples, check_whole
 from symcheck.errors import OptionError, suggestion
 
 DEFAULT_SAMPLES = 10_000
@@ -93,6 +94,9 @@ class NetOptions(RunOptions):
     noise_seed: int | None = option(
         None, "Seed torch before every call, for networks that draw noise.", kind=int, panel=NETWORK
     )
+    certificate: str | Path | None = option(
+        None, "Write the proof as a certificate that others can check.", kind=Path, panel=REPORTS
+    )
     observations: Any = option(None, "Inputs to test beside the generated ones, stacked.", is_typed=False)
 
     def __post_init__(self) -> None:
@@ -120,6 +124,7 @@ class NetKeywords(RunKeywords, total=False):
     device: str
     strict: bool
     noise_seed: int | None
+    certificate: str | Path | None
     observations: Any
 
 

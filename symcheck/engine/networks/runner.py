@@ -13,6 +13,7 @@ from torch import nn
 from symcheck.engine.clock import TimeUp
 from symcheck.engine.events import Emit, PropertyFinished, PropertyStarted, RunFinished, ignore
 from symcheck.engine.networks.context import NetContext
+from symcheck.engine.networks.graph.making import with_certificate
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
@@ -73,6 +74,8 @@ def run_net(
             )
         )
         results, interrupted = _check(properties, context, emit)
+        if options.certificate is not None and not interrupted:
+            results = with_certificate(results, context, options.certificate)
     result = RunResult(
         kind="net",
         target=target or type(net).__name__,
@@ -147,8 +150,8 @@ def _method_reason(context: NetContext, interrupted: bool) -> Statement:
         return state("method_not_followed", where=end.where, module=end.module, source=end.source, why=end.reason)
     if proof.level not in ("exact", "rounded"):
         return state("method_layer_fails")
-    if proof.is_by_comparison:
-        return state("method_compared", one_by_one=context.batch_residual is not None)
+    if proof.compared is not None:
+        return state("method_compared", kind=proof.compared.kind, one_by_one=context.batch_residual is not None)
     return state("method_certificate", one_by_one=context.batch_residual is not None)
 
 

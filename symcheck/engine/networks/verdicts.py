@@ -171,7 +171,9 @@ def _assess_structure(
         return Assessment(replace(facts, doubts=(noise,)), ROUNDED)
     # A proof counts where the samples bear it out.
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
-        ground = state("layers_exact") if proof.compared is None else state("graphs_equal", terms=proof.compared.terms)
+        ground = state("layers_exact")
+        if proof.compared is not None:
+            ground = state("graphs_equal", terms=proof.compared.terms, kind=proof.compared.kind)
         return Assessment(replace(facts, exhaustive=True), EXACT, grounds=(ground,))
     if proof is not None and proof.level == "rounded":
         return _assess_rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))

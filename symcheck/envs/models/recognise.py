@@ -71,6 +71,10 @@ def find_model(env: gym.Env[Any, Any]) -> BatchModel | None:
         >>> find_model(gym.wrappers.ClipReward(gym.make("CartPole-v1"), -1, 0)) is None
         True
     """
+    pure = getattr(env, "batched_form", None)
+    if callable(pure):  # one slot of a batch of pure functions
+        form: BatchModel | None = pure()
+        return form
     # A `step` set on an instance, as tests and monkey patches do, is as unknown as another wrapper.
     if any(defined_at(layer) not in KEEPS_STEPS or "step" in vars(layer) for layer in wrappers(env)):
         return None

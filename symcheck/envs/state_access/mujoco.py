@@ -61,3 +61,21 @@ def built_in(env: Any) -> StateAccess | None:
         get=get_state,
         inexact=(Statement("inexact_solver"),),
     )
+
+
+def reads_as_built_in(env: Any, access: StateAccess) -> bool:
+    """Whether an access reads, in whatever order, the numbers that the built-in one reads: all that the engine keeps.
+
+    Args:
+        env: the unwrapped environment.
+        access: of anybody.
+
+    Returns:
+        False for other classes, too.
+    """
+    known = built_in(env)
+    if known is None or known.get is None or access.get is None:
+        return False
+    held = np.asarray(access.get(env))
+    whole = np.asarray(known.get(env))
+    return bool(held.size == whole.size and np.array_equal(np.sort(held, axis=None), np.sort(whole, axis=None)))

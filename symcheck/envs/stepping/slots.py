@@ -23,6 +23,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from symcheck.array_types import Floats
+from symcheck.envs.models.model import BatchModel
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.envs.stepping.running_statistics import settle_statistics
 from symcheck.envs.stepping.stepper import Played, Step, Stepper, Steps, stack_steps
@@ -264,6 +265,11 @@ class SlotView(gym.Env[Any, Any]):
         states = self.slots.states()
         return None if states is None else states[self.at]
 
+    def batched_form(self) -> BatchModel | None:
+        """The batched form of a pure environment; None of any other, and behind a wrapper."""
+        make = getattr(self.slots.vector, "batched_form", None) if "is_pure" in dir(type(self.slots.vector)) else None
+        return None if make is None else make()
+
     def close(self) -> None:
         """Close the vector environment."""
         self.slots.vector.close()
@@ -313,12 +319,21 @@ class SlotStepper(Stepper):
 
     def outcomes(self, states: Sequence[Any], actions: Sequence[Any]) -> Steps:
         """`outcome` for many states and actions: in random slots, as many at a time as there are."""
+        return stack_steps(self.steps_from(states, actions))
+
+    def steps_from(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:
+        """The same, step by step."""
         steps: list[Step] = []
         for start in range(0, len(states), self.slots.count):
             steps += self._fill_slots(
                 states[start : start + self.slots.count], actions[start : start + self.slots.count]
             )
-        return stack_steps(steps)
+        return steps
+
+    @property
+    def explores_together(self) -> bool:
+        """Whether slots can neither differ nor leak, so that many states are explored at once."""
+        return self.slots.access is not None and getattr(self.slots.vector, "is_pure", False)
 
     def _fill_slots(self, states: Sequence[Any], actions: Sequence[Any]) -> list[Step]:
         slots, view = self.slots, self.view

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from symcheck.array_types import Floats, Indices
-from symcheck.engine.environments.subject.inner import Inner
 from symcheck.engine.environments.subject.placement import Placement, Situation, Word
 from symcheck.engine.equations import Part as Part
 from symcheck.engine.scales import FLOAT32_EPSILON, FLOAT64_EPSILON, in_float32, shown_precision
+from symcheck.envs.state_access.inner_states import Inner
 from symcheck.envs.stepping.stepper import Stepper, Steps
 from symcheck.errors import SpecError, TargetError
 from symcheck.spaces.coordinates import Coordinates, SpaceCodec, scalar_coordinate, vector_coordinates

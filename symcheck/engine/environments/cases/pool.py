@@ -17,7 +17,9 @@ import numpy as np
 from gymnasium import spaces
 
 from symcheck.array_types import Floats
+from symcheck.engine.environments.cases.exploring import explore_together
 from symcheck.engine.environments.subject.placement import Placement, Situation
+from symcheck.envs.stepping.slots import SlotStepper
 from symcheck.envs.stepping.stepper import Step, Stepper
 from symcheck.errors import TargetError
 from symcheck.spaces.coordinates import finite
@@ -212,6 +214,15 @@ def _explore(
         return
     # At most 500 to begin with: the frontier search compares all of them.
     archive = list(pool.situations[:: max(1, len(pool.situations) // 500)])
+    if isinstance(stepper, SlotStepper) and stepper.explores_together:
+        for explored in explore_together(stepper, placement, archive, steps, rng, _rim_index):
+            if explored.reached is not None:
+                pool.situations.append(explored.reached)
+            else:
+                pool.ends.append(Visit(explored.visited, explored.action, explored.step))
+            if not in_time():
+                break
+        return
     flats = [stepper.codec.flatten(situation.obs) for situation in archive]
     taken = 0
     while taken < steps and in_time():

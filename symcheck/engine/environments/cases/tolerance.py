@@ -46,10 +46,11 @@ class Tolerance:
 
     Args:
         pairs: measures cases.
-        noise: largest difference between repeated steps from the same (s, a), per part; 0 where they agreed.
+        noise: what repeated steps from the same (s, a) may differ by, per part, of each coordinate or of all of them;
+            none where they agreed.
     """
 
-    def __init__(self, pairs: Pairs, noise: dict[Part, float]) -> None:
+    def __init__(self, pairs: Pairs, noise: dict[Part, Floats]) -> None:
         self._pairs = pairs
         self._noise = noise
         self._typical: dict[Part, TypicalMovement] = {}
@@ -74,8 +75,13 @@ class Tolerance:
         size = np.maximum(finite(np.maximum(np.abs(comparison.expected), np.abs(comparison.actual))), typical)
         known = self._typical.get(comparison.part)
         moved = nudge if known is None else np.maximum(nudge, known.of(size))
-        noise = self._noise.get(comparison.part, 0.0)
+        noise = self._noise_of(comparison)
         return np.where(epsilon > 0, SAFETY * (epsilon * size + moved) + noise, np.asarray(nudge, dtype=float))
+
+    def _noise_of(self, comparison: Comparison) -> Floats:
+        """The noise of every coordinate, shape (dim,); of internal states, that of the noisiest that is known."""
+        known, dim = self._noise.get(comparison.part, np.zeros(1)), len(comparison.coordinates.epsilon)
+        return np.append(known, np.full(dim, known.max()))[:dim]
 
     def local_tolerance(self, comparison: Comparison, cases: Sequence[Case], rng: np.random.Generator) -> Floats:
         """Tolerance of suspicious cases, by what nudges of their own states do; see `of` and `nudges`."""

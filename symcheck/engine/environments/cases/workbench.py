@@ -9,18 +9,20 @@ from typing import Protocol
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.budget import Budget
 from symcheck.engine.clock import Clock
 from symcheck.engine.environments.cases.movement import moves_something
 from symcheck.engine.environments.cases.pairs import Pairs
 from symcheck.engine.environments.cases.pool import Pool
 from symcheck.engine.environments.subject.placement import Word
-from symcheck.engine.equations import Part
+from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.events import Emit, Progress
 from symcheck.engine.options import EnvOptions
 from symcheck.engine.results import PropertyResult
 from symcheck.engine.statistics import largest_fraction
 from symcheck.envs.models.model import BatchModel
+from symcheck.envs.stepping.step_differences import Loss
 from symcheck.statements.statement import Statement
 
 
@@ -48,7 +50,9 @@ class Workbench:
         words: the elements that are tested: the generators.
         budget: alpha of the run, and the statistical tests that share it.
         caution: why a pass would not be believed, such as hidden state; None where nothing is known against it.
-        noise: largest difference between repeated steps, per part.
+        noise: what repeated steps may differ by, per part; of each coordinate, or of all of them.
+        loss: how far steps from states reached and set differ, where that is the caution.
+        touched: the properties that the caution speaks against.
         model: the environment's batched form, not believed yet; None where it has none.
     """
 
@@ -60,7 +64,9 @@ class Workbench:
     words: tuple[tuple[int, ...], ...]
     budget: Budget
     caution: Statement | None = None
-    noise: dict[Part, float] = field(default_factory=dict)
+    noise: dict[Part, Floats] = field(default_factory=dict)
+    loss: Loss | None = None
+    touched: frozenset[Part] = frozenset(STEP_PARTS)
     model: BatchModel | None = None
 
     @functools.cached_property

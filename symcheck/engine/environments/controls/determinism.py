@@ -16,13 +16,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from symcheck.array_types import Floats
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.controls.set_vs_reached import SetVersusReached, compare_set_with_reached
-from symcheck.engine.equations import Part
+from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.verdict import ReasonCode
 from symcheck.envs.state_access.generators import reset_seeded
+from symcheck.envs.stepping.step_differences import FAR_ABOVE, Loss, compare_steps, measure_loss
 from symcheck.envs.stepping.stepper import Step, Stepper
-from symcheck.spaces.coordinates import finite, scalar_coordinate
+from symcheck.spaces.coordinates import finite
 from symcheck.spaces.values import numeric
 from symcheck.statements.statement import Statement, state
 
@@ -36,6 +38,9 @@ _TRIED, _ACTIONS = 6, 12
 # differ four times less often than they were seen to.
 _EXPECTED = 4 * 8
 _MORE = 12  # rounds: what happens in a hundredth of the steps is missed once in a thousand times
+_LEAKS = 4  # repetitions in which what survives is measured
+# Shares of a spread: what loses more than the first shows no violation, and beside less than the second a pass is one.
+_MOST_LOST, _NEGLIGIBLE = 1e-2, 1e-6
 _NOISE_FLOAT64, _NOISE_FLOAT32 = 1e-9, 1e-5  # iterative solvers stop early; above this it is no rounding
 
 
@@ -47,17 +52,21 @@ class DeterminismCheck:
         behaviour: "deterministic", "stochastic" (random, given the state) or "leaky" (something survives setting).
         finding: the same, to be said; of a leaky environment, the reason why nothing is decided.
         caution: why a pass would not be believed although steps repeat; None where nothing speaks against it.
-        noise: largest difference between repetitions, per part, where they agree up to rounding.
+        noise: what repetitions of a coordinate may differ by, per part: rounding, or what little setting loses.
         reset_first: the environment repeats itself only when it is reset before each state is set.
         repeating: parts that repeated although the dynamics are random.
+        loss: how far steps from states reached and set differ, where that is the caution.
+        touched: the parts that it speaks against.
     """
 
     behaviour: Behaviour
     finding: Statement
     caution: Statement | None = None
-    noise: dict[Part, float] = field(default_factory=dict)
+    noise: dict[Part, Floats] = field(default_factory=dict)
     reset_first: bool = False
     repeating: frozenset[Part] = frozenset()
+    loss: Loss | None = None
+    touched: frozenset[Part] = frozenset(STEP_PARTS)
 
 
 def check_determinism(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> DeterminismCheck:
@@ -95,7 +104,8 @@ def check_determinism(stepper: Stepper, pool: Pool, rng: np.random.Generator) ->
     finding = state(
         "control_repeats", pairs=len(states), after_refusal=stepper.reset_first, remarks=list(reached.remarks)
     )
-    return DeterminismCheck("deterministic", finding, reached.caution, noise, reset_first=stepper.reset_first)
+    check = DeterminismCheck("deterministic", finding, reached.caution, noise, reset_first=stepper.reset_first)
+    return replace(check, loss=reached.loss, touched=reached.touched)
 
 
 def _draw_last_steps(pool: Pool, rng: np.random.Generator) -> list[Visit]:
@@ -115,7 +125,8 @@ def _check_after_resets(stepper: Stepper, pool: Pool, rng: np.random.Generator) 
 def _repeats_after_resets(reached: SetVersusReached) -> DeterminismCheck:
     """The check of an environment that repeats itself where it is reset before each state."""
     finding = state("control_resets", remarks=list(reached.remarks))
-    return DeterminismCheck("deterministic", finding, reached.caution, reset_first=True)
+    check = DeterminismCheck("deterministic", finding, reached.caution, reset_first=True)
+    return replace(check, loss=reached.loss, touched=reached.touched)
 
 
 def _check_between_resets(
@@ -130,7 +141,7 @@ def _check_between_resets(
     if not apart:
         return None
     if _ignores_seeds(stepper, states, actions, after[0], first_seed, apart, rng):
-        return _hidden_state_survives(stepper)
+        return _hidden_state_survives(stepper, states, actions, after[0], first_seed, rng)
     # One draw an episode is shared by all steps of it: only a reset before each state makes pairs independent.
     finding, repeating = state("control_random_until_reset"), _repeating_parts(*after)
     return DeterminismCheck("stochastic", finding, caution, reset_first=True, repeating=repeating)
@@ -143,24 +154,20 @@ def _step_in_order(stepper: Stepper, states: list[Any], actions: list[Any], orde
     return [steps[i] for i in range(len(states))]
 
 
-def _compare_steps(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple[int, dict[Part, float]]:
+def _compare_steps(stepper: Stepper, first: list[Step], second: list[Step]) -> tuple[int, dict[Part, Floats]]:
     """How many of two lists of steps differ beyond rounding, and the largest differences where none does."""
     coordinates = stepper.codec.coordinates
-    before, after = np.stack([step.flat for step in first]), np.stack([step.flat for step in second])
-    gaps = coordinates.residual(before, after)
+    compared = compare_steps(coordinates, first, second)
     # One float32 coordinate means that the state went through float32.
     single = bool((coordinates.epsilon > 1e-10).any())
     allowed = _NOISE_FLOAT32 if single else _NOISE_FLOAT64
-    scale = 1.0 + finite(np.abs(before))
-    paid, again = (np.array([[step.reward] for step in steps]) for steps in (first, second))
-    rewards = scalar_coordinate("reward", epsilon=0.0).residual(paid, again)
-    sizes = 1.0 + finite(np.abs(paid))
-    ended = np.array([a.terminated == b.terminated for a, b in zip(first, second, strict=True)])
     # Whole numbers have no rounding: any difference counts.
-    limit = np.where(coordinates.epsilon > 0, allowed, 0.0)
-    alike = ended & (gaps <= limit * scale).all(axis=1) & (rewards <= allowed * sizes).all(axis=1)
+    limit = np.append(np.where(coordinates.epsilon > 0, allowed, 0.0), allowed)
+    alike = ~compared.ends & (compared.residual <= limit * (1.0 + finite(np.abs(compared.first)))).all(axis=1)
     apart = int((~alike).sum())
-    return apart, {} if apart else {"transition": float(gaps.max()), "reward": float(rewards.max())}
+    largest = compared.residual.max(axis=0)
+    # One number for all coordinates: solvers stop early as a whole.
+    return apart, {} if apart else {"transition": largest[:-1].max(keepdims=True), "reward": largest[-1:]}
 
 
 def _explain_differences(
@@ -173,7 +180,7 @@ def _explain_differences(
         return DeterminismCheck("leaky", state(ReasonCode.SETTING_HAS_NO_EFFECT.value, access=access))
     forward = _step_seeded(stepper, states, actions, range(len(states)), first_seed)
     if _ignores_seeds(stepper, states, actions, forward, first_seed, apart, rng):
-        return _hidden_state_survives(stepper)
+        return _hidden_state_survives(stepper, states, actions, forward, first_seed, rng)
     seeds = [second_seed + 1000 * k for k in range(_count_rounds(apart))]
     others = [_step_seeded(stepper, states, actions, range(len(states)), seed) for seed in seeds]
     # What follows must draw its own noise, not that of the check, and other noise for another seed of the run.
@@ -205,11 +212,29 @@ def _ignores_seeds(
     return any(_compare_steps(stepper, known, _step_seeded(stepper, states, actions, at, seed))[0] for at in orders)
 
 
-def _hidden_state_survives(stepper: Stepper) -> DeterminismCheck:
+def _hidden_state_survives(
+    stepper: Stepper, states: list[Any], actions: list[Any], known: list[Step], seed: int, rng: np.random.Generator
+) -> DeterminismCheck:
+    """The check where something is lost that no seed brings back: what is little is tolerated, and said."""
+    orders = (rng.permutation(len(states)) for _ in range(_LEAKS))
+    others = [_step_seeded(stepper, states, actions, at, seed) for at in orders]
+    loss = measure_loss(
+        stepper.codec.coordinates, [compare_steps(stepper.codec.coordinates, known, other) for other in others]
+    )
     spec = getattr(stepper.env, "spec", None)
     registered = spec is not None and getattr(spec, "nondeterministic", None) is False
-    finding = state(ReasonCode.HIDDEN_STATE_SURVIVES.value, registered_deterministic=registered)
-    return DeterminismCheck("leaky", finding)
+    leak = state(ReasonCode.HIDDEN_STATE_SURVIVES.value, registered_deterministic=registered, **loss.fields())
+    if loss.ends or loss.share.max() > _MOST_LOST:
+        return DeterminismCheck("leaky", leak)
+    reset_all(stepper, int(rng.integers(0, 2**30)))
+    dim = stepper.codec.coordinates.dim
+    noise: dict[Part, Floats] = {
+        "transition": FAR_ABOVE * loss.of("transition", dim),
+        "reward": FAR_ABOVE * loss.of("reward", 1),
+    }
+    share, fields = float(loss.share.max()), loss.fields()
+    finding = state("control_repeats_nearly", pairs=len(states), share=share, times=FAR_ABOVE, **fields)
+    return DeterminismCheck("deterministic", finding, leak if share > _NEGLIGIBLE else None, noise)
 
 
 def _setting_has_no_effect(stepper: Stepper, states: list[Any], actions: list[Any], seed: int) -> bool:

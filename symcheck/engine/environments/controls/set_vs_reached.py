@@ -9,7 +9,7 @@ says that the dynamics remember anything as long as every other number agrees.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,16 @@ from symcheck.array_types import Bools, Floats
 from symcheck.engine.environments.cases.columns import action_columns
 from symcheck.engine.environments.cases.pool import Pool, Visit
 from symcheck.engine.environments.cases.workbench import Workbench
+from symcheck.engine.equations import STEP_PARTS, Part
 from symcheck.engine.regression import fitted, polynomial, standardise
 from symcheck.engine.scales import typical_sizes
 from symcheck.engine.statistics import SwapTest, swap_test
 from symcheck.engine.verdict import ReasonCode
+from symcheck.envs.state_access.mujoco import reads_as_built_in
 from symcheck.envs.state_access.record import Origin
+from symcheck.envs.stepping.step_differences import Loss, StepDifferences, compare_steps, measure_loss
 from symcheck.envs.stepping.stepper import Step, Stepper
-from symcheck.spaces.coordinates import finite, scalar_coordinate
+from symcheck.spaces.coordinates import finite
 from symcheck.statements.statement import Statement, state
 
 _PICKED = 240  # steps of rollouts that are repeated
@@ -52,18 +55,22 @@ class SetVersusReached:
     Attributes:
         caution: why a pass would not be believed; None where nothing speaks against it.
         remarks: what differs and does no harm.
+        loss: how far steps set and reached differ, where there is a caution.
+        touched: the properties whose outcomes differ, where there is one.
     """
 
     caution: Statement | None = None
     remarks: tuple[Statement, ...] = ()
+    loss: Loss | None = None
+    touched: frozenset[Part] = frozenset(STEP_PARTS)
 
 
 def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Generator) -> SetVersusReached:
     """Compare setting with reaching where steps repeat.
 
     Some simulators lag by one step right after a state is set (positions of bodies in MuJoCo). What has caught up one
-    step later is only remarked, where the state access is built in and known to be whole; elsewhere it may be a memory
-    of one step.
+    step later is only remarked, where the state access is built in and known to be whole, or reads what a built-in one
+    reads; elsewhere it may be a memory of one step.
 
     Args:
         stepper: the environment, with state access.
@@ -89,39 +96,48 @@ def compare_set_with_reached(stepper: Stepper, pool: Pool, rng: np.random.Genera
     observations = np.stack([visits[i].step.flat for i in going])
     typical = typical_sizes(observations, stepper.codec.coordinates.epsilon)
     memory = _columns_of_the_past(stepper, visits, picked)
-    first = _mismatches(stepper, [visits[i].step for i in picked], now, typical)
-    second = _mismatches(stepper, [visits[i + 1].step for i in picked], later, typical)
+    coordinates = stepper.codec.coordinates
+    at_once = compare_steps(coordinates, [visits[i].step for i in picked], now)
+    afterwards = compare_steps(coordinates, [visits[i + 1].step for i in picked], later)
+    first, second = (_mismatches(stepper, compared, typical) for compared in (at_once, afterwards))
     # Only columns that do mismatch need an excuse.
     shown_again = memory & (first.any(axis=0) | second.any(axis=0))
     if shown_again.any() and not (~memory[: observations.shape[1]] & _varying(observations)).any():
         memory = np.zeros_like(memory)  # nothing else is shown that could depend on the state
-    reached = _compare_columns(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory))
+    loss = measure_loss(coordinates, [at_once, afterwards])
+    reached = _compare_columns(stepper, first[:, ~memory], second[:, ~memory], np.flatnonzero(~memory), loss)
     if reached.caution is not None:
-        return reached
+        apart = (first | second).any(axis=0) & ~memory
+        # Rewards and ends follow from states; what they remember themselves moves no state.
+        of_parts = {"transition": apart[:-2].any(), "reward": apart[-2], "termination": apart[-1]}
+        touched = frozenset(part for part in STEP_PARTS if of_parts["transition"] or of_parts[part])
+        return replace(reached, loss=loss, touched=touched)
     remarks = (*reached.remarks, *_remark_the_past(stepper, np.flatnonzero(shown_again)))
     # What is known to lag by a step after setting lags on the last step too, and says nothing about the time.
     lagging: Bools = np.asarray(first.any(axis=0) & bool(reached.remarks))
     return SetVersusReached(_compare_cut_steps(stepper, pool, rng, lagging), remarks)
 
 
-def _compare_columns(stepper: Stepper, first: Bools, second: Bools, columns: npt.NDArray[np.intp]) -> SetVersusReached:
+def _compare_columns(
+    stepper: Stepper, first: Bools, second: Bools, columns: npt.NDArray[np.intp], loss: Loss
+) -> SetVersusReached:
     """What mismatches right after a state was set, and one step later, say; rows are states."""
     names = _column_names(stepper)
     access = stepper.access
-    built_in = access is not None and access.origin == Origin.BUILT_IN
+    whole = access is not None and (access.origin == Origin.BUILT_IN or reads_as_built_in(stepper.base, access))
     read_back = access is not None and access.get is not None
     exact = read_back or bool((stepper.codec.coordinates.epsilon < _FLOAT64).all())
     allowed = (_MAY_DIFFER_EXACT if exact else _MAY_DIFFER) * len(first)
     lost, late = (np.flatnonzero(side.any(axis=1)) for side in (first, second))
     # Later mismatches come first: a state that never catches up is lost, whoever sets it.
-    for rows, side, lag_is_known in ((late, second, False), (lost, first, read_back and built_in)):
+    for rows, side, lag_is_known in ((late, second, False), (lost, first, read_back and whole)):
         if len(rows) <= allowed:
             continue
         where = names[int(columns[int(np.argmax(side[rows].sum(axis=0)))])]
         if lag_is_known:
             return SetVersusReached(None, (state("differs_on_first_step", coordinate=where),))
         code = ReasonCode.HIDDEN_STATE.value
-        return SetVersusReached(state(code, count=len(rows), compared=len(first), coordinate=where))
+        return SetVersusReached(state(code, count=len(rows), compared=len(first), coordinate=where, **loss.fields()))
     return SetVersusReached()
 
 
@@ -146,7 +162,8 @@ def _compare_cut_steps(stepper: Stepper, pool: Pool, rng: np.random.Generator, l
     again = [stepper.outcome(visit.situation.state, visit.action) for visit in picked]
     observations = np.stack([visit.step.flat for visit in pool.visits])
     typical = typical_sizes(observations, stepper.codec.coordinates.epsilon)
-    differ = _mismatches(stepper, [visit.step for visit in picked], again, typical)
+    compared = compare_steps(stepper.codec.coordinates, [visit.step for visit in picked], again)
+    differ = _mismatches(stepper, compared, typical)
     differ = differ & ~lagging & ~_columns_of_the_past(stepper, pool.visits, list(range(len(pool.visits))))
     count = int(differ.any(axis=1).sum())
     if count < max(2, len(picked) // 8):
@@ -191,17 +208,12 @@ def _varying(flats: Floats) -> Bools:
     return np.asarray((flats != flats[0]).any(axis=0) & ~np.isnan(flats).all(axis=0))
 
 
-def _mismatches(stepper: Stepper, reached: Sequence[Step], again: Sequence[Step], typical: Floats) -> Bools:
+def _mismatches(stepper: Stepper, compared: StepDifferences, typical: Floats) -> Bools:
     """Where steps differ beyond what rounding of the state explains, bool of shape (n, dim + 2)."""
-    coordinates = stepper.codec.coordinates
-    single = bool((coordinates.epsilon > _FLOAT64).any())
+    single = bool((stepper.codec.coordinates.epsilon > _FLOAT64).any())
     allowed = _REACHED_FLOAT32 if single else _REACHED_FLOAT64
-    when_reached, when_set = (np.stack([step.flat for step in steps]) for steps in (reached, again))
-    shown = ~(coordinates.residual(when_reached, when_set) <= allowed * (1.0 + typical + finite(np.abs(when_reached))))
-    paid, later = (np.array([[step.reward] for step in steps]) for steps in (reached, again))
-    rewards = ~(scalar_coordinate("reward", epsilon=0.0).residual(paid, later) <= allowed * (1 + finite(np.abs(paid))))
-    ends = np.array([[a.terminated != b.terminated] for a, b in zip(reached, again, strict=True)])
-    return np.concatenate([shown, rewards, ends], axis=1)
+    sizes = 1.0 + np.append(typical, 0.0) + finite(np.abs(compared.first))
+    return np.concatenate([~(compared.residual <= allowed * sizes), compared.ends[:, None]], axis=1)
 
 
 def compare_in_distribution(bench: Workbench, rng: np.random.Generator) -> Statement | None:

@@ -35,8 +35,11 @@ from symcheck.engine.results import Counterexample, PropertyResult
 from symcheck.engine.scales import swamped_rows
 from symcheck.engine.verdict import MOST_SWAMPED, Facts, decide
 from symcheck.envs.models.model import BatchModel
+from symcheck.envs.stepping.step_differences import FAR_ABOVE
 from symcheck.statements.statement import Statement, state
 
+_NEGLIGIBLE = 1e-6  # of the spread of a coordinate: what amplified rounding of a smooth step may reach
+_RARELY_SEEN = 1 / 240  # share of the steps: what ends are lost less often than this was not met
 _LOOKED_BESIDE = 24  # suspects whose surroundings are looked at
 _FEWEST = 100  # checks below which running out of time is no evidence (or a tenth of those asked for)
 
@@ -46,7 +49,8 @@ class _Examined:
     """One property's pairs: both sides, how far apart and how far allowed, and what a second look said of suspects.
 
     `swamped` marks the drawn pairs whose tolerance would hide most faults; `excluded` is the share of drawn pairs in
-    which rounding may do what a violation would: these, and suspects where outcomes jump at every state.
+    which rounding may do what a violation would: these, and suspects where outcomes jump at every state. `hidden`
+    counts violations where all of them are no larger than what setting a state loses; it is 0 where one is larger.
     """
 
     comparison: Comparison
@@ -56,11 +60,12 @@ class _Examined:
     tie: Tie | None
     swamped: Bools
     excluded: float
+    hidden: int = 0
 
     @property
     def refuted(self) -> bool:
-        """Whether some pair violates the property."""
-        return bool(self.suspects.confirmed) or self.tie is not None
+        """Whether some pair violates the property, by more than what setting a state loses."""
+        return (bool(self.suspects.confirmed) or self.tie is not None) and not self.hidden
 
 
 class PairedEvidence:
@@ -114,7 +119,7 @@ class PairedEvidence:
             note = state("rarely_random", count=facts.unrepeatable, checked=facts.checked)
             judged: PropertyResult = self._by_laws.judge(name, part)
             return dataclasses.replace(judged, notes=(note, *judged.notes))
-        if self._episodes is not None and result.reason is facts.doubts[0]:
+        if self._episodes is not None and result.reason is self.bench.caution and not self._hides_violations:
             episodes = self._episodes.judge(name, part)
             if episodes.verdict == "failed":
                 cause = state("SYM051", caution=self.bench.caution)
@@ -183,14 +188,18 @@ class PairedEvidence:
             tie = again.find_tie(sample.measured, comparison, suspects, self.bench.words)
             swamped = swamped_rows(comparison.expected, comparison.actual, limits, comparison.coordinates.epsilon)
             swamped = swamped[: len(sample.drawn.cases)]  # thresholds were sought on purpose
-            excluded = float(swamped.mean()) + self._share_of_jumps(comparison, suspects)
-            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie, swamped, excluded)
+            excluded = float(swamped.mean()) + self._share_of_jumps(comparison, residual, suspects)
+            hidden = self._count_hidden(comparison, residual, limits, suspects)
+            self._examined[part] = _Examined(comparison, residual, limits, suspects, tie, swamped, excluded, hidden)
         return self._examined[part]
 
-    def _share_of_jumps(self, comparison: Comparison, suspects: Suspects) -> float:
+    def _share_of_jumps(self, comparison: Comparison, residual: Floats, suspects: Suspects) -> float:
         """The share of the drawn pairs that are suspects where outcomes jump at every state, not at a threshold."""
-        drawn = self.sample.drawn.cases
-        rows = [row for row in suspects.rounding if row < len(drawn)]
+        drawn, epsilon = self.sample.drawn.cases, comparison.coordinates.epsilon
+        # Rounding that is a little larger than elsewhere hides nothing; a jump may be far smaller than the spread.
+        jumps = swamped_rows(comparison.expected, comparison.actual, residual, epsilon, share=_NEGLIGIBLE)
+        jumps |= (residual[:, epsilon == 0] > 0).any(axis=1)
+        rows = [row for row in suspects.rounding if row < len(drawn) and jumps[row]]
         share = len([row for row in (*rows, *suspects.unseen) if row < len(drawn)]) / len(drawn)
         if share <= MOST_SWAMPED or suspects.confirmed or not rows:
             return 0.0
@@ -217,15 +226,38 @@ class PairedEvidence:
             constant=outcomes.constant,
             unrepeatable=len(suspects.unrepeatable),
             # Suspects that were all rounding speak for those that were not looked at; see the bound.
-            unjudged=sample.tally(part).not_asked if suspects.representative else uncertain,
+            unjudged=0 if examined.hidden else sample.tally(part).not_asked if suspects.representative else uncertain,
             swamped=examined.excluded,
             interrupted=self.bench.interrupted,
             # Else every equation is refuted, and this is what was asked.
             stopped=sample.stopped and options.fail_fast,
             time_up=self.bench.clock.is_limited,
-            doubts=tuple(doubt for doubt in (self.bench.caution, threshold) if doubt),
+            doubts=tuple(doubt for doubt in (self._caution(examined), threshold) if doubt),
             prevented=sample.prevented,
         )
+
+    def _caution(self, examined: _Examined) -> Statement | None:
+        """Why a pass of this property would not be believed."""
+        caution = self.bench.caution if examined.comparison.part in self.bench.touched else None
+        if caution is None or not examined.hidden:
+            return caution
+        return dataclasses.replace(caution, fields={**caution.fields, "hidden": examined.hidden, "times": FAR_ABOVE})
+
+    @functools.cached_property
+    def _hides_violations(self) -> bool:
+        """Whether some property is violated by no more than setting loses: then nobody knows which of them did it."""
+        return any(self._examine(part).hidden for part in STEP_PARTS)
+
+    def _count_hidden(self, comparison: Comparison, residual: Floats, limits: Floats, suspects: Suspects) -> int:
+        """How many violations there are, where all are within what setting a state loses; else 0."""
+        loss, part, violations = self.bench.loss, comparison.part, suspects.confirmed
+        if loss is None or part not in self.bench.touched or not violations:
+            return 0
+        if part == "termination":  # a state that is a little off ends on the other side of a threshold
+            share = len(violations) / len(residual)
+            return len(violations) if share <= FAR_ABOVE * max(loss.ends, _RARELY_SEEN) else 0
+        beyond = limits[violations] + FAR_ABOVE * loss.of(part, residual.shape[1])
+        return len(violations) if (residual[violations] <= beyond).all() else 0
 
     def _summarise(self, name: str, examined: _Examined, facts: Facts) -> PropertyResult:
         comparison, suspects = examined.comparison, examined.suspects

@@ -214,7 +214,7 @@ def replay_episodes(bench: Workbench) -> Workbench | Statement:
         pairs=Pairs(again, placement, mapped),
         pool=pool,
         options=dataclasses.replace(bench.options, samples=min(bench.options.samples, _MOST_PAIRS)),
-        noise=dict.fromkeys(parts, _DRIFT * scale),
+        noise=dict.fromkeys(parts, np.full(1, _DRIFT * scale)),
     )
 
 

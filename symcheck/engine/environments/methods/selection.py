@@ -272,7 +272,7 @@ def _choose_paired(bench: Workbench, check: DeterminismCheck, start: StartEviden
     if check.behaviour == "stochastic":
         why = state(ReasonCode.OUTCOMES_RANDOM.value, control=check.finding)
         return Chosen(bench, NoEvidence(why, "paired"), why, start)
-    bench = replace(bench, caution=check.caution, noise=check.noise)
+    bench = replace(bench, caution=check.caution, noise=check.noise, loss=check.loss, touched=check.touched)
 
     def laws(repeating: frozenset[Part]) -> Evidence:
         """Distributions, where some pairs turn out not to repeat; what an episode remembers is drawn anew each time."""

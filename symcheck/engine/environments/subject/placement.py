@@ -22,8 +22,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from symcheck.array_types import Floats
-from symcheck.engine.environments.subject.inner import Inner, SignedMap, shown_digits, signed_map
 from symcheck.envs.state_access.carried import carried_over
+from symcheck.envs.state_access.inner_states import Inner, SignedMap, shown_digits, signed_map
 from symcheck.envs.state_access.record import StateAccess
 from symcheck.envs.stepping.stepper import Stepper
 from symcheck.spaces.neighbours import neighbour
@@ -93,7 +93,7 @@ class Placement:
         return other
 
     def _choose_inner(self, visited: Sequence[tuple[Floats, Any]]) -> Inner | None:
-        """How next internal states are compared; see `symcheck.engine.environments.subject.inner`."""
+        """How next internal states are compared; see `symcheck.envs.state_access.inner_states`."""
         bound, kind = self._bound, self.kind
         if self._double:
             return Inner(self._as_observations)

@@ -1,0 +1,194 @@
+"""The group that a board game's rules have: turns and flips of the board that `verify_game` accepts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import symcheck_properties  # noqa: F401  (registers the properties)
+from symcheck.api.options import VerifyGameKeywords, VerifyGameOptions
+from symcheck.api.report import Report
+from symcheck.discovery.game_images import FoundImage, as_function, tried_images
+from symcheck.engine.events import Emit, ignore
+from symcheck.engine.games.runner import run_game
+from symcheck.engine.option_fields import from_keywords, shows_options
+from symcheck.engine.verdict import Verdict
+from symcheck.errors import SymcheckError
+from symcheck.files import write_text
+from symcheck.games.game import Game
+from symcheck.games.opening import open_game
+
+_SCREENED = 100  # positions on which a single image is tried; the group is verified on all that were asked for
+_UNVERIFIED = "images found"
+
+
+@dataclass(frozen=True)
+class TriedImage:
+    """One turn or flip of the board, and what became of it.
+
+    Attributes:
+        name: in words.
+        verdict: of `verify_game` on it alone; "refused" where no moves go with it.
+        why: of a refusal, or the properties that fail.
+    """
+
+    name: str
+    verdict: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class DiscoveredGame:
+    """What a search through a game's board found.
+
+    Attributes:
+        target: how reports call the game.
+        images: that hold, without the position itself.
+        tried: all that were tried.
+        report: of `verify_game` on all images together; None where none holds.
+    """
+
+    target: str
+    images: tuple[FoundImage, ...]
+    tried: tuple[TriedImage, ...]
+    report: Report | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the images together; failed where all were refused, undecided where something is open."""
+        if self.report is not None:
+            return self.report.verdict
+        return "undecided" if any(item.verdict == "undecided" for item in self.tried) else "failed"
+
+    @property
+    def group(self) -> dict[str, Any]:
+        """Name and order of the group; the trivial one where none was verified."""
+        holds = self.report is not None and self.verdict in ("passed", "proved")
+        return dict(self.report.results[0].group) if self.report and holds else {"name": "trivial", "order": 1}
+
+    @property
+    def symmetries(self) -> Callable[[Any, list[float]], list[tuple[Any, Any]]]:
+        """The images as a function (board, pi) -> [(board, pi), ...]."""
+        return as_function(list(self.images))
+
+    @property
+    def source(self) -> str:
+        """A Python module with the function `symmetries`, which `verify-game --symmetries` takes."""
+        guessed = max((int((~image.seen).sum()) for image in self.images), default=0)
+        lines = [
+            f'"""Images of {self.target.replace(chr(92), "/")}: {self.group["name"]}, order {self.group["order"]}."""',
+            "",
+            "import numpy as np",
+            "",
+            *(
+                [f"# {guessed} moves were legal at no position that was seen; where they go is a guess."]
+                * bool(guessed)
+            ),
+            "# Entry a of the policy vector goes to place MOVES[k][a].",
+            "MOVES = [",
+            *(f"    {image.places.tolist()},  # {image.board_map.name}" for image in self.images),
+            "]",
+            "",
+            "",
+            "def symmetries(board, pi):",
+            "    board, pi = np.asarray(board), np.asarray(pi)",
+            "    boards = [" + ", ".join(image.board_map.code for image in self.images) + "]",
+            "    images = [(board, pi.tolist())]",
+            "    for image, places in zip(boards, MOVES):",
+            "        moved = np.empty_like(pi)",
+            "        moved[places] = pi",
+            "        images.append((image, moved.tolist()))",
+            "    return images",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def save(self, path: str | Path) -> Path:
+        """Write `source`.
+
+        Raises:
+            SymcheckError: nothing was verified, or the path cannot be written.
+        """
+        if self.verdict not in ("passed", "proved"):
+            raise SymcheckError(f"no symmetry of {self.target} was verified.", where="save")
+        return write_text(path, self.source)
+
+    def to_text(self) -> str:
+        """A line an image, and the group."""
+        width = max((len(item.name) for item in self.tried), default=0)
+        lines = [f"{item.verdict:<10} {item.name.ljust(width)}  {item.why}".rstrip() for item in self.tried]
+        end = f"{self.group['name']}, order {self.group['order']}: all images together"
+        if self.report is None:
+            end = "no turn or flip of the board is verified as a symmetry of the rules"
+        elif self.verdict not in ("passed", "proved"):
+            end = "all images together: " + ", ".join(p.name for p in self.report if p.verdict == self.verdict)
+        tried = f"{len(self.tried)} turns and flips of the board were tried"
+        return "\n".join([f"{self.target}: {tried}", "", *lines, "", f"{self.verdict:<10} {end}", ""])
+
+
+@shows_options(VerifyGameOptions)
+def discover_game(game: Any, *, emit: Emit | None = None, **options: Unpack[VerifyGameKeywords]) -> DiscoveredGame:
+    """Search a board game for the symmetries that its rules have: turns and flips of the board.
+
+    How the policy vector moves is not guessed: it follows from legal moves and next boards. Every image that is left is
+    verified alone, and all of them together on other games; nothing is claimed that `verify_game` refuses.
+
+    Args:
+        game: as of `verify_game`; symmetries that it claims are not looked at.
+        emit: receives the events of the last verification, of all images together.
+        **options: as of `verify_game`.
+
+    Returns:
+        The images that hold, as a function and as a Python module.
+
+    Raises:
+        SymcheckError: the game cannot be played, or an option cannot be used.
+
+    Example:
+        >>> import numpy as np
+        >>> class Row:  # whoever fills an end of three cells wins
+        ...     def getInitBoard(self): return np.zeros(3, int)
+        ...     def getActionSize(self): return 3
+        ...     def getNextState(self, board, player, a): return np.where(np.arange(3) == a, player, board), -player
+        ...     def getValidMoves(self, board, player): return board == 0
+        ...     def getGameEnded(self, board, player): return -1 if board[0] or board[2] else 0
+        ...     def getCanonicalForm(self, board, player): return board * player
+        >>> found = discover_game(Row)
+        >>> found.verdict, found.group["name"], found.symmetries(np.array([1, 0, 0]), [0.7, 0.2, 0.1])[1][1]
+        ('proved', 'C2', [0.1, 0.2, 0.7])
+    """
+    chosen: VerifyGameOptions = from_keywords(VerifyGameOptions, options, caller="discover_game")
+    target, adapter = game, chosen.adapter
+    opened = _open_with(target, adapter, [])
+    screening = dataclasses.replace(chosen, samples=min(_SCREENED, chosen.samples))
+    holds: list[FoundImage] = []
+    tried: list[TriedImage] = []
+    for board_map, image in tried_images(opened, chosen.seed):
+        if isinstance(image, str):
+            tried.append(TriedImage(board_map.name, "refused", image))
+            continue
+        # Beside the original: a quarter turn alone is no group.
+        alone = _verify_images(_open_with(target, adapter, [image], original=False), screening, ignore)
+        bad = ", ".join(item.name for item in alone if item.verdict not in ("passed", "proved"))
+        tried.append(TriedImage(board_map.name, alone.verdict, bad and f"{bad} {alone.verdict}"))
+        if alone.verdict in ("passed", "proved"):
+            holds.append(image)
+    report = None
+    if holds:
+        # Fresh games: those on which the images were tried speak for them already.
+        accepting = dataclasses.replace(chosen, seed=chosen.seed + 1)
+        report = _verify_images(_open_with(target, adapter, holds), accepting, emit or ignore)
+    return DiscoveredGame(opened.label, tuple(holds), tuple(tried), report)
+
+
+def _open_with(target: Any, adapter: str | None, images: list[FoundImage], *, original: bool = True) -> Game:
+    game = open_game(target, adapter=adapter, symmetries=as_function(images, original=original))
+    game.symmetries_label = _UNVERIFIED
+    return game
+
+
+def _verify_images(game: Game, options: VerifyGameOptions, emit: Emit) -> Report:
+    return Report([run_game(game, options=options, target=game.label, command="", emit=emit)])

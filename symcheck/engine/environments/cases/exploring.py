@@ -1,0 +1,79 @@
+"""Exploration of many states at once, where copies of an environment neither differ nor know of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from symcheck.array_types import Floats
+from symcheck.engine.environments.subject.placement import Placement, Situation
+from symcheck.envs.stepping.slots import SlotStepper
+from symcheck.envs.stepping.stepper import Step
+from symcheck.spaces.coordinates import finite
+
+_TOGETHER = 100  # runs that begin at once: few enough that later ones begin where earlier ones came to
+_LONGEST = 12  # steps of one run: of the lengths that are drawn, one in fourteen is longer
+
+
+class Explored(NamedTuple):
+    """One step of the exploration.
+
+    Attributes:
+        visited: where it began.
+        action: what was done.
+        step: what followed.
+        reached: where it came to; None where the episode ended.
+    """
+
+    visited: Situation
+    action: Any
+    step: Step
+    reached: Situation | None
+
+
+def explore_together(
+    stepper: SlotStepper,
+    placement: Placement,
+    situations: Sequence[Situation],
+    steps: int,
+    rng: np.random.Generator,
+    begin: Callable[[Floats, np.random.Generator], int],
+) -> Iterator[Explored]:
+    """Reach states that a random policy does not: set a state at the rim, hold one action, many runs side by side.
+
+    Args:
+        stepper: of a pure environment.
+        placement: how situations hold states.
+        situations: from which the first runs begin.
+        steps: to take in all.
+        rng: draws everything.
+        begin: from the observations so far, (n, dim), the index of the situation from which a run begins.
+
+    Yields:
+        Every step that was taken.
+    """
+    archive = list(situations)
+    flats = [stepper.codec.flatten(situation.obs) for situation in archive]
+    taken = 0
+    while taken < steps:
+        seen = finite(np.stack(flats))
+        running = [archive[begin(seen, rng)] for _ in range(min(_TOGETHER, steps - taken))]
+        actions = [stepper.env.action_space.sample() for _ in running]
+        # Runs of five steps on average, as where one state is explored at a time.
+        left = np.minimum(rng.geometric(0.2, size=len(running)), _LONGEST)
+        while running:
+            outcomes = stepper.steps_from([situation.state for situation in running], actions)
+            taken += len(running)
+            going: list[tuple[Situation, Any, int]] = []
+            for visited, action, step, more in zip(running, actions, outcomes, left - 1, strict=True):
+                over = step.terminated or step.truncated
+                reached = None if over else placement.visited_situation(step.obs, step.state, "exploration")
+                yield Explored(visited, action, step, reached)
+                if reached is not None:
+                    archive.append(reached)
+                    flats.append(step.flat)
+                    going += [(reached, action, more)] if more else []
+            running, actions = [item[0] for item in going], [item[1] for item in going]
+            left = np.array([item[2] for item in going])

@@ -1,0 +1,171 @@
+"""Writing a certificate: the nodes that outputs need, weights as stored, and what each generator does to each node."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Ints
+from symcheck.certificate_checker import EXACT_CLAIM, SCHEMA, ULP_CLAIM, digest
+from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim
+from symcheck.engine.networks.graph.actions import Action, Finder, action_of, needed
+from symcheck.engine.networks.graph.interpreter import Followed
+from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError, Node
+from symcheck.engine.networks.values import AffineMap, SignedPermutation
+from symcheck.statements.statement import state
+
+
+def write_certificate(
+    followed: Followed,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    stored: Mapping[str, Any],
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The certificate of a network that was followed.
+
+    Args:
+        followed: its nodes.
+        inputs: how the input moves.
+        outputs: how each output should move.
+        stored: parameters and buffers by name, as arrays of the dtype in which they are deployed.
+        about: what the claim is called: symmetry, group, and the names of the generators.
+
+    Returns:
+        The document, to be written as JSON.
+
+    Raises:
+        NoCertificateError: some generator has no action on some node, or not the claimed one on an output.
+    """
+    graph = followed.graph
+    nodes = needed(graph, [followed.outputs[claim.path] for claim in outputs])
+    finders = [Finder(graph, motion) for motion in inputs.motions]
+    for claim in outputs:
+        for finder, motion in zip(finders, claim.motions, strict=True):
+            finder.claim(followed.outputs[claim.path], motion, nodes)
+    actions = {node.start: [finder.find(node) for finder in finders] for node in nodes}
+    writer = _Writer(graph, nodes, stored)
+    written_outputs = [
+        {
+            "path": claim.path,
+            "role": claim.role,
+            "entries": writer.table(followed.outputs[claim.path]),
+            "actions": [_packed_motion(motion) for motion in claim.motions],
+        }
+        for claim in outputs
+    ]
+    for node in nodes:
+        writer.add(node, actions[node.start])
+    tolerance = ULP_CLAIM if any(finder.rounded for finder in finders) else EXACT_CLAIM
+    document = {
+        "schema": SCHEMA,
+        "claim": {**about, "statement": "f(L x) = K f(x) for every x and every generator", "tolerance": tolerance},
+        "input": {"shape": [int(n) for n in inputs.shape]},
+        "weights": writer.weights,
+        "nodes": writer.nodes,
+        "outputs": written_outputs,
+    }
+    return {**document, "digest": digest(document)}
+
+
+def packed(array: Any, *, small: bool = True) -> dict[str, Any]:
+    """An array as text; tables of numbers are compressed, weights are not."""
+    array = np.ascontiguousarray(array)
+    data = zlib.compress(array.tobytes(), 6) if small else array.tobytes()
+    stored = {"dtype": array.dtype.str, "shape": list(array.shape), "data": base64.b64encode(data).decode()}
+    return {**stored, "packed": True} if small else stored
+
+
+def _packed_motion(motion: Motion) -> dict[str, Any]:
+    if isinstance(motion, SignedPermutation):
+        return _packed_action(action_of(motion))
+    if isinstance(motion, AffineMap):
+        return _packed_action(motion)
+    raise NoCertificateError(state("SYM195"))
+
+
+def _packed_action(action: Action | AffineMap) -> dict[str, Any]:
+    if isinstance(action, AffineMap):
+        return {"matrix": packed(action.matrix, small=False), "offset": packed(action.offset, small=False)}
+    return {"index": packed(action.index.astype("<i4")), "sign": packed(action.sign.astype("i1"))}
+
+
+class _Writer:
+    """Numbers the entries that are needed, constants first."""
+
+    def __init__(self, graph: Graph, nodes: Sequence[Node], stored: Mapping[str, Any]) -> None:
+        self.graph = graph
+        self.stored = stored
+        self.weights: dict[str, Any] = {}
+        self.nodes: list[dict[str, Any]] = []
+        used = [np.unique(ids[ids < 0]) for node in nodes for ids in node.x]
+        self._constants = np.unique(np.concatenate(used)) if used else np.zeros(0, dtype=np.int64)
+        self._number = np.full(graph.entries, -1, dtype=np.int64)
+        starts = np.array(sorted(start for start, _ in graph.parameters.values()), dtype=np.int64)
+        # ids fall while places rise: the constants of one parameter stand together
+        owners = np.searchsorted(starts, -1 - self._constants, side="right")
+        owners[-1 - self._constants >= self._end_of_parameters()] = -1
+        for part in np.split(self._constants, np.flatnonzero(np.diff(owners)) + 1):
+            if part.size:
+                self.nodes.append({"op": "constant", "value": self.number(part)})
+        count = len(self._constants)
+        for node in nodes:
+            self._number[node.start : node.start + node.size] = count + np.arange(node.size)
+            count += node.size
+
+    def _end_of_parameters(self) -> int:
+        return max((start + int(np.prod(shape)) for start, shape in self.graph.parameters.values()), default=0)
+
+    def table(self, ids: Ints) -> dict[str, Any]:
+        """Ids as numbers of the certificate's entries."""
+        numbers = self._number[np.where(ids < 0, 0, ids)]
+        if (ids < 0).any():
+            places = np.searchsorted(self._constants, ids)
+            numbers = np.where(ids < 0, places, numbers)
+        return packed(numbers.astype("<i4"))
+
+    def number(self, ids: Ints) -> dict[str, Any]:
+        """Constants: a parameter, some of its entries, or numbers."""
+        for name, (start, shape) in self.graph.parameters.items():
+            size = int(np.prod(shape))
+            places = -1 - ids - start
+            outside = (places < 0) | (places >= size)
+            # zeros beside its entries: of filters that leave channels out
+            if places.size and not outside.all() and (not outside.any() or not self.graph.numbers(ids[outside]).any()):
+                places = np.where(outside, size, places)
+                if name not in self.weights:
+                    self.weights[name] = packed(self.stored[name], small=False)
+                # filters are read as rows, whatever their shape
+                whole = ids.shape == shape if ids.ndim == 1 else ids.shape[0] == shape[0] and ids.size == size
+                if whole and np.array_equal(places.reshape(-1), np.arange(ids.size)):
+                    return {"name": name}
+                return {"name": name, "entries": packed(places.astype("<i4"))}
+        return packed(self.graph.numbers(ids), small=False)
+
+    def add(self, node: Node, actions: Sequence[Action | AffineMap]) -> None:
+        """Write one node."""
+        written: dict[str, Any] = {"op": node.op, "name": node.name}
+        if node.op == "input":
+            written["size"] = node.size
+        elif node.op == "pointwise":
+            written |= {"function": node.function, "parameters": [_parameter(number) for number in node.parameters]}
+            written["x"] = [self.table(ids) for ids in node.x]
+        else:
+            written["x"] = self.table(node.x[0])
+        if node.op == "reduce":
+            written["function"] = node.function
+        if node.op == "linear" and node.weight is not None:
+            written["weight"] = self.number(node.weight)
+            written["bias"] = None if node.bias is None else self.number(node.bias)
+            written["units"] = None if node.units is None else packed(node.units.astype("<i4"))
+        written["actions"] = [_packed_action(action) for action in actions]
+        self.nodes.append(written)
+
+
+def _parameter(number: float) -> float | str:
+    """JSON has no infinities."""
+    return number if np.isfinite(number) else repr(number)

@@ -1,0 +1,126 @@
+"""Tensors of ids, and the operators that only move entries about: torch's own, run on the ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from symcheck.array_types import Floats
+from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError
+from symcheck.statements.statement import state
+
+_MOVING_NAMES = (
+    "view _unsafe_view reshape permute t transpose unsqueeze squeeze expand flatten unflatten select slice split "
+    "split_with_sizes unbind cat stack flip roll repeat clone alias detach _to_copy contiguous lift_fresh_copy lift "
+    "reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d "
+    "as_strided diagonal tril triu index_select narrow movedim swapaxes rot90 channel_shuffle pixel_shuffle "
+    "pixel_unshuffle im2col view_as_real _reshape_alias unfold upsample_nearest1d upsample_nearest2d "
+    "upsample_nearest3d _upsample_nearest_exact2d expand_as view_as _conj unsafe_split unsafe_chunk chunk copy "
+    "slice_scatter select_scatter gather diag_embed repeat_interleave "
+)
+MOVING = frozenset(_MOVING_NAMES.split())
+"""Operators whose result holds entries of their arguments."""
+INDEXED = frozenset(["index", "_unsafe_index", "index_select", "gather", "repeat_interleave", "index_put"])
+"""Those that take whole numbers as tensors."""
+ZEROING = frozenset(["tril", "triu", "diag_embed", "im2col"])
+"""Those that put zeros."""
+
+
+@dataclass(eq=False)
+class Entries:
+    """A tensor of ids, with the dtype of the tensor that it stands for."""
+
+    ids: torch.Tensor
+    dtype: torch.dtype
+
+    @property
+    def array(self) -> Floats:
+        """The ids as an array."""
+        return np.asarray(self.ids.numpy())
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no input reaches it."""
+        return bool((self.ids < 0).all())
+
+    def like(self, ids: Any) -> Entries:
+        """Other ids of the same dtype."""
+        return Entries(torch.from_numpy(np.ascontiguousarray(ids, dtype=np.float64)), self.dtype)
+
+
+def constant(graph: Graph, tensor: torch.Tensor, name: str = "") -> Entries:
+    """The ids of a tensor of numbers."""
+    numbers = tensor.detach().cpu().to(torch.float64).numpy()
+    return Entries(torch.from_numpy(np.ascontiguousarray(graph.constants(numbers, name))), tensor.dtype)
+
+
+def as_tensor(graph: Graph, entries: Entries) -> torch.Tensor:
+    """The numbers of a constant."""
+    return torch.from_numpy(np.array(graph.numbers(entries.array))).reshape(entries.ids.shape).to(entries.dtype)
+
+
+def mapped(item: Any, change: Any) -> Any:
+    """A nested argument with its `Entries` changed."""
+    if isinstance(item, Entries):
+        return change(item)
+    if isinstance(item, list | tuple):
+        return type(item)(mapped(part, change) for part in item)
+    if isinstance(item, dict):
+        return {key: mapped(part, change) for key, part in item.items()}
+    return item
+
+
+def leaves(item: Any) -> list[Entries]:
+    """All `Entries` in a nested argument."""
+    if isinstance(item, Entries):
+        return [item]
+    parts = item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ()
+    return [entries for part in parts for entries in leaves(part)]
+
+
+def move(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operator that only moves entries.
+
+    Raises:
+        NoCertificateError: where entries go depends on the input.
+    """
+    given = leaves((args, kwargs))
+    dtype = _cast(given[0], kwargs) if name == "_to_copy" else given[0].dtype
+    kwargs = {key: item for key, item in kwargs.items() if key not in ("dtype", "layout", "device", "pin_memory")}
+    if name == "_to_copy":
+        return Entries(given[0].ids.clone(), dtype)
+
+    def ids(entries: Entries) -> torch.Tensor:
+        if entries.dtype.is_floating_point or entries is given[0]:
+            return entries.ids
+        if name in INDEXED and entries.is_constant:
+            return as_tensor(graph, entries)
+        raise NoCertificateError(state("SYM190", operation=name))
+
+    result = target(*mapped(args, ids), **mapped(kwargs, ids))
+    if name in ZEROING:
+        zero = float(graph.constants(np.zeros(1))[0])
+        # ids of places that were filled: no id is 0 and a value at once, as ids are shifted while the operator runs
+        shifted = target(*mapped(args, lambda e: ids(e) + _AWAY), **kwargs)
+        result = torch.where(shifted == 0, torch.tensor(zero, dtype=torch.float64), shifted - _AWAY)
+    return _wrapped(result, dtype)
+
+
+_AWAY = 2.0**50
+"""Added to ids so that none is 0."""
+
+
+def _wrapped(result: Any, dtype: torch.dtype) -> Any:
+    if isinstance(result, torch.Tensor):
+        return Entries(result, dtype)
+    return type(result)(_wrapped(item, dtype) for item in result)
+
+
+def _cast(entries: Entries, kwargs: dict[str, Any]) -> torch.dtype:
+    wanted: torch.dtype = kwargs.get("dtype") or entries.dtype
+    if (not wanted.is_floating_point and entries.dtype.is_floating_point) or wanted == torch.bool != entries.dtype:
+        raise NoCertificateError(state("SYM190", operation="a cast to whole numbers"))
+    return wanted

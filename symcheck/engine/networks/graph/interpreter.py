@@ -1,0 +1,208 @@
+"""From a captured graph of core operators to nodes over entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_flatten, tree_map
+
+import symcheck.engine.networks.graph.pools
+import symcheck.engine.networks.graph.products  # noqa: F401
+from symcheck.array_types import Ints
+from symcheck.engine.networks.capture import Capture
+from symcheck.engine.networks.graph.entries import INDEXED, MOVING, Entries, as_tensor, constant, leaves, mapped, move
+from symcheck.engine.networks.graph.nodes import BATCH, Graph, NoCertificateError
+from symcheck.engine.networks.graph.operators import OPERATORS
+from symcheck.engine.networks.precision import float64_default
+from symcheck.statements.statement import state
+
+SHAPED = frozenset(
+    [
+        "ones_like",
+        "zeros_like",
+        "full_like",
+        "empty_like",
+        "new_empty",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "empty_strided",
+        "new_empty_strided",
+    ]
+)
+"""Operators that ask their argument for its shape only."""
+_SIZES = frozenset(["sym_size", "sym_numel", "sym_stride", "sym_storage_offset"])
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """A network as nodes.
+
+    Attributes:
+        graph: the nodes.
+        outputs: the entries of each output, by its path; constants are negative.
+    """
+
+    graph: Graph
+    outputs: Mapping[str, Ints]
+
+
+def follow(captured: Capture, shape: tuple[int, ...]) -> Followed:
+    """Follow a captured network.
+
+    Args:
+        captured: the network.
+        shape: of one input, without the batch axis.
+
+    Returns:
+        Its nodes.
+
+    Raises:
+        NoCertificateError: naming the operator that is not understood.
+    """
+    graph = Graph()
+    samples = BATCH if captured.size is not None else 1
+    held = {name: constant(graph, tensor, name) for name, tensor in captured.state.items()}
+    x = Entries(torch.from_numpy(graph.input(shape, samples)), torch.float64)
+    with torch.no_grad(), float64_default():
+        results = _run(graph, captured.module, tree_flatten((held, x))[0])
+    outputs = {}
+    for path, result in zip(captured.outputs, results, strict=True):
+        outputs[path] = _entries_of_one(result, samples, captured.size is not None)
+    return Followed(graph, outputs)
+
+
+def _entries_of_one(result: Entries, samples: int, batched: bool) -> Ints:
+    """The entries of the first sample of an output, which must be those of all."""
+    ids = result.array.astype(np.int64)
+    rows = ids.reshape(samples, -1) if not batched or ids.shape[:1] == (samples,) else None
+    if rows is None:
+        raise NoCertificateError(state("SYM193", operation="output"))
+    entries = np.where(rows < 0, rows, rows // BATCH)
+    mixed = (rows >= 0) & (rows % BATCH != np.arange(samples)[:, None])
+    if mixed.any():
+        raise NoCertificateError(state("SYM193", operation="output"))
+    values = entries[0] >= 0
+    if (entries[:, values] != entries[0, values]).any() or (entries[:, ~values] >= 0).any():
+        raise NoCertificateError(state("SYM193", operation="output"))
+    return np.asarray(entries[0])
+
+
+def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any]) -> list[Any]:
+    """Run a graph on ids; placeholders take the inputs in order."""
+    values: dict[fx.Node, Any] = {}
+    given = iter(inputs)
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = next(given)
+        elif node.op == "get_attr":
+            held = getattr(module, str(node.target))
+            values[node] = constant(graph, held) if isinstance(held, torch.Tensor) else held
+        elif node.op == "output":
+            return list(tree_flatten(_looked_up(node.args[0], values))[0])
+        else:
+            args, kwargs = _looked_up(node.args, values), _looked_up(node.kwargs, values)
+            values[node] = compute(graph, node.target, tuple(args), dict(kwargs))
+    return []
+
+
+def _looked_up(item: Any, values: dict[fx.Node, Any]) -> Any:
+    return fx.node.map_aggregate(item, lambda part: values[part] if isinstance(part, fx.Node) else part)
+
+
+def compute(graph: Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """One operator on ids.
+
+    Raises:
+        NoCertificateError: it is not understood.
+    """
+    if not isinstance(target, torch._ops.OpOverload):
+        return target(*args, **kwargs)  # sizes, and items of tuples
+    name = target._schema.name.split("::")[-1]
+    entries = leaves((args, kwargs))
+    if name in _SIZES:
+        return target(*mapped(args, lambda item: item.ids))
+    if args and args[0] is None:
+        return None  # places of the largest entries, which nothing may use
+    if name == "_to_copy" and entries[0].is_constant:
+        return _constants(graph, target(as_tensor(graph, entries[0]), **kwargs)) if kwargs.get("dtype") else entries[0]
+    if not entries or name in SHAPED:
+        plain = mapped(args, lambda item: torch.empty(item.ids.shape, dtype=item.dtype))
+        return _constants(graph, target(*plain, **kwargs))
+    if name == "copy_":
+        _check_cast(args[0], args[1])
+        args[0].ids.copy_(args[1].ids)
+        return args[0]
+    if target._schema.is_mutable:
+        return _in_place(graph, name, target, args, kwargs)
+    if name in MOVING or (name in INDEXED and not all(item.is_constant for item in entries)):
+        return move(graph, name, target, args, kwargs)
+    if all(item.is_constant for item in entries):
+        return _constants(graph, target(*mapped(args, _number(graph)), **mapped(kwargs, _number(graph))))
+    known = OPERATORS.get(name)
+    if known is not None:
+        return known(graph, *args, **kwargs)
+    return _decomposed(graph, name, target, args, kwargs)
+
+
+def _number(graph: Graph) -> Callable[[Entries], torch.Tensor]:
+    return lambda item: as_tensor(graph, item)
+
+
+def _constants(graph: Graph, result: Any) -> Any:
+    if isinstance(result, torch.Tensor):
+        return constant(graph, result)
+    return tree_map(lambda item: constant(graph, item) if isinstance(item, torch.Tensor) else item, result)
+
+
+def _check_cast(into: Entries, source: Entries) -> None:
+    if source.dtype.is_floating_point and not into.dtype.is_floating_point:
+        raise NoCertificateError(state("SYM190", operation="a cast to whole numbers"))
+
+
+def _in_place(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator that writes into its first argument: what it computes, then a copy."""
+    functional = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    if not name.endswith("_") or functional is None:
+        raise NoCertificateError(state("SYM190", operation=name))
+    if name in ("fill_", "zero_"):
+        value = args[1] if name == "fill_" else 0.0
+        filled = value if isinstance(value, Entries) else constant(graph, torch.tensor(float(value)))
+        args[0].ids.copy_(filled.ids)
+        return args[0]
+    overload = getattr(functional, target._overloadname, functional.default)
+    result = compute(graph, overload, args, kwargs)
+    args[0].ids.copy_(result.ids)
+    return args[0]
+
+
+def _decomposed(graph: Graph, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator by what torch says that it is composed of."""
+    rule = torch._decomp.decomposition_table.get(target)
+    if rule is None:
+        raise NoCertificateError(state("SYM190", operation=name))
+    entries = leaves((args, kwargs))
+    examples = [torch.zeros(item.ids.shape, dtype=item.dtype) for item in entries]
+    structure: list[Any] = []
+
+    def run(*tensors: torch.Tensor) -> Any:
+        remaining = iter(tensors)
+        result = target(*mapped(args, lambda _: next(remaining)), **mapped(kwargs, lambda _: next(remaining)))
+        leaves_of_result, spec = tree_flatten(result)
+        structure[:] = [spec]
+        return leaves_of_result
+
+    try:
+        module = make_fx(run, decomposition_table={target: rule})(*examples)
+    except Exception as error:  # torch's own rule does not run on it
+        raise NoCertificateError(state("SYM190", operation=name)) from error
+    if any(node.target is target for node in module.graph.nodes):
+        raise NoCertificateError(state("SYM190", operation=name))
+    results = _run(graph, module, list(entries))
+    return torch.utils._pytree.tree_unflatten(results, structure[0])

@@ -1,0 +1,236 @@
+"""A network as a list of nodes over numbered entries.
+
+Every tensor of a captured graph is followed as a tensor of ids: which entry of which node's value stands at each place,
+and for which sample of the batch. Moving entries about (views, slices, concatenations, padding, in-place copies) is
+then torch's own operator run on the ids, and only what computes makes a node. Entries that are computed alike are one.
+
+Ids of values are `entry * BATCH + sample`; ids of constants are `-1 - place` in the pool of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Floats, Ints
+from symcheck.certificate_checker import FUNCTIONS, REDUCTIONS
+from symcheck.statements.statement import Statement, state
+
+BATCH = 3
+"""Samples in the batch that is followed: more than one, so that what mixes them shows, and no usual width."""
+LARGEST = 6_000_000
+"""Entries of arguments of one node beyond which a network is not followed: some hundred megabytes."""
+
+
+class NoCertificateError(Exception):
+    """A network without a certificate; carries the reason."""
+
+    def __init__(self, reason: Statement) -> None:
+        self.reason = reason
+        super().__init__(reason.code)
+
+
+@dataclass(eq=False)
+class Node:
+    """One computation on entries.
+
+    Attributes:
+        op: input, linear, reduce or pointwise.
+        start: number of its first entry.
+        size: how many it has.
+        x: ids of arguments, one array of shape (size,) each for pointwise; of shape (rows, columns) for the others.
+            Ids here are entries, without samples; negative ones are constants.
+        function: what is computed, for pointwise and reduce.
+        parameters: of the function.
+        weight: ids of constants, shape (units, columns).
+        bias: ids of constants, shape (units,); None for zeros.
+        units: the class of each unit, where rows of weights are equal; None where all differ.
+        name: of the layer, or of the operator.
+    """
+
+    op: str
+    start: int
+    size: int
+    x: list[Ints] = field(default_factory=list)
+    function: str = ""
+    parameters: tuple[float, ...] = ()
+    weight: Ints | None = None
+    bias: Ints | None = None
+    units: Ints | None = None
+    name: str = ""
+
+
+class Graph:
+    """Nodes in the making, and the constants that they use."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.entries = 0
+        self._numbers = np.zeros(1024)
+        self.places = 0
+        self._codes: dict[float, int] = {}
+        self.parameters: dict[str, tuple[int, tuple[int, ...]]] = {}
+
+    # Constants
+
+    def constants(self, numbers: Floats, name: str = "") -> Floats:
+        """Ids of new constants, in their shape; a name says which parameter they are."""
+        flat = np.asarray(numbers, dtype=np.float64).reshape(-1)
+        start, self.places = self.places, self.places + len(flat)
+        while self.places > len(self._numbers):
+            self._numbers = np.concatenate([self._numbers, np.zeros(max(len(self._numbers), len(flat)))])
+        self._numbers[start : self.places] = flat
+        if name:
+            self.parameters[name] = (start, np.shape(numbers))
+        return (-1.0 - start - np.arange(len(flat), dtype=np.float64)).reshape(np.shape(numbers))
+
+    def numbers(self, ids: Any) -> Floats:
+        """What constants are, by their ids."""
+        return np.asarray(self._numbers[(-1 - np.asarray(ids)).astype(np.int64)])
+
+    def coded(self, ids: Ints, signs: Ints | int = 1) -> Ints:
+        """Ids in which equal constants, taken with signs, have one negative number."""
+        result, fixed = ids.copy(), ids < 0
+        if fixed.any():
+            numbers = self.numbers(ids[fixed]) * np.broadcast_to(signs, ids.shape)[fixed] + 0.0
+            distinct, places = np.unique(numbers, return_inverse=True)
+            codes = [self._codes.setdefault(float(number), -1 - len(self._codes)) for number in distinct]
+            result[fixed] = np.array(codes, dtype=np.int64)[places.reshape(-1)]
+        return result
+
+    def code_of(self, number: float) -> int:
+        """The number that equal constants have."""
+        return self._codes.setdefault(number, -1 - len(self._codes))
+
+    def layer(self, ids: Any, otherwise: str) -> str:
+        """The module that a parameter belongs to, by the ids of its entries; else another name."""
+        place = int(-1 - np.asarray(ids).reshape(-1)[0])
+        for name, (start, shape) in self.parameters.items():
+            if start <= place < start + int(np.prod(shape)):
+                return name.rpartition(".")[0] or name
+        return otherwise
+
+    # Values
+
+    def input(self, shape: tuple[int, ...], samples: int) -> Floats:
+        """Ids of a batch of inputs."""
+        size = int(np.prod(shape))
+        start = self._add(Node("input", self.entries, size))
+        ids = (start + np.arange(size))[None, :] * BATCH + np.arange(samples)[:, None]
+        return ids.reshape(samples, *shape).astype(np.float64)
+
+    def _add(self, node: Node) -> int:
+        self.nodes.append(node)
+        self.entries += node.size
+        return node.start
+
+    def pointwise(self, function: str, parameters: Sequence[float], arguments: Sequence[Floats], name: str) -> Floats:
+        """Ids of a function of arguments that have one shape."""
+        arguments = np.broadcast_arrays(*arguments)
+        shape = arguments[0].shape
+        table = np.stack([ids.reshape(-1) for ids in arguments], axis=1).astype(np.int64)
+        entries, owner = _split(table)
+        result = np.empty(len(table), dtype=np.float64)
+        fixed = owner < 0
+        if fixed.any():
+            values = [self.numbers(column) for column in entries[fixed].T]
+            with np.errstate(all="ignore"):
+                result[fixed] = self.constants(FUNCTIONS[function][1](*values, *parameters))
+        if not fixed.all():
+            rows, places = self._alike(entries[~fixed], owner[~fixed], name)
+            node = Node("pointwise", self.entries, len(rows), list(rows.T), function, tuple(parameters), name=name)
+            result[~fixed] = (self._add(node) + places) * BATCH + owner[~fixed]
+        return result.reshape(shape)
+
+    def reduce(self, function: str, x: Floats, name: str) -> Floats:
+        """Ids of a function of all entries along the last axis."""
+        entries, owner = _split(x.reshape(-1, x.shape[-1]).astype(np.int64))
+        result = np.empty(len(entries), dtype=np.float64)
+        fixed = owner < 0
+        if fixed.any():
+            result[fixed] = self.constants(REDUCTIONS[function](self.numbers(entries[fixed]), axis=1))
+        if not fixed.all():
+            rows, places = self._alike(entries[~fixed], owner[~fixed], name)
+            node = Node("reduce", self.entries, len(rows), [rows], function, name=name)
+            result[~fixed] = (self._add(node) + places) * BATCH + owner[~fixed]
+        return result.reshape(x.shape[:-1])
+
+    def linear(self, x: Floats, weight: Floats, bias: Floats | None, name: str) -> Floats:
+        """Ids of W x + b along the last axis; W and b are ids of constants, of shapes (units, columns) and (units,)."""
+        W, units = weight.astype(np.int64), None
+        name = self.layer(W, name) if W.size else name
+        b = None if bias is None else bias.astype(np.int64)
+        numbers = self.numbers(W) if b is None else np.concatenate([self.numbers(W), self.numbers(b)[:, None]], axis=1)
+        if not np.isfinite(numbers).all():
+            raise NoCertificateError(state("SYM191", operation=name))
+        (codes,) = codes_of_rows(numbers + 0.0)
+        _, first, classes = np.unique(codes, return_index=True, return_inverse=True)
+        count = len(W)
+        places_of_units = np.arange(count)
+        if len(first) < count:
+            # numbered in the order in which they first stand
+            rank = np.empty(len(first), dtype=np.int64)
+            rank[np.argsort(first)] = np.arange(len(first))
+            places_of_units = units = rank[classes]
+            count = len(first)
+        entries, owner = _split(x.reshape(-1, x.shape[-1]).astype(np.int64))
+        if entries.size > LARGEST:
+            raise NoCertificateError(state("SYM192", operation=name))
+        result = np.empty((len(entries), len(W)), dtype=np.float64)
+        fixed = owner < 0
+        if fixed.any():
+            values = self.numbers(entries[fixed]) @ self.numbers(W).T
+            result[fixed] = self.constants(values if b is None else values + self.numbers(b))
+        if not fixed.all():
+            rows, places = self._alike(entries[~fixed], owner[~fixed], name)
+            node = Node("linear", self.entries, len(rows) * count, [rows], weight=W, bias=b, units=units, name=name)
+            here = self._add(node) + places[:, None] * count + places_of_units[None, :]
+            result[~fixed] = here * BATCH + owner[~fixed][:, None]
+        return result.reshape(*x.shape[:-1], len(W))
+
+    def _alike(self, entries: Ints, owner: Ints, name: str) -> tuple[Ints, Ints]:
+        """Distinct rows of arguments, which must be those of every sample, and which of them stands at each place."""
+        if entries.size > LARGEST:
+            raise NoCertificateError(state("SYM192", operation=name))
+        (codes,) = codes_of_rows(self.coded(entries))
+        first = np.flatnonzero(owner == owner.min())
+        _, order = np.unique(codes[first], return_index=True)
+        kept = first[np.sort(order)]
+        place = np.full(int(codes.max()) + 1, -1)
+        place[codes[kept]] = np.arange(len(kept))
+        places = place[codes]
+        counts = np.bincount(owner, minlength=BATCH)
+        if (places < 0).any() or len(set(counts[counts > 0].tolist())) > 1:
+            raise NoCertificateError(state("SYM193", operation=name))
+        return entries[kept], places
+
+
+def _split(ids: Ints) -> tuple[Ints, Ints]:
+    """Entries of rows of ids, and the sample that each row belongs to; -1 for rows of constants.
+
+    Raises:
+        NoCertificateError: a row mixes samples.
+    """
+    sample = np.where(ids < 0, -1, ids % BATCH)
+    owner = sample.max(axis=1)
+    if ((sample >= 0) & (sample != owner[:, None])).any():
+        raise NoCertificateError(state("SYM193", operation="rows"))
+    return np.where(ids < 0, ids, ids // BATCH), owner
+
+
+def codes_of_rows(*tables: Any) -> list[Ints]:
+    """Numbers of rows such that equal rows, of all the tables, have equal numbers."""
+    joint = np.ascontiguousarray(np.concatenate(tables)).view(np.int64).reshape(sum(map(len, tables)), -1)
+    if joint.shape[1] == 1:
+        codes = np.unique(joint[:, 0], return_inverse=True)[1]
+    else:
+        mix = np.random.default_rng(0).integers(-(2**62), 2**62, size=joint.shape[1]) | 1
+        with np.errstate(over="ignore"):
+            keys = ((joint ^ (joint >> 29)) * mix).sum(axis=1)
+        _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        if not np.array_equal(joint[first][codes], joint):  # two rows share a key, which chance does not do
+            _, codes = np.unique(joint, axis=0, return_inverse=True)
+    return np.split(codes.reshape(-1), np.cumsum([len(table) for table in tables])[:-1])

@@ -1,0 +1,255 @@
+"""What torch's core operators compute, in the few kinds of nodes that a certificate knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import torch
+
+from symcheck.array_types import Floats
+from symcheck.engine.networks.graph.entries import Entries
+from symcheck.engine.networks.graph.nodes import Graph, NoCertificateError
+from symcheck.statements.statement import state
+
+Operator = Callable[..., Any]
+F = TypeVar("F", bound=Operator)
+OPERATORS: dict[str, Operator] = {}
+"""By the name of the core operator, without its overload."""
+_SAME_NAMES = (
+    "relu tanh sigmoid sin cos tan sinh cosh exp log log2 log1p expm1 sqrt erf sign trunc floor ceil logical_not"
+)
+_RENAMED = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "atanh": "arctanh",
+    "neg": "negative",
+    "abs": "absolute",
+    "sgn": "sign",
+    **{name: name for name in _SAME_NAMES.split()},
+}
+_BINARY = {
+    "mul": "multiply",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "fmax": "maximum",
+    "fmin": "minimum",
+    "atan2": "arctan2",
+    "eq": "equal",
+    "ne": "not_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "logical_and": "logical_and",
+    "logical_or": "logical_or",
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+}
+_COMPARING = frozenset(("eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logical_or", "bitwise_and", "bitwise_or"))
+
+
+def operator(*names: str) -> Callable[[F], F]:
+    """Register what computes operators of these names."""
+
+    def register(function: F) -> F:
+        OPERATORS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def ids_of(graph: Graph, item: Any) -> Floats:
+    """Ids of a tensor or of a number."""
+    return item.array if isinstance(item, Entries) else graph.constants(np.asarray(float(item)))
+
+
+def pointwise(graph: Graph, function: str, parameters: Sequence[float], *arguments: Any, like: Entries) -> Entries:
+    """A function of each entry."""
+    return like.like(graph.pointwise(function, parameters, [ids_of(graph, item) for item in arguments], function))
+
+
+def _unary(function: str) -> Operator:
+    return lambda graph, x: pointwise(graph, function, (), x, like=x)
+
+
+OPERATORS.update({name: _unary(function) for name, function in _RENAMED.items()})
+
+
+def compose(graph: Graph, x: Entries, *steps: tuple[Any, ...]) -> Entries:
+    """Functions one after the other: (name, parameters, arguments); "it" stands for what came before, "x" for x."""
+    result = x
+    for function, parameters, *arguments in steps:
+        given = [result if item == "it" else x if isinstance(item, str) else item for item in arguments]
+        result = pointwise(graph, function, parameters, *given, like=x)
+    return result
+
+
+_LINEAR_PART = (("divide", (), "x", 6.0), ("add", (), "it", 0.5), ("clamp", (0.0, 1.0), "it"))
+_COMPOSED: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "silu": (("sigmoid", (), "x"), ("multiply", (), "x", "it")),
+    "mish": (("softplus", (1.0, 20.0), "x"), ("tanh", (), "it"), ("multiply", (), "x", "it")),
+    "hardsigmoid": _LINEAR_PART,
+    "hardswish": (*_LINEAR_PART, ("multiply", (), "x", "it")),
+    "reciprocal": (("divide", (), 1.0, "x"),),
+    "rsqrt": (("sqrt", (), "x"), ("divide", (), 1.0, "it")),
+    "erfc": (("erf", (), "x"), ("subtract", (), 1.0, "it")),
+}
+
+
+def _composed(name: str) -> Operator:
+    return lambda graph, x: compose(graph, x, *_COMPOSED[name])
+
+
+OPERATORS.update({name: _composed(name) for name in _COMPOSED})
+
+
+@operator("leaky_relu")
+def _leaky_relu(graph: Graph, x: Entries, slope: float = 0.01) -> Entries:
+    return _prelu(graph, x, slope)
+
+
+@operator("elu")
+def _elu(graph: Graph, x: Entries, alpha: float = 1.0, scale: float = 1.0, inner: float = 1.0) -> Entries:
+    return pointwise(graph, "elu", (float(alpha), float(scale), float(inner)), x, like=x)
+
+
+@operator("softplus")
+def _softplus(graph: Graph, x: Entries, beta: float = 1.0, threshold: float = 20.0) -> Entries:
+    return pointwise(graph, "softplus", (float(beta), float(threshold)), x, like=x)
+
+
+@operator("threshold")
+def _threshold(graph: Graph, x: Entries, bound: float, value: float) -> Entries:
+    return pointwise(graph, "where", (), pointwise(graph, "greater", (), x, bound, like=x), x, value, like=x)
+
+
+@operator("hardshrink")
+def _hardshrink(graph: Graph, x: Entries, bound: float = 0.5) -> Entries:
+    outside = pointwise(graph, "greater", (), pointwise(graph, "absolute", (), x, like=x), bound, like=x)
+    return pointwise(graph, "where", (), outside, x, 0.0, like=x)
+
+
+@operator("softshrink")
+def _softshrink(graph: Graph, x: Entries, bound: float = 0.5) -> Entries:
+    size = pointwise(graph, "subtract", (), pointwise(graph, "absolute", (), x, like=x), bound, like=x)
+    return pointwise(
+        graph,
+        "multiply",
+        (),
+        pointwise(graph, "sign", (), x, like=x),
+        pointwise(graph, "relu", (), size, like=x),
+        like=x,
+    )
+
+
+def _binary(name: str) -> Operator:
+    def compute(graph: Graph, x: Any, y: Any) -> Entries:
+        like = next(item for item in (x, y) if isinstance(item, Entries))
+        result = pointwise(graph, _BINARY[name], (), x, y, like=like)
+        return Entries(result.ids, torch.bool) if name in _COMPARING else result
+
+    return compute
+
+
+OPERATORS.update({name: _binary(name) for name in _BINARY})
+
+
+@operator("add", "sub", "rsub")
+def _add_first(graph: Graph, x: Any, y: Any, *, alpha: float = 1, function: str = "add") -> Entries:
+    like: Entries = next(item for item in (x, y) if isinstance(item, Entries))
+    if alpha != 1:
+        y = pointwise(graph, "multiply", (), y, alpha, like=like)
+    return pointwise(graph, function, (), x, y, like=like)
+
+
+OPERATORS["sub"] = lambda graph, x, y, *, alpha=1: _add_first(graph, x, y, alpha=alpha, function="subtract")
+OPERATORS["rsub"] = lambda graph, x, y, alpha=1: OPERATORS["sub"](graph, y, x) if alpha == 1 else refuse("rsub")
+
+
+def refuse(name: str) -> NoReturn:
+    """End following at an operator, or at one of its forms, that a certificate cannot hold."""
+    raise NoCertificateError(state("SYM190", operation=name))
+
+
+@operator("div")
+def _divide(graph: Graph, x: Any, y: Any, *, rounding_mode: str | None = None) -> Entries:
+    if rounding_mode is not None:
+        refuse("div with rounding")
+    return pointwise(graph, "divide", (), x, y, like=x if isinstance(x, Entries) else y)
+
+
+@operator("gelu")
+def _gelu(graph: Graph, x: Entries, *, approximate: str = "none") -> Entries:
+    if approximate == "none":
+        return pointwise(graph, "gelu", (), x, like=x)
+    cube = pointwise(graph, "multiply", (), pointwise(graph, "pow", (3.0,), x, like=x), 0.044715, like=x)
+    inner = pointwise(graph, "add", (), x, cube, like=x)
+    scaled = pointwise(graph, "multiply", (), inner, math.sqrt(2 / math.pi), like=x)
+    outer = pointwise(graph, "add", (), pointwise(graph, "tanh", (), scaled, like=x), 1.0, like=x)
+    return pointwise(graph, "multiply", (), pointwise(graph, "multiply", (), x, 0.5, like=x), outer, like=x)
+
+
+@operator("log_sigmoid_forward")
+def _log_sigmoid(graph: Graph, x: Entries) -> tuple[Entries, None]:
+    steps = (("negative", (), "x"), ("softplus", (1.0, math.inf), "it"), ("negative", (), "it"))
+    return compose(graph, x, *steps), None
+
+
+@operator("round")
+def _round(graph: Graph, x: Entries, *, decimals: int = 0) -> Entries:
+    if decimals:
+        refuse("round with decimals")
+    return pointwise(graph, "rint", (), x, like=x)
+
+
+@operator("pow")
+def _power(graph: Graph, x: Any, exponent: Any) -> Entries:
+    if isinstance(exponent, Entries) or not isinstance(x, Entries):
+        refuse("pow with an exponent that depends on the input")
+    return pointwise(graph, "pow", (float(exponent),), x, like=x)
+
+
+@operator("clamp", "hardtanh")
+def _clamp(graph: Graph, x: Entries, low: Any = None, high: Any = None) -> Entries:
+    if isinstance(low, Entries) or isinstance(high, Entries):
+        x = x if low is None else pointwise(graph, "maximum", (), x, low, like=x)
+        return x if high is None else pointwise(graph, "minimum", (), x, high, like=x)
+    bounds = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+    return pointwise(graph, "clamp", bounds, x, like=x)
+
+
+OPERATORS["hardtanh"] = lambda graph, x, low=-1.0, high=1.0: _clamp(graph, x, low, high)
+OPERATORS["relu6"] = lambda graph, x: _clamp(graph, x, 0.0, 6.0)
+OPERATORS["clamp_min"] = lambda graph, x, low: _clamp(graph, x, low, None)
+OPERATORS["clamp_max"] = lambda graph, x, high: _clamp(graph, x, None, high)
+
+
+@operator("_prelu_kernel")
+def _prelu(graph: Graph, x: Entries, slope: Any) -> Entries:
+    positive = pointwise(graph, "greater", (), x, 0.0, like=x)
+    return pointwise(graph, "where", (), positive, x, pointwise(graph, "multiply", (), x, slope, like=x), like=x)
+
+
+@operator("where")
+def _where(graph: Graph, condition: Entries, x: Any, y: Any) -> Entries:
+    like = next((item for item in (x, y) if isinstance(item, Entries)), condition)
+    if condition.is_constant:  # a choice that is made once only moves entries
+        chosen = np.where(graph.numbers(condition.array) != 0, ids_of(graph, x), ids_of(graph, y))
+        return like.like(chosen)
+    return pointwise(graph, "where", (), condition, x, y, like=like)
+
+
+@operator("masked_fill")
+def _masked_fill(graph: Graph, x: Entries, mask: Entries, value: Any) -> Entries:
+    return _where(graph, mask, value, x)
+
+
+@operator("constant_pad_nd")
+def _pad(graph: Graph, x: Entries, pad: Sequence[int], value: float = 0.0) -> Entries:
+    fill = float(ids_of(graph, value))
+    return Entries(torch.constant_pad_nd(x.ids, list(pad), fill), x.dtype)

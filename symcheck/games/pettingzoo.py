@@ -1,0 +1,133 @@
+"""Board games of PettingZoo, one agent after the other: legal moves in `action_mask`, observations as boards."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+from symcheck.array_types import Array, Bools
+from symcheck.errors import MissingExtraError, TargetError, described
+from symcheck.games.game import Outcome, call
+from symcheck.games.played import LibraryRules
+
+_SEEDS = (0, 1)
+_MOVES = 60  # of the game that is played twice to see chance
+
+
+def load(name: str) -> Any:
+    """A game of `pettingzoo.classic` by its module's name, "tictactoe_v3".
+
+    Raises:
+        MissingExtraError: PettingZoo, or what this game needs, is not installed.
+        TargetError: it has no such game.
+    """
+    try:
+        importlib.import_module("pettingzoo")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer versions prefer a registry, which older ones lack
+            return call(f"{name}.env", importlib.import_module(f"pettingzoo.classic.{name}").env)
+    except ModuleNotFoundError as error:
+        if error.name == f"pettingzoo.classic.{name}":
+            raise TargetError(
+                f"PettingZoo has no classic game {name!r}.",
+                where="TARGET",
+                remedy="Name a module of pettingzoo.classic, for instance tictactoe_v3.",
+            ) from error
+        raise MissingExtraError("games", needed_for=f"the PettingZoo game {name!r}") from error
+
+
+def rules_of(env: Any, label: str) -> LibraryRules:
+    """The answers of one game; a state is a copy of the environment.
+
+    Args:
+        env: an environment of PettingZoo whose agents move in turn.
+        label: how reports call the game.
+
+    Raises:
+        TargetError: observations have no board with its legal moves, or the game has chance.
+    """
+    first, second = (_begin(env, seed) for seed in _SEEDS)
+    actions = int(_look(first, "action_mask", label).size)
+    rng = np.random.default_rng(_SEEDS[0])
+    for _ in range(_MOVES):
+        # A deck that is shuffled by the seed shows itself in what is seen, at the latest when it is dealt.
+        if not all(np.array_equal(_look(first, key, label), _look(second, key, label)) for key in _KEYS):
+            raise TargetError(
+                f"expected a game without chance, and {label} goes on differently under another seed.", where="TARGET"
+            )
+        moves = np.flatnonzero(_look(first, "action_mask", label))
+        if _rewards_at_end(first) is not None or not len(moves):
+            break
+        action = int(rng.choice(moves))
+        # One is copied at every move and the other is not: a copy that forgets shows itself as well.
+        first = _play_on(first, action)
+        call("step", second.step, action)
+    start = _begin(env, _SEEDS[0])
+
+    def legal(state: Any) -> Bools:
+        return np.asarray(_look(state, "action_mask", label) != 0).ravel()
+
+    return LibraryRules(
+        actions,
+        start=lambda: start,
+        legal=legal,
+        step=_play_on,
+        outcome=_rewards_at_end,
+        board=lambda state: np.asarray(_look(state, "observation", label), dtype=np.float64),
+    )
+
+
+_KEYS = ("observation", "action_mask")
+
+
+def _begin(env: Any, seed: int) -> Any:
+    fresh = _copy_env(env)
+    call("reset", lambda: fresh.reset(seed=seed))
+    return fresh
+
+
+def _copy_env(env: Any, memo: dict[int, Any] | None = None) -> Any:
+    """A copy as it stands: many of these environments are built anew by `copy.deepcopy`, and forget their moves."""
+    memo = {} if memo is None else memo
+    twin = memo[id(env)] = object.__new__(type(env))
+    try:
+        for name, value in vars(env).items():
+            # Wrappers keep the environment that they wrap under this name.
+            vars(twin)[name] = _copy_env(value, memo) if name == "env" else copy.deepcopy(value, memo)
+    except Exception as error:  # anything may be inside, for instance a window
+        raise TargetError(
+            f"copying the environment raised {described(error)}; positions are copies of it.",
+            where="TARGET",
+            remedy="Build it without render_mode.",
+        ) from error
+    return twin
+
+
+def _look(state: Any, key: str, label: str) -> Array:
+    """What the agent to move observes."""
+    seen = call("observe", state.observe, state.agent_selection)
+    if not isinstance(seen, dict) or key not in seen:
+        raise TargetError(
+            f"expected observations of {label} to be dictionaries with 'observation' and 'action_mask', got "
+            f"{type(seen).__name__}{f' without {key!r}' if isinstance(seen, dict) else ''}.",
+            where="TARGET",
+            remedy="Only board games with legal moves are checked here; verify-env takes parallel environments.",
+        )
+    return np.asarray(seen[key])
+
+
+def _play_on(state: Any, action: int) -> Any:
+    after = _copy_env(state)
+    call("step", after.step, action)
+    return after
+
+
+def _rewards_at_end(state: Any) -> Outcome | None:
+    """The rewards of all agents, once one of them is at its end."""
+    if not any(state.terminations.values()) and not any(state.truncations.values()):
+        return None
+    return tuple(float(state.rewards.get(agent, 0.0)) for agent in state.possible_agents)
