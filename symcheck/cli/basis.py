@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from symcheck.intertwiners.summary import LayerRow
     from symcheck.symmetry.symmetry import Symmetry
 
+# What the rank was compared with, by what a certificate is `predicted_by`.
+_PREDICTED = {
+    "characters": "as characters predict",
+    "orbits": "as orbits predict",
+    "trace": "as the trace predicts",
+    "null space": "of the null space",
+}
+
 
 @with_options(Outputs, leave_out=("fail_on", "json", "junit", "markdown", "quiet"))
 @reports_mistakes
@@ -57,7 +65,7 @@ def _print_layers(symmetry: Symmetry, rows: list[LayerRow]) -> None:
     for row in rows:
         weights, biases = f"{row.rank} of {row.dense}", f"{row.bias_rank} of {row.dense_bias}"
         # How the basis was checked, and what its rank was compared with.
-        checked = f"{row.certificate.kind}, rank as {row.certificate.predicted_by} predict"
+        checked = f"{row.certificate.kind}, rank {_PREDICTED[row.certificate.predicted_by]}"
         typer.echo(f"{row.name:<24}{weights:>16}{biases:>12}   {checked}")
     typer.echo("\nFree weights of a dense layer's, per pair of channels (biases: per channel). 0 is a legal answer.")
 

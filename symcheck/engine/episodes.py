@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,23 @@ class Transitions:
     following: Floats
     ended: Floats
     shows_numbers: bool
+
+
+@dataclass(frozen=True)
+class EpisodePairs:
+    """Paired episodes under one element: `plain[i]` and `mapped[i]` may be swapped."""
+
+    plain: list[Transitions]
+    mapped: list[Transitions]
+
+    @property
+    def steps(self) -> int:
+        """Steps of all episodes together."""
+        return sum(len(episode.rewards) for episode in (*self.plain, *self.mapped))
+
+    def pairs_in(self, steps: float) -> int:
+        """How many pairs so many steps make, at the length of those that were played."""
+        return math.ceil(len(self.plain) * steps / max(self.steps, 1))
 
 
 def what_followed(part: Part, episodes: list[Transitions]) -> Floats:

@@ -252,7 +252,7 @@ def _dense_basis(
     rho_in: Representation, rho_out: Representation, patch: Representation, shape: tuple[int, ...]
 ) -> DenseBasis:
     average = Reynolds.between(patch, rho_out)
-    rank = _dense_rank(patch, rho_out, average)
+    rank, by = _dense_rank(patch, rho_out, average)
     straight = _averaged_rows(average, rank)
     given = _in_given_coordinates(straight, patch, rho_out, average)
     residual, missing = _residual(given.rows, patch, rho_out), _missing(straight, average)
@@ -269,7 +269,7 @@ def _dense_basis(
         given.tolerance,
         rank,
         rank,
-        "characters",
+        by,
         span_error=given.condition * float(np.finfo(np.float64).eps),
         projection_norm=given.norm,
         projection_residual=float(np.abs(given.projector(given.rows) - given.rows).max(initial=0)),
@@ -306,10 +306,12 @@ def _in_given_coordinates(
     return ProjectedRows(refined, SplitProjection(refined, oblique), oblique.norm, condition, ROUNDING)
 
 
-def _dense_rank(patch: Representation, rho_out: Representation, average: Reynolds) -> int:
+def _dense_rank(
+    patch: Representation, rho_out: Representation, average: Reynolds
+) -> tuple[int, Literal["characters", "trace"]]:
     """From characters; for groups too large to list the trace of the averaging projector, estimated on all units."""
     if characters.can_enumerate(patch, rho_out):
-        return characters.intertwiner_dimension(patch, rho_out)
+        return characters.intertwiner_dimension(patch, rho_out), "characters"
     size = patch.dim * rho_out.dim
     # The trace of a projector is its rank; applied to all units it is the sum of the diagonal.
     trace = float(np.trace(average(np.eye(size))))
@@ -317,7 +319,7 @@ def _dense_rank(patch: Representation, rho_out: Representation, average: Reynold
         raise RepresentationError(
             f"the averaging projector has trace {trace:.6f}, expected an integer.", where="intertwiner_basis"
         )
-    return round(trace)
+    return round(trace), "trace"
 
 
 def _averaged_rows(average: Reynolds, rank: int) -> Floats:

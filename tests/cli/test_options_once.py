@@ -69,7 +69,7 @@ def test_settings_know_every_option_of_a_check():
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.fixed_dictionaries(
         {},
@@ -142,11 +142,16 @@ def unread_options(kind, trees):
     return [field.name for field in option_fields(kind) if field.name not in attributes]
 
 
-@pytest.mark.parametrize("kind", [VerifyEnvOptions, VerifyNetOptions, DiscoverOptions])
-def test_no_option_is_declared_and_left_unread(kind):
-    # The modules that declare options read them too, to check them; that is no use of an option.
+@pytest.fixture(scope="module")
+def trees():
+    """Every module but those that declare options: these read them too, to check them, which is no use of an option."""
     files = [path for path in (ROOT / "symcheck").rglob("*.py") if path.name != "options.py"]
-    assert unread_options(kind, [ast.parse(path.read_text(encoding="utf-8")) for path in files]) == []
+    return [ast.parse(path.read_text(encoding="utf-8")) for path in files]
+
+
+@pytest.mark.parametrize("kind", [VerifyEnvOptions, VerifyNetOptions, DiscoverOptions])
+def test_no_option_is_declared_and_left_unread(kind, trees):
+    assert unread_options(kind, trees) == []
 
 
 def test_an_option_that_nothing_reads_is_caught():

@@ -2,12 +2,15 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from commands import run
+from typer.testing import CliRunner
+
+from reference_agents.cli.app import app as agents
+
+pytest_plugins = ["pytester"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "cartpole_networks.py"
 
@@ -65,16 +68,14 @@ def test_one_hidden_weight_off_by_a_millionth_fails_in_its_layer(folder):
     assert certificate["location"] == "body.3"
 
 
-def test_a_counterexample_becomes_a_plain_test_that_fails(folder):
-    shutil.copy(EXAMPLES, folder / "nets.py")
+def test_a_counterexample_becomes_a_plain_test_that_fails(pytester):
+    shutil.copy(EXAMPLES, pytester.path / "nets.py")
     words = ["--symmetry", "cartpole/mirror", "--pytest", "test_net.py", "--quiet"]
     assert run("verify-net", "nets.py:mlp", *words)[0] == 1
-    assert "symcheck.engine" not in (folder / "test_net.py").read_text()
-    outcome = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_net.py"], capture_output=True, text=True
-    )
-    assert outcome.returncode == 1, outcome.stdout
-    assert "1 failed" in outcome.stdout
+    assert "symcheck.engine" not in (pytester.path / "test_net.py").read_text()
+    outcome = pytester.runpytest_inprocess("test_net.py")
+    assert outcome.ret == 1
+    outcome.assert_outcomes(failed=1)
 
 
 def test_no_test_is_written_where_nothing_failed(folder):
@@ -84,8 +85,8 @@ def test_no_test_is_written_where_nothing_failed(folder):
 
 
 def test_every_network_of_a_run_folder_is_verified(folder):
-    train = [Path(sys.executable).parent / "reference-agents", "train", "cartpole", "--network", "equivariant"]
-    subprocess.run([*train, "--seeds", "2", "--steps", "160", "--out", "runs"], check=True, capture_output=True)
+    train = ["train", "cartpole", "--network", "equivariant", "--seeds", "2", "--steps", "160", "--out", "runs"]
+    assert CliRunner().invoke(agents, train).exit_code == 0
     found = next((folder / "runs").glob("*/record.json")).parent
     code, output = run("verify-net", str(found), "--symmetry", "cartpole/mirror", "--json", "r.json")
     assert code == 0, output

@@ -307,6 +307,40 @@ def test_a_map_that_leaves_the_states_is_refused_with_the_state() -> None:
         run(Room, off_by_one)
 
 
+class Slope(gym.Env[Any, Any]):
+    """A point that moves to the left, not at all, or to the right."""
+
+    observation_space = spaces.Box(-9.0, 9.0, (1,), np.float64)
+    action_space = spaces.Discrete(3)
+    x = np.zeros(1)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.x = self.np_random.uniform(-1, 1, 1)
+        return self.x.copy(), {}
+
+    def step(self, action: Any) -> Any:
+        self.x = 0.9 * self.x + 0.1 * (int(action) - 1)
+        return self.x.copy(), 0.0, False, False, {}
+
+
+register_state_access(
+    Slope, get=lambda env: env.x.copy(), set=lambda env, state: setattr(env, "x", np.array(state, dtype=float))
+)
+
+
+def test_a_correction_that_holds_for_some_cases_only_is_not_proposed() -> None:
+    # Where the point does not move, the wrong map (every action stays) does no harm.
+    result = run(Slope, Symmetry("mirror", catalog.cyclic(2), [[-1]], [[0, 1, 2]]), samples=200)
+    failed = {one.name: one for one in result.properties}["transition_invariance"]
+    corrections = [(cause.code, cause.fields) for cause in failed.causes if "SYM010" <= cause.code <= "SYM014"]
+    # The mirror with its actions, or no mirror at all.
+    assert corrections == [
+        ("SYM012", {"permutation": [2, 1, 0]}),
+        ("SYM014", {"sign": "+1", "coordinate": "observation[0]"}),
+    ]
+
+
 def test_cells_of_a_corridor_are_compared_as_whole_numbers() -> None:
     result = run(Room, Symmetry("flip", catalog.cyclic(2), [[4, 3, 2, 1, 0]], [[1, 0]]))
     assert result.verdict == "passed"

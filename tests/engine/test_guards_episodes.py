@@ -23,6 +23,7 @@ from guards_table import (
 )
 from gymnasium import spaces
 
+from symcheck.engine.clock import Clock
 from symcheck.engine.environments.runner import run_env
 from symcheck.engine.events import Event, PropertyStarted
 from symcheck.engine.options import EnvOptions
@@ -95,6 +96,24 @@ def test_whole_episodes_say_what_their_cell_says(guard: str, cell: Cell) -> None
 
 def test_episodes_without_a_fault_pass_without_a_reason() -> None:
     check(judged(world("", Unset), "nothing moves", method="trajectory"), Cell("passed"))
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(900, "undecided"), (1600, "passed")])
+def test_time_that_ends_before_half_of_the_steps_asked_for_decides_nothing(
+    steps: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[int] = []
+
+    class Slow(Unset):
+        def step(self, action: Any) -> Any:
+            played.append(1)
+            return super().step(action)
+
+    # Playing ends at nine tenths of the budget; what comes after it has the rest.
+    monkeypatch.setattr(Clock, "in_time", lambda clock, share=1.0: share == 1.0 or len(played) < steps)
+    for result in judged(Slow, "time up", method="trajectory", max_time=60.0, samples=600):
+        assert result.checked >= 16  # episodes: more than the eight pairs that any test needs
+        check([result], Cell(verdict, "time_up" if verdict == "undecided" else None))
 
 
 def test_a_black_box_whose_start_is_not_claimed_is_not_accused_of_its_dynamics() -> None:

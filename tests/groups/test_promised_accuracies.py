@@ -72,6 +72,16 @@ def test_characters_confirm_orbits_of_groups_of_up_to_5000_elements(degree: int,
     assert (certificate.rank, certificate.predicted_rank, certificate.predicted_by) == (2, 2, by)
 
 
+def test_the_trace_confirms_dense_bases_of_groups_too_large_to_sum_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    reflection = reps.MatrixRepresentation(C2, [np.array([[0.6, 0.8], [0.8, -0.6]])], name="reflection")
+    assert intertwiner_basis(reflection, reflection).certificate.predicted_by == "characters"
+    monkeypatch.setattr(characters, "can_enumerate", lambda a, b: False)
+    build.clear_cache()
+    certificate = intertwiner_basis(reflection, reflection).certificate
+    build.clear_cache()
+    assert (certificate.rank, certificate.predicted_rank, certificate.predicted_by) == (2, 2, "trace")
+
+
 def test_the_complement_of_everything_is_empty() -> None:
     trivial = reps.MatrixRepresentation(C2, [np.eye(2)], name="dense identity")
     assert intertwiner_basis(trivial, trivial).rank == 4

@@ -180,3 +180,39 @@ def test_given_weights_must_be_those_of_the_certificate(small: dict[str, Any]) -
     del weights["head.weight"]
     with pytest.raises(RejectedError, match=r"weights: head\.weight"):
         check(small, weights)
+
+
+class Objects(nn.Module):
+    """Two objects of two numbers each, through one layer that treats them alike."""
+
+    def __init__(self, layer: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.layer, self.read = nn.Linear(2, 4), layer(), nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.embed(x.reshape(x.shape[0], 2, 2))
+        h = self.layer(h) if not isinstance(self.layer, nn.GRUCell) else self.layer(h.reshape(-1, 4))
+        return self.read(h).reshape(x.shape[0], 2)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [lambda: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), lambda: nn.GRUCell(4, 4)],
+    ids=["attention and layer norms", "recurrent cell"],
+)
+def test_layers_that_treat_objects_alike_have_certificates(layer: Callable[[], nn.Module]) -> None:
+    exchange = Symmetry("exchange", catalog.cyclic(2), observation=[[2, 3, 0, 1]], action=[[1, 0]])
+    document = certificate_of(Objects(layer), exchange)
+    assert residual(document, INPUTS) < 1e-10
+    (moved,) = (unpack(action["index"]) for action in document["outputs"][0]["actions"])
+    assert moved.tolist() == [1, 0]
+
+
+def test_an_operator_in_a_form_that_nothing_was_written_for_ends_the_certificate(monkeypatch) -> None:
+    from symcheck.engine.networks.graph import operators
+
+    monkeypatch.setitem(operators.OPERATORS, "relu", lambda graph, x, y: x)
+    with pytest.raises(NoCertificateError) as caught:
+        certificate_of(mirror_mlp(), mirror())
+    assert caught.value.reason.fields["operation"] == "aten.relu.default"

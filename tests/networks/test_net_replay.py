@@ -125,22 +125,22 @@ def good():
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("bad", 1), ("good", 0)])
-def test_a_written_test_fails_without_this_package_until_the_network_is_mended(
-    tmp_path: Path, name: str, code: int
-) -> None:
+def test_a_written_test_fails_without_this_package_until_the_network_is_mended(tmp_path: Path) -> None:
     file = tmp_path / "nets.py"
     file.write_text(NETWORKS)
     scope: dict[str, object] = {}
     exec(compile(NETWORKS, "nets.py", "exec"), scope)  # the same source that the written test imports
     net = scope["bad"]()  # type: ignore[operator]
-    source = pytest_source(net, mirror(), run_net(net, mirror()), target=f"{file}:{name}")
-    assert "symcheck" not in source
-    written = tmp_path / "test_written.py"
-    written.write_text(source)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", str(written)]
+    result = run_net(net, mirror())
+    for name in ("bad", "good"):
+        source = pytest_source(net, mirror(), result, target=f"{file}:{name}")
+        assert "symcheck" not in source
+        (tmp_path / f"test_{name}.py").write_text(source)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert ran.returncode == code, ran.stdout
+    assert ran.returncode == 1, ran.stdout
+    assert "1 failed, 1 passed" in ran.stdout
+    assert "FAILED test_bad.py" in ran.stdout
 
 
 def test_no_test_is_written_of_a_network_that_passed() -> None:

@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 from net_catalogue import Lambda, mirror, mirror_mlp, turn
 from torch import nn
 
+from symcheck.array_types import Bools, Floats
+from symcheck.engine.networks.ascent import STARTS, activate_units
 from symcheck.engine.networks.claims import input_claim
 from symcheck.engine.networks.context import NetContext
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.sampling import families
 from symcheck.engine.networks.shrinking import shrink
+from symcheck.engine.networks.subject import Subject
 from symcheck.groups import catalog
 from symcheck.symmetry.symmetry import Symmetry
 
@@ -78,6 +81,27 @@ def test_the_families_of_a_run_are_named_in_its_region() -> None:
     for word in ("scale 1", "edges", "fixed points"):
         assert word in str(context.region)
     assert context.region.fields["shape"] == [4]
+
+
+def test_a_climb_activates_two_units_at_once_that_no_start_does() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(30, 2), nn.ReLU(), nn.Linear(2, 2))
+    with torch.no_grad():
+        net[0].weight /= net[0].weight.norm(dim=1, keepdim=True)
+        net[0].bias.fill_(-150.0)  # five standard deviations of the larger starts
+
+    def both_active(inputs: Floats) -> Bools:
+        return (net[0](torch.from_numpy(inputs).float()) > 0).all(1).numpy()
+
+    signs = Symmetry("signs", catalog.cyclic(2), observation=[[-1] * 30], action=[[1, 0]])
+    climbs = activate_units(
+        Subject(net, (30,)), input_claim(signs, (30,)), [("0", 0), ("0", 1)], np.random.default_rng(0)
+    )
+    assert len(climbs) == 2
+    assert not any(both_active(climb.inputs[:STARTS]).any() for climb in climbs)
+    assert all(both_active(climb.inputs[-STARTS:]).all() for climb in climbs[1:])
+    # A unit of no module has no activation to climb.
+    assert activate_units(Subject(net, (30,)), input_claim(signs, (30,)), [("9", 0)], np.random.default_rng(0)) == []
 
 
 def test_observations_come_first_when_there_are_some() -> None:

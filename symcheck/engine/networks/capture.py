@@ -209,6 +209,8 @@ class _Watch(torch.overrides.TorchFunctionMode):
                 return func(self.constants[id(args[0])], *args[1:], **kwargs)
             if not any(_is_plain(item) for item in args[:1]):
                 self.reason = self.reason or state("SYM180", operation=name.strip("_"))
+                # Going on could only cost time: a list of a whole batch makes a symbol of every entry.
+                raise RuntimeError("a tensor without numbers was read")
         self.sizes.within_operator += 1
         try:
             return func(*args, **kwargs)

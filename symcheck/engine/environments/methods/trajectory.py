@@ -28,6 +28,7 @@ from symcheck.engine.environments.cases.workbench import Workbench, shift_bound
 from symcheck.engine.environments.methods.start import StartEvidence
 from symcheck.engine.environments.subject.placement import Word
 from symcheck.engine.episodes import (
+    EpisodePairs,
     Sides,
     Transitions,
     learned_feature,
@@ -63,14 +64,7 @@ _FEWEST_LOOKED_AT = 50  # pairs of episodes; at fewer, early looks reject nothin
 _OF_MEANS, _OF_OTHERS = 0.4, 0.2  # of the level; the rest is for the learned feature
 _LOOKS = looks(2**31)  # how many episodes there will be is not known, so that no look is left out beforehand
 _STEPS_PER_SAMPLE = 2  # each sample is a transition on either side
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Paired episodes under one element: `plain[i]` and `mapped[i]` may be swapped."""
-
-    plain: list[Transitions]
-    mapped: list[Transitions]
+_LEAST_SHARE = 0.5  # of the steps that were asked for, as of the samples of the distribution method
 
 
 @dataclass(frozen=True)
@@ -129,6 +123,8 @@ class TrajectoryEvidence:
     ) -> None:
         self.bench = bench = bench.comparing()
         self._needed = needed
+        # Steps that are asked for under every element.
+        self._asked = max(1, bench.options.samples * _STEPS_PER_SAMPLE // len(bench.words))
         self._view = reduction(bench.pairs.stepper.codec)
         self._start_evidence = start
         self._tests: dict[Part, dict[Word, _Tested]] = {}
@@ -153,6 +149,12 @@ class TrajectoryEvidence:
     def _fewest_pairs(self) -> int:
         return min(len(group.plain) for group in self.groups.values())
 
+    @property
+    def _least_pairs(self) -> int:
+        """The pairs below which nothing is decided; playing that stopped early had rejected something by then."""
+        least = [group.pairs_in(_LEAST_SHARE * self._asked) for group in self.groups.values()]
+        return _FEWEST_PAIRS if self._stopped else max(_FEWEST_PAIRS, *least)
+
     def _test_all(self, part: Part) -> dict[Word, _Tested]:
         groups = self.groups  # which may stop early, with the tests of its last look
         if part not in self._tests:
@@ -160,25 +162,24 @@ class TrajectoryEvidence:
         return self._tests[part]
 
     @functools.cached_property
-    def groups(self) -> dict[Word, _Groups]:
+    def groups(self) -> dict[Word, EpisodePairs]:
         """Episodes of every element; each episode is used once.
 
         Playing stops at the look at which every part that is tested is clearly refuted; some part, to fail fast.
         """
         words = self.bench.words
-        share = max(1, self.bench.options.samples * _STEPS_PER_SAMPLE // len(words))
         report = self.bench.progress("playing episodes")
-        groups = {word: _Groups([], []) for word in words}
+        groups = {word: EpisodePairs([], []) for word in words}
         for look in _LOOKS:
             for at, word in enumerate(words):
-                self._play(word, groups[word], look.share * share)
+                self._play(word, groups[word], look.share * self._asked)
                 report(round(100 * (look.share * (at + 1))), 100 * len(words))
             if not look.last and self.bench.in_time() and self._is_refuted(groups, look):
                 break
         report(1, 1)
         return groups
 
-    def _is_refuted(self, groups: dict[Word, _Groups], look: Look) -> bool:
+    def _is_refuted(self, groups: dict[Word, EpisodePairs], look: Look) -> bool:
         """Whether an early look refutes every part that is tested, or (to fail fast) some part."""
         if min(len(group.plain) for group in groups.values()) < _FEWEST_LOOKED_AT:
             return False
@@ -197,13 +198,12 @@ class TrajectoryEvidence:
         self._tests, self._stopped = early, True
         return True
 
-    def _play(self, word: Word, groups: _Groups, steps: float) -> None:
+    def _play(self, word: Word, groups: EpisodePairs, steps: float) -> None:
         """Play on until so many steps were taken."""
         plain, mapped = groups.plain, groups.mapped
-        taken = sum(len(episode.rewards) for episode in (*plain, *mapped))
-        plays_on = self.bench.options.samples * _STEPS_PER_SAMPLE // len(self.bench.words) >= _ENOUGH
+        taken = groups.steps
         while (taken < steps or len(mapped) < _FEWEST_PAIRS) and self.bench.in_time(_PLAYING):
-            longest = _LONG if plays_on and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
+            longest = _LONG if self._asked >= _ENOUGH and len(plain) % _EVERY == _EVERY - 1 else _LONGEST
             try:
                 plain_episode, image_episode = self._episode(None, longest), self._episode(word, longest)
             except TimeUp:
@@ -271,7 +271,7 @@ class TrajectoryEvidence:
         hidden = part == "transition" and not any(episode.shows_numbers for episode in episodes)
         return Facts(
             checked=self._fewest_pairs,
-            least=_FEWEST_PAIRS,
+            least=self._least_pairs,
             quantity=BY_PART[part].noun,
             finite=outcomes.finite and not hidden,
             stuck=outcomes.stuck or "NaN",
@@ -353,7 +353,7 @@ class TrajectoryEvidence:
             ),
         )
 
-    def _test(self, part: Part, word: Word, group: _Groups, look: Look) -> _Tested:
+    def _test(self, part: Part, word: Word, group: EpisodePairs, look: Look) -> _Tested:
         """One look: means, all other named features, and one learned feature on the second half.
 
         Each has its share of the level, as many features dilute a few. The p-value is that of all looks so far. Early
@@ -382,7 +382,7 @@ class TrajectoryEvidence:
         p_value = self._looks_so_far.add((part, word), min(1.0, best.p_value / share), look)
         return _Tested(dataclasses.replace(best, p_value=p_value), described, live, named.critical)
 
-    def _features(self, part: Part, group: _Groups) -> _Features:
+    def _features(self, part: Part, group: EpisodePairs) -> _Features:
         episodes = [*group.plain, *group.mapped]
         starts = np.cumsum([0, *(len(episode.rewards) for episode in episodes[:-1])])
         covariates, names, drawn = self._covariates(episodes)

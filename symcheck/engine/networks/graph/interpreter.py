@@ -108,7 +108,12 @@ def _run(graph: Graph, module: fx.GraphModule, inputs: list[Any]) -> list[Any]:
             return list(tree_flatten(_looked_up(node.args[0], values))[0])
         else:
             args, kwargs = _looked_up(node.args, values), _looked_up(node.kwargs, values)
-            values[node] = compute(graph, node.target, tuple(args), dict(kwargs))
+            try:
+                values[node] = compute(graph, node.target, tuple(args), dict(kwargs))
+            except NoCertificateError:
+                raise
+            except Exception as error:  # a form of the operator that nothing here was written for
+                raise NoCertificateError(state("SYM190", operation=str(node.target))) from error
     return []
 
 
