@@ -134,7 +134,8 @@ def train(
         seeds: how many, from 0 on, or which.
         learning_rate: one or several; the network's own where None.
         steps: environment steps of each run; the preset's where None.
-        preset: "paper", "paper-code" or "tuned"; the paper's where it has the task.
+        preset: "paper", "paper-code", "tuned" or "control"; the paper's where it has the task, and "control" where
+            actions are continuous.
         settings: further fields of `reference_agents.settings.Settings`.
         max_episode_steps: episodes are cut after this many steps; 1,000 where None and the environment states no limit.
         out: a folder of runs, in which a run folder is made; None writes nothing.
@@ -157,7 +158,7 @@ def train(
     job = _job(env, symmetry, network, seeds, learning_rate, steps, preset, settings, max_episode_steps, device)
     if out is None:
         return TrainingResult(run(job, on_progress=on_progress), None, None)
-    named = preset_name(job.task.name, preset)
+    named = preset_name(job.task.name, preset, continuous=job.task.continuous)
     folder = prepare_folder(Path(out), folder_name(job))
     with lock_folder(folder):
         begin(folder, Started(job, named, "", (job,)))
@@ -196,7 +197,9 @@ def _job(
         raise OptionError(f"expected 'cpu' or 'cuda', got {device!r}.", where="device")
     changes = {"steps": steps, "max_episode_steps": max_episode_steps, **(settings or {})}
     try:
-        filled = find_preset(task.name, preset_name(task.name, preset)).with_changes(**changes)
+        filled = find_preset(task.name, preset_name(task.name, preset, continuous=task.continuous)).with_changes(
+            **changes
+        )
     except TypeError as error:
         raise OptionError(
             f"expected fields of Settings, got {', '.join(changes)} ({error}).", where="settings"

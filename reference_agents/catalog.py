@@ -41,6 +41,7 @@ class NetworkPlan:
         init: the initial weights: "" for Xavier's, He's after convolutions; "torch" for PyTorch's own.
         bias_gain: as in `settings.Settings`.
         input_scale: as in `settings.Settings`.
+        policy_gain: as in `settings.Settings`.
     """
 
     name: str
@@ -56,9 +57,10 @@ class NetworkPlan:
     init: str = ""
     bias_gain: float = 0.0
     input_scale: float = 1.0
+    policy_gain: float = 1.0
 
     def with_quirks(self, settings: Mapping[str, Any]) -> NetworkPlan:
-        """The network as a training's settings change it: initial biases, and the scale of its input.
+        """The network as a training's settings change it: initial biases and heads, and the scale of its input.
 
         Example:
             >>> find_network(find_task("gridworld"), "cnn").with_quirks({"input_scale": 0.5}).input_scale
@@ -66,7 +68,8 @@ class NetworkPlan:
         """
         # Settings that a record lacks leave the network as it is.
         gain, scale = settings.get("bias_gain", 0.0), settings.get("input_scale", 1.0)
-        return dataclasses.replace(self, bias_gain=gain, input_scale=scale)
+        head = settings.get("policy_gain", 1.0)
+        return dataclasses.replace(self, bias_gain=gain, input_scale=scale, policy_gain=head)
 
     @property
     def claims_equivariance(self) -> bool:

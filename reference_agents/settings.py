@@ -1,8 +1,9 @@
 """Training hyperparameters and presets.
 
-`paper` holds what the paper "MDP Homomorphic Networks" states, and one habit of its code without which its figures
-would not be comparable: time-limit truncation is treated as termination (no bootstrapping). `paper-code` has the other
-habits of the published code as well, each of which is a field here. `tuned` is the same algorithm without any of them.
+`paper` holds what the paper "MDP Homomorphic Networks" states, and two habits of its code without which its figures
+would not be comparable: time-limit truncation is treated as termination (no bootstrapping), and CartPole's networks
+start with biases. `paper-code` has the other habits of the published code as well, each of which is a field here.
+`tuned` is the same algorithm without any of them. `control` is for continuous actions.
 """
 
 from __future__ import annotations
@@ -57,6 +58,12 @@ class Settings:
         normalise_returns: whether rewards are divided by the running deviation of discounted returns. Curves and
             evaluations count plain rewards.
         linear_decay: whether the learning rate falls linearly to 0 over the run.
+        normalise_observations: whether vectors are read around their running mean in units of their running deviation;
+            networks with a symmetry have statistics that the group leaves as they are. The trained network has them in
+            its first layer. Images, and networks of your own, are read as they are.
+        policy_gain: the initial weights of the policy head are multiplied by this.
+        bound_penalty: weight of a penalty on mean actions more than a tenth outside the bounds of a bounded Box: the
+            mean square of the excess, in units of the bound.
 
     Raises:
         OptionError: naming every field out of range.
@@ -86,6 +93,9 @@ class Settings:
     normalise_advantages: bool = False
     normalise_returns: bool = False
     linear_decay: bool = False
+    normalise_observations: bool = False
+    policy_gain: float = 1.0
+    bound_penalty: float = 0.0
 
     def __post_init__(self) -> None:
         # All problems at once, so that one message mends them all.
@@ -132,7 +142,10 @@ def _problems(settings: Settings) -> Sequence[str]:
         problems.append(f"algorithm to be {known}, got {settings.algorithm!r}")
     if settings.evaluation not in get_args(Evaluation):
         problems.append(f"evaluation to be one of {', '.join(get_args(Evaluation))}, got {settings.evaluation!r}")
-    coefficients = ("value_coefficient", "entropy_coefficient", "max_gradient_norm", "clip", "bias_gain", "input_scale")
+    coefficients = (
+        "value_coefficient", "entropy_coefficient", "max_gradient_norm", "clip", "bias_gain", "input_scale",
+        "policy_gain", "bound_penalty",
+    )  # fmt: skip
     problems += [
         f"{name} to be a finite number, 0 or more, got {getattr(settings, name)}"
         for name in coefficients
@@ -201,7 +214,8 @@ def _parse(name: str, text: str, kind: Any) -> Any:
 
 PRESETS: dict[str, dict[str, Settings]] = {
     "cartpole": {
-        "paper": Settings(),
+        # The paper states no initial biases; its code draws them, without which the plain network learns more slowly.
+        "paper": Settings(bias_gain=1.0),
         "paper-code": Settings(steps=96_000, evaluation_every=480, evaluation="window", bias_gain=1.0),
         "tuned": Settings(time_limit_is_terminal=False),
     },
@@ -242,23 +256,40 @@ for _name, _steps in (("pong", 3_750_000), ("breakout", 10_000_000)):  # 15 mill
     _tuned = _paper.with_changes(environments=16, time_limit_is_terminal=False)
     PRESETS[_name] = PRESETS[f"{_name}-symmetrized"] = {"paper": _paper, "tuned": _tuned}
 
+# Gaussian policies: steps of Adam of 0.0003 on batches of 2,048, everything on scales of its own.
+_CONTROL = Settings(
+    steps=500_000, horizon=128, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0, max_gradient_norm=0.5,
+    epochs=10, minibatches=32, clip=0.2, decorrelation_steps=100, evaluation_every=25_000, evaluation_episodes=10,
+    time_limit_is_terminal=False, normalise_advantages=True, normalise_returns=True, linear_decay=True,
+    normalise_observations=True, policy_gain=0.01, bound_penalty=0.01,
+)  # fmt: skip
+_pendulum = _CONTROL.with_changes(steps=200_000, discount=0.9, evaluation_every=5_000)
+PRESETS["pendulum"] = {"control": _pendulum, **PRESETS["pendulum"]}
 _ELSEWHERE = {
+    "control": _CONTROL,
     "tuned": Settings(
         steps=200_000, horizon=64, gae_lambda=0.95, value_coefficient=0.5, entropy_coefficient=0.0, epochs=10,
         minibatches=16, clip=0.2, evaluation_every=5_000, time_limit_is_terminal=False, normalise_advantages=True,
         normalise_returns=True, linear_decay=True,
-    )
+    ),
 }  # fmt: skip
 
 
-def preset_name(task: str, given: str | None) -> str:
+def preset_name(task: str, given: str | None, *, continuous: bool = False) -> str:
     """The preset meant: the one given, else the paper's where the paper has the task, else ours.
 
+    Args:
+        task: the task's name.
+        given: a preset's name; None for the default.
+        continuous: whether actions are real numbers.
+
     Example:
-        >>> preset_name("cartpole", None), preset_name("pendulum", None)
-        ('paper', 'tuned')
+        >>> preset_name("cartpole", None), preset_name("acrobot", None), preset_name("Ant-v5", None, continuous=True)
+        ('paper', 'tuned', 'control')
     """
-    return given or ("paper" if "paper" in PRESETS.get(task, {}) else "tuned")
+    if given or "paper" in PRESETS.get(task, {}):
+        return given or "paper"
+    return "control" if continuous else "tuned"
 
 
 def preset(task: str, name: str) -> Settings:
@@ -266,8 +297,8 @@ def preset(task: str, name: str) -> Settings:
 
     Args:
         task: the task's name.
-        name: "paper" or "paper-code", where the paper has the task, or "tuned". Tasks outside the catalogue share one
-            "tuned".
+        name: "paper" or "paper-code", where the paper has the task, "tuned", or "control" for continuous actions. Tasks
+            outside the catalogue share these two.
 
     Returns:
         The preset.

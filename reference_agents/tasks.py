@@ -22,6 +22,8 @@ from symcheck.errors import OptionError, SpecError, suggestion
 from symcheck.loading import is_reference
 
 DEFAULT_RATE = 0.001
+# Gaussian policies diverge at rates at which discrete ones learn.
+CONTINUOUS_RATE = 0.0003
 NEEDS_SYMMETRY = frozenset({"equivariant", "nullspace", "random", "extractor", "augmented", "averaged", "symmetrized"})
 
 
@@ -98,7 +100,7 @@ def own_task(name: str, symmetry: str | None) -> Task:
             encoded.observation.shape,
             order if symmetry else None,
             averages=not (action.continuous or choices),
-            rate=DEFAULT_RATE,
+            rate=CONTINUOUS_RATE if action.continuous else DEFAULT_RATE,
         ),
         "an environment of your own",
         action.continuous,

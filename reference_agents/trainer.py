@@ -24,13 +24,16 @@ from reference_agents.environments.predator_prey import all_images
 from reference_agents.evaluation import play, play_window
 from reference_agents.learning.augmentation import Augmenter
 from reference_agents.learning.learner import Learner
+from reference_agents.learning.observation_scale import ObservationScale, fold_in
 from reference_agents.learning.rollout import Collector
 from reference_agents.learning.transfer import Download, Uploads
+from reference_agents.networks.actor_critic import ActorCritic
 from reference_agents.networks.factory import make_network
 from reference_agents.networks.stacked import StackedNetwork
 from reference_agents.networks.tabulated import TabulatedNetwork
 from reference_agents.networks.views import Views
 from reference_agents.settings import Settings
+from reference_agents.symmetries import task_symmetry
 from reference_agents.vectorised import distribution_of, environment_class, tabulates
 from symcheck.array_types import Array
 from symcheck.errors import TargetError
@@ -143,6 +146,7 @@ def train(
                 loop.run(on_progress or (lambda progress: None), on_checkpoint or (lambda state: None))
             finally:
                 loop.note_divergence()
+                loop.fold_scale()
             training.interrupted = False
     return training
 
@@ -172,7 +176,10 @@ class _Loop:
             self._make = functools.partial(self._make, coded=True)
         environment = self._make(seeds, settings.environments)
         self._learner = Learner(self._network, [rate for rate, _ in job.runs], seeds, settings, policy)
-        self._collector = Collector(environment, seeds, settings, policy, self._device)
+        self._observation_scale = _observation_scale(job)
+        # The parameters that read normalised observations, once the network has been given those for plain ones.
+        self._unfolded: torch.Tensor | None = None
+        self._collector = Collector(environment, seeds, settings, policy, self._device, self._observation_scale)
         self._augmenter = None
         if job.network.views == "augmented":
             self._augmenter = Augmenter(Views(job.task).to(self._device), seeds, settings, policy)
@@ -248,7 +255,9 @@ class _Loop:
 
         @torch.no_grad()
         def policy(observations: Array) -> torch.Tensor:
-            return self._network.forward(self._uploads.send(observations))[0]
+            scale = self._observation_scale
+            shown = observations if scale is None else scale.normalise(observations)
+            return self._network.forward(self._uploads.send(shown))[0]
 
         if settings.evaluation == "training":
             return self._collector.finished_returns()
@@ -265,6 +274,15 @@ class _Loop:
         returns = play(policy, distribution, self._make, self._seeds, episodes=environments, index=index)
         return np.asarray(returns.mean(1))
 
+    def fold_scale(self) -> None:
+        """Give the network plain observations: their normalisation moves into its first layer."""
+        network, scale = self._training.network, self._observation_scale
+        if scale is None or not isinstance(network, ActorCritic):
+            return
+        self._unfolded = network.parameters.values.clone()
+        fold_in(scale, network.plan, network.parameters)
+        network.refresh()
+
     def state(self) -> State:
         """Everything that the rest of the training depends on."""
         self.note_divergence()
@@ -275,7 +293,7 @@ class _Loop:
             "collector": self._collector.state(),
             "augmenter": None if self._augmenter is None else self._augmenter.state(),
             # The buffer itself: serialising copies it.
-            "values": training.network.parameters.values,
+            "values": training.network.parameters.values if self._unfolded is None else self._unfolded,
             "initial": training.initial_parameters,
             "env_steps": list(training.env_steps),
             "returns": [torch.from_numpy(point) for point in training.returns],
@@ -299,6 +317,18 @@ class _Loop:
         training.returns = [point.numpy() for point in state["returns"]]
         training.stopped = dict(state["stopped"])
         training.training_seconds, training.evaluation_seconds = state["seconds"]
+
+
+def _observation_scale(job: Job) -> ObservationScale | None:
+    """The statistics of a job's observations; None where they are read as they are."""
+    task, network = job.task, job.network
+    vectors = len(task.observation_shape) == 1 and network.basis != "user"
+    if not (job.settings.normalise_observations and vectors):
+        return None
+    # An ordinary network on its own has no symmetry to keep.
+    symmetric = network.basis != "dense" or bool(network.views)
+    rho = task_symmetry(task).observation_representation if symmetric else None
+    return ObservationScale(len(job.runs), task.observation_shape[0], rho)
 
 
 def is_due(update: int, settings: Settings) -> bool:

@@ -32,7 +32,7 @@ def distribution_of(task: Task) -> Distribution:
     """How the numbers of a policy for this task are read."""
     if task.choices:
         return MultiCategorical(task.choices)
-    return Gaussian(task.actions) if task.continuous else Categorical()
+    return Gaussian(task.actions, encoding_of(task).action.bounds) if task.continuous else Categorical()
 
 
 def tabulates(job_network: NetworkPlan, settings: Settings, task: Task) -> bool:

@@ -87,9 +87,7 @@ def _comparisons(context: NetContext, x: npt.NDArray[np.float64]) -> Iterator[li
 
 
 def _on_samples(context: NetContext) -> PropertyResult:
-    # (seed, 6): a stream of its own beside those of the other steps of the run.
-    rng = np.random.default_rng((context.options.seed, 6))
-    x = rng.normal(size=(INPUTS, *context.subject.shape))
+    x = context.draw_inputs(6, INPUTS)
     checked = 0
     for comparisons in _comparisons(context, x):
         # One relation on INPUTS samples, inputs and outputs together.

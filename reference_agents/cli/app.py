@@ -220,7 +220,13 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder 
 
 @app.command("compare")
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of runs of one task.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="Folders of runs of one task; of other trainers, Monitor or TensorBoard files, a W&B chart as .csv.",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("compare.html"),
 ) -> None:
     """Write one page that draws the runs of several folders together.

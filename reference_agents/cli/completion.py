@@ -65,7 +65,7 @@ def presets(ctx: typer.Context, incomplete: str) -> list[str]:
     task = _task(ctx)
     # Environments outside the catalogue have no preset of the paper.
     if task is None and _typed_environment(ctx) is not None:
-        return _beginning(incomplete, ("tuned",))
+        return _beginning(incomplete, ("control", "tuned"))
     known = [PRESETS[task.name]] if task is not None else PRESETS.values()
     return _beginning(incomplete, {name for table in known for name in table})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import numpy.typing as npt
 from rich.console import Console
 
 from reference_agents.encoding.environment import file_stem
-from reference_agents.record import Curve, Record, find_runs, find_unfinished, load, write_output
+from reference_agents.other_trainers import OtherResult, read_other_results
+from reference_agents.record import RECORD_FILE, Curve, Record, find_runs, find_unfinished, load, write_output
 from reference_agents.settings import IN_EPOCHS
 from symcheck.errors import OptionError
 from symcheck_reports import curve_statistics as statistics
@@ -64,11 +66,16 @@ def name_unfinished(folders: Sequence[Path]) -> None:
 def write_comparison(folders: Sequence[Path], target: Path) -> int:
     """Read the runs of several folders, all of one task, and write one page; 0.
 
+    Results of other trainers are drawn beside them, as `reference_agents.other_trainers` reads them.
+
     Raises:
         TargetError: where a folder holds no run.
         OptionError: where the runs are of several tasks, or the page cannot be written.
     """
-    records = {path.resolve(): load(path) for folder in folders for path in find_runs(folder)}
+    others = {folder: read_other_results(folder) for folder in folders}
+    # A folder of another trainer's results need not hold runs of ours.
+    ours = [folder for folder in folders if not others[folder] or any(folder.rglob(RECORD_FILE))]
+    records = {path.resolve(): load(path) for folder in ours for path in find_runs(folder)}
     tasks = sorted({record.task for record in records.values()})
     if len(tasks) > 1:
         raise OptionError(
@@ -76,7 +83,8 @@ def write_comparison(folders: Sequence[Path], target: Path) -> int:
             where="DIR",
             remedy="Compare task by task.",
         )
-    _write(target, build_model(list(records.items())), where="--out")
+    results = [result for folder in folders for result in others[folder]]
+    _write(target, with_others(build_model(list(records.items())) if records else None, results), where="--out")
     name_unfinished(folders)
     return 0
 
@@ -114,6 +122,21 @@ def build_model(folders: Sequence[tuple[Path, Record]]) -> CurveModel:
         notes=_notes(records, networks),
         trained=sum(len(record.runs) for record in records),
     )
+
+
+def with_others(model: CurveModel | None, results: Sequence[OtherResult]) -> CurveModel:
+    """The page with the results of other trainers behind ours; with those alone where there are none of ours."""
+    environments = " / ".join(dict.fromkeys(result.environment for result in results if result.environment))
+    model = model or CurveModel(environments or "results of other trainers", [])
+    taken = {network.name for network in model.networks}
+    networks = list(model.networks)
+    for result in results:
+        name = f"{result.name} (other trainer)" if result.name in taken else result.name
+        curves = [SeedCurve(curve.seed, curve.env_steps, curve.returns) for curve in result.curves]
+        detail = "trained elsewhere; symcheck verify-net verifies its network"
+        networks.append(NetworkCurves(name, float("nan"), curves, verdict_detail=detail))
+    evaluation = " ".join(filter(None, [model.evaluation, *(result.evaluation for result in results)]))
+    return dataclasses.replace(model, networks=networks, evaluation=evaluation)
 
 
 def _names(folders: Sequence[tuple[Path, Record]]) -> list[str]:

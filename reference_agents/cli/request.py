@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
 from reference_agents.cli.completion import DEVICES, EXECUTORS
-from reference_agents.settings import parse_changes, preset, preset_name
+from reference_agents.settings import Settings, parse_changes, preset, preset_name
 from reference_agents.tasks import resolve_network, resolve_task
 from reference_agents.trainer import Job
 from reference_agents.vectorised import check_environment
@@ -119,13 +119,10 @@ def build_job(request: Request) -> Job:
         if number is not None and number < 1:
             raise OptionError(f"expected a number of {quantity} of 1 or more, got {number}.", where=option)
     # The preset first, then each change over it.
-    settings = preset(task.name, preset_name(task.name, request.preset)).with_changes(**changes(request))
-    if network.basis == "user" and (settings.bias_gain or settings.input_scale != 1.0):
-        raise OptionError(
-            "expected bias_gain and input_scale to be left alone with a network of your own.",
-            where="--set",
-            remedy="Give the module the biases and the scale itself.",
-        )
+    chosen = preset_name(task.name, request.preset, continuous=task.continuous)
+    settings = preset(task.name, chosen).with_changes(**changes(request))
+    if network.basis == "user":
+        settings = _settings_of_module(settings, changes(request))
     # Returns of training episodes come batch by batch: an interval shorter than a batch would be empty.
     if settings.evaluation == "training" and settings.batch > settings.evaluation_every:
         raise OptionError(
@@ -134,6 +131,22 @@ def build_job(request: Request) -> Job:
     rates = (network.learning_rate,) if request.learning_rates is None else learning_rates(request.learning_rates)
     network = network.with_quirks(asdict(settings))
     return Job(task, network, tuple(range(seeds)), rates, settings, check_device(request.device or "cpu"))
+
+
+def _settings_of_module(settings: Settings, changed: Mapping[str, object]) -> Settings:
+    """The settings of a network of a user's own, which draws its weights and scales its input itself.
+
+    Raises:
+        OptionError: the user asked for one of those here.
+    """
+    own = {"bias_gain": 0.0, "input_scale": 1.0, "policy_gain": 1.0, "normalise_observations": False}
+    if asked := [name for name, value in own.items() if changed.get(name, value) != value]:
+        raise OptionError(
+            f"expected {' and '.join(asked)} to be left alone with a network of your own.",
+            where="--set",
+            remedy="Give the module its initial weights and the scale of its input itself.",
+        )
+    return settings.with_changes(**own)
 
 
 def changes(request: Request) -> dict[str, object]:

@@ -62,7 +62,7 @@ def prepare(request: Request, job: Job, folder: Path, parts: int) -> Started:
     Raises:
         OptionError: where that cannot be written.
     """
-    preset = preset_name(job.task.name, request.preset)
+    preset = preset_name(job.task.name, request.preset, continuous=job.task.continuous)
     started = Started(job, preset, request.command, split(job, parts))
     try:
         begin(folder, started)

@@ -64,6 +64,12 @@ class ActionEncoder:
                     self.centre = np.where(bounded, (self._low + self._high) / 2.0, 0.0)
                     self.scale = np.where(bounded, (self._high - self._low) / 2.0, 1.0)
 
+    @property
+    def bounds(self) -> Floats:
+        """The largest size of each real number as a policy draws it, shape (coordinates,); infinity where unbounded."""
+        with np.errstate(invalid="ignore"):
+            return np.maximum(np.abs(self._low - self.centre), np.abs(self._high - self.centre)) / self.scale
+
     def decode(self, action: Any) -> Any:
         """The action of the environment, clipped to its bounds."""
         space = self.space

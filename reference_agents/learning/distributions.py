@@ -22,6 +22,9 @@ import torch
 
 from symcheck.array_types import Floats
 
+SOFT_BOUND = 1.1
+"""Mean actions up to this share of their bound cost nothing: a bound itself can be the best action."""
+
 
 class Distribution(Protocol):
     """How the numbers of a policy are read."""
@@ -132,10 +135,12 @@ class Gaussian:
 
     Args:
         coordinates: of one action.
+        bounds: the largest size of each coordinate, infinity where there is none; None for none at all.
     """
 
-    def __init__(self, coordinates: int) -> None:
+    def __init__(self, coordinates: int, bounds: Floats | None = None) -> None:
         self.coordinates = coordinates
+        self.bounds = None if bounds is None else torch.as_tensor(bounds, dtype=torch.float32)
 
     def noise_shape(self, environments: int) -> tuple[int, ...]:
         """One uniform number for each coordinate of each environment."""
@@ -173,3 +178,12 @@ class Gaussian:
         # d(log p)/d(mean) = (a - mean) / deviation^2; d(log p)/d(log deviation) = z^2 - 1; d(entropy)/d(log deviation)
         # = 1.
         return torch.cat([weight * scaled * precision, weight * (scaled.square() - 1.0) - entropy_weight], dim=-1)
+
+    def bound_derivatives(self, numbers: torch.Tensor, weight: float) -> torch.Tensor:
+        """Derivatives by the numbers of weight * sum(e^2), with e = max(0, |mean| / bound - SOFT_BOUND)."""
+        mean, log_deviation = numbers.chunk(2, dim=-1)
+        if self.bounds is None:
+            return torch.zeros_like(numbers)
+        bounds = self.bounds.to(mean.device)
+        excess = (mean.abs() / bounds - SOFT_BOUND).clamp_(min=0.0)
+        return torch.cat([2.0 * weight * excess * mean.sign() / bounds, torch.zeros_like(log_deviation)], dim=-1)

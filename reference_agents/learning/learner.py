@@ -51,7 +51,9 @@ class Learner:
         self._policy = policy
         self._network = network
         self._settings = settings
-        self._weights = LossWeights(settings.value_coefficient, settings.entropy_coefficient, settings.clip)
+        self._weights = LossWeights(
+            settings.value_coefficient, settings.entropy_coefficient, settings.clip, settings.bound_penalty
+        )
         self._optimiser = optimiser or StackedAdam(network.parameters, learning_rates, settings.max_gradient_norm)
         self._derivatives = DERIVATIVES[settings.algorithm]
         self._uploads = Uploads(network.parameters.values.device)

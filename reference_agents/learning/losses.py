@@ -11,17 +11,18 @@ from dataclasses import dataclass
 
 import torch
 
-from reference_agents.learning.distributions import Distribution
+from reference_agents.learning.distributions import Distribution, Gaussian
 from reference_agents.settings import Algorithm
 
 
 @dataclass(frozen=True)
 class LossWeights:
-    """The coefficients of the loss: policy + value_coefficient * value - entropy_coefficient * entropy."""
+    """The coefficients of the loss: policy + value_coefficient * value - entropy_coefficient * entropy + penalty."""
 
     value_coefficient: float
     entropy_coefficient: float
     clip: float
+    bound_penalty: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ def _combine(
     policy: Distribution,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     d_numbers = policy.derivatives(numbers, batch.actions, d_log_probability, weights.entropy_coefficient)
+    if weights.bound_penalty and isinstance(policy, Gaussian):
+        d_numbers = d_numbers + policy.bound_derivatives(numbers, weights.bound_penalty)
     # Of value_coefficient * (v - R)^2 / 2.
     d_values = (values - batch.returns).mul_(weights.value_coefficient)
     size = values.shape[1]

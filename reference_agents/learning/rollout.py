@@ -12,6 +12,7 @@ import torch
 
 from reference_agents.environments.vector import VectorEnvironment
 from reference_agents.learning.distributions import Distribution
+from reference_agents.learning.observation_scale import ObservationScale
 from reference_agents.learning.returns import advantages_and_returns
 from reference_agents.learning.reward_scale import RewardScale
 from reference_agents.learning.transfer import Uploads
@@ -122,6 +123,7 @@ class Collector:
         settings: the algorithm's numbers.
         policy: how the network's numbers are read.
         device: where the network lives.
+        observation_scale: normalises what the network is shown; None for observations as they are.
     """
 
     def __init__(
@@ -131,8 +133,10 @@ class Collector:
         settings: Settings,
         policy: Distribution,
         device: torch.device,
+        observation_scale: ObservationScale | None = None,
     ) -> None:
         self._policy = policy
+        self._observation_scale = observation_scale
         self._environment = environment
         self._settings = settings
         self._uploads = Uploads(device)
@@ -153,12 +157,15 @@ class Collector:
             "observation": torch.from_numpy(self._observation.copy()),
             "finished": self._finished.state(),
             "scale": None if self._scale is None else self._scale.state(),
+            "observation_scale": None if self._observation_scale is None else self._observation_scale.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same runs."""
         self._environment.restore(state["environment"])
         self._streams.restore(state["streams"])
+        if self._observation_scale is not None:
+            self._observation_scale.restore(state["observation_scale"])
         self._see(state["observation"].numpy())
         self._finished.restore(state["finished"])
         if self._scale is not None:
@@ -171,6 +178,11 @@ class Collector:
     @torch.no_grad()
     def collect(self, network: StackedNetwork) -> Rollout:
         """Take `settings.horizon` steps in every environment with the network as it is."""
+        if self._observation_scale is not None:
+            # Fixed from here to the next batch; the observation at hand is shown by the new statistics too.
+            self._observation_scale.add(self._observation)
+            self._observation_scale.apply()
+            self._see(self._observation)
         # A2C takes one step with the parameters that it acted with, so that it need not ask for the batch again. Views
         # of one batch are not in the order of several.
         kept = not self._settings.in_epochs and type(network) is ActorCritic
@@ -196,6 +208,8 @@ class Collector:
         numbers, values = network.forward(shown, keep=keep)
         actions = self._policy.sample(numbers, self._streams.next())  # the one time that a step waits for the device
         step = self._environment.step(actions)
+        if self._observation_scale is not None:
+            self._observation_scale.add(step.observation)
         self._see(step.observation)
         terminated, ended = step.terminated, step.terminated | step.truncated
         self._finished.add(
@@ -211,12 +225,17 @@ class Collector:
         v_next = values
         # Truncated episodes are bootstrapped from the state before the restart.
         if bool((ended & ~terminated).any()):
-            v_next = network.forward(self._uploads.send(step.final_observation))[1]
+            v_next = network.forward(self._show(step.final_observation))[1]
         return (shown, numbers, values, v_next), (actions, step.reward, terminated, ended)
 
     def _see(self, observation: Array) -> None:
         """Send what is to be acted on next to the device; each observation goes once."""
-        self._observation, self._shown = observation, self._uploads.send(observation)
+        self._observation, self._shown = observation, self._show(observation)
+
+    def _show(self, observation: Array) -> torch.Tensor:
+        """What the network is asked about, on its device."""
+        scale = self._observation_scale
+        return self._uploads.send(observation if scale is None else scale.normalise(observation))
 
 
 def join_steps(

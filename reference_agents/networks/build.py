@@ -69,7 +69,7 @@ def build_plan(task: Task, network: NetworkPlan) -> ActorCriticPlan:
     return ActorCriticPlan(
         tuple(trunk),
         # `depth` seeds the random bases, so each layer has another one.
-        builder.policy(depth, widths[-1], task.actions),
+        dataclasses.replace(builder.policy(depth, widths[-1], task.actions), gain=network.policy_gain),
         builder.value(depth + 1, widths[-1]),
         builder.deviation(task.actions) if task.continuous else None,
         network.input_scale,

@@ -35,6 +35,7 @@ class LinearPlan:
             input; 0 for zero.
         components_in: dense layers on top of basis layers: components of each channel of the input.
         pixels: positions of the image that its input was; components are then ordered position by position.
+        gain: the initial weights are multiplied by this.
     """
 
     name: str
@@ -46,6 +47,7 @@ class LinearPlan:
     components_in: int = 1
     bias_gain: float = 0.0
     pixels: int = 1
+    gain: float = 1.0
 
     @property
     def inputs(self) -> int:
@@ -91,7 +93,7 @@ class LinearPlan:
             "torch": 1.0 / (3.0 * self.inputs),
         }
         return _draw_coefficients(
-            self.weight_basis, (self.channels_in, self.channels_out), variances[self.init], uniform
+            self.weight_basis, (self.channels_in, self.channels_out), self.gain**2 * variances[self.init], uniform
         )
 
     def initial_bias(self, uniform: Uniform) -> npt.NDArray[np.float64] | None:

@@ -222,3 +222,13 @@ def _written(plain: Any, digits: int) -> str:
     if isinstance(plain, list):
         return "[" + ", ".join(_written(item, digits) for item in plain) + "]"
     return number(plain, digits)
+
+
+def rate_text(rate: float) -> str:
+    """A learning rate as pages write it; a dash where another trainer did not say.
+
+    Example:
+        >>> rate_text(0.001), rate_text(float("nan"))
+        ('0.001', '–')
+    """
+    return "–" if math.isnan(rate) else f"{rate:g}"

@@ -117,10 +117,10 @@ def _with_observations(options: VerifyNetOptions) -> VerifyNetOptions:
     if parts is not None:
         shapes = {key: part.shape for key, part in parts.items()}
         structured = shapes if isinstance(space, gym.spaces.Dict) else tuple(shapes.values())
-        return replace(options, input_shape=options.input_shape or structured)
+        return replace(options, input_shape=options.input_shape or structured, space=options.space or space)
     observations = collect_observations(target.single, _ROLLOUT_OBSERVATIONS, options.seed)
     shape = options.input_shape if options.input_shape is not None else observations.shape[1:]
-    return replace(options, input_shape=shape, observations=observations)
+    return replace(options, input_shape=shape, observations=observations, space=options.space or space)
 
 
 def _command(net: object, spec: str | None, options: VerifyNetOptions, baseline: Baseline | None) -> str:

@@ -68,7 +68,7 @@ def test_an_id_outside_the_catalogue_takes_the_networks_of_vectors():
     found = offered("train", "--env", "Ant-v5", "--network", "")
     assert "mlp" in found
     assert "cnn" not in found
-    assert offered("train", "--env", "Ant-v5", "--preset", "") == ["tuned"]
+    assert offered("train", "--env", "Ant-v5", "--preset", "") == ["control", "tuned"]
 
 
 def test_a_list_of_networks_goes_on_after_the_comma_with_those_that_are_not_in_it():

@@ -109,8 +109,11 @@ def test_what_is_deployed_is_run_by_the_runtime_and_not_by_the_translation(tmp_p
     result = whole(run_net(net, mirror()))
     assert result.verdict == "undecided"
     assert result.reason is not None
-    assert (result.reason.code, result.reason.fields["noise"]) == ("deployed_noise", 1.0)
-    assert "differs from its float64 copy by 1.0e+00" in result.detail
+    assert result.reason.code == "deployed_noise"
+    assert (
+        1.0 <= result.reason.fields["noise"] < 1.2
+    )  # the largest |f| over how far f lies to either side of its middle
+    assert "differs from its float64 copy by 1." in result.detail
 
 
 def test_another_dtype_is_asked_of_the_translation(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from net_catalogue import Lambda, mirror, mirror_mlp
 from torch import nn
 
 from symcheck.engine.events import Event, PropertyStarted
+from symcheck.engine.networks.decisions import Decisions
 from symcheck.engine.networks.measuring import Deployed, Measured, Spread, Worst
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.proof import Proof
@@ -65,16 +66,51 @@ GUARDS: dict[str, tuple[Assessment, str, str | None]] = {
     "coarse residual": (assess(None, measured(1e-3), strict=False, coarse=True), "undecided", "coarse_residual"),
     "coarse and far off": (assess(None, measured(0.5), strict=False, coarse=True), "failed", None),
     "deployed noise": (
-        assess(EXACT, measured(deployed=Deployed(noise=0.5)), strict=False),
+        assess(EXACT, measured(deployed=Deployed(noise=0.5, unexplained=0.5)), strict=False),
         "undecided",
         "deployed_noise",
     ),
     "deployed coarser": (assess(EXACT, measured(deployed=COARSE), strict=False, artefact="int8"), "passed", None),
     "decisions flip": (
         assess(EXACT, measured(deployed=replace(COARSE, flips=11)), strict=False, artefact="int8"),
+        "failed",
+        None,
+    ),
+    "decisions flip in float64": (
+        assess(EXACT, measured(decisions=Decisions(1000, 11)), strict=False),
+        "failed",
+        None,
+    ),
+    "decisions flip by rounding": (
+        assess(EXACT, measured(deployed=replace(COARSE, flips=11, rounded=11)), strict=False),
         "undecided",
         "decisions_flip",
     ),
+    "deployed off beyond rounding": (
+        assess(EXACT, measured(deployed=Deployed(residual=1e-3, beyond=1.1)), strict=False),
+        "undecided",
+        "deployed_off",
+    ),
+    "deployed off within rounding": (
+        assess(EXACT, measured(deployed=Deployed(residual=1e-3, beyond=0.9)), strict=False),
+        "proved",
+        None,
+    ),
+    "deployed in coarser code": (
+        assess(EXACT, measured(deployed=Deployed(residual=1e-3, noise=0.02, coarser=True)), strict=False),
+        "passed",
+        None,
+    ),
+    "rounding amplified": (assess(None, measured(swamped=6), strict=False), "undecided", "rounding_amplified"),
+    "rounding amplified, proved": (assess(EXACT, measured(swamped=6), strict=False), "proved", None),
+    "images outside the space": (assess(None, measured(left_out=101), strict=False), "undecided", "outside_space"),
+    "some images outside": (assess(None, measured(left_out=99), strict=False), "passed", None),
+    "vanishes up to rounding": (
+        assess(None, measured(vanishing={"output"}), strict=False),
+        "undecided",
+        "constant_output",
+    ),
+    "vanishes, proved": (assess(EXACT, measured(vanishing={"output"}), strict=False), "proved", None),
     "batch moves": (assess_mixed_batches(assess(EXACT, measured(), strict=False), 1e-9), "passed", None),
     "batch does not move": (
         assess_mixed_batches(assess(EXACT, measured(), strict=False), 1e-2),

@@ -278,6 +278,7 @@ OUTSIDE_TEXT = {
     "symcheck/symmetry/spec.py": "names of groups in SPEC files",
     "symcheck/groups/catalog.py": "names of groups as a user types them",
     "symcheck/groups/near_names.py": "names of groups as a user types them",
+    "reference_agents/other_trainers.py": "the names that other trainers gave their runs",
     "symcheck/findings.py": "what a user saw, in words, to find a code by",
     "reports/symcheck_reports/templating.py": "where a browser may break a word, and formulas as HTML",
     "reports/symcheck_reports/units.py": "environment ids and coordinate names",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_view import CurveView, NetworkView, estimate_text, steps_text
-from symcheck_reports.formatting import count, number, plural
+from symcheck_reports.formatting import count, number, plural, rate_text
 from symcheck_reports.templating import Section, section
 
 
@@ -61,7 +61,7 @@ def _network_row(view: NetworkView, reference: NetworkView, page: CurveView) -> 
     steps = view.steps
     return Row(
         name=network.name,
-        rate=f"{network.learning_rate:g}",
+        rate=rate_text(network.learning_rate),
         parameters="" if network.parameters is None else count(network.parameters),
         runs=plural(len(network.curves), "run"),
         median_curve=steps_text(view.drawn.reached, last),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from symcheck_reports.curve_view import CurveView
-from symcheck_reports.formatting import count
+from symcheck_reports.formatting import count, rate_text
 from symcheck_reports.templating import Section, section
 
 
 def build(view: CurveView) -> Section | None:
     """The section, or None where every run was finished."""
     rows = [
-        (network.name, f"{network.learning_rate:g}", failed.seed, count(failed.env_steps), failed.reason)
+        (network.name, rate_text(network.learning_rate), failed.seed, count(failed.env_steps), failed.reason)
         for network in view.model.networks
         for failed in network.failed_runs
     ]

@@ -6,7 +6,7 @@ import math
 
 from symcheck_reports import curve_figures
 from symcheck_reports.curve_view import CurveView
-from symcheck_reports.formatting import count, number, plural
+from symcheck_reports.formatting import count, number, plural, rate_text
 from symcheck_reports.templating import Section, section
 
 # Rows of the table of numbers: enough to redraw the figure by hand.
@@ -23,7 +23,7 @@ def build(view: CurveView) -> Section | None:
         (
             curve_figures.legend_mark(n.drawn.style),
             n.network.name,
-            f"{n.network.learning_rate:g}",
+            rate_text(n.network.learning_rate),
             plural(len(n.network.curves), "run"),
         )
         for n in networks

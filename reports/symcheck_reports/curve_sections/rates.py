@@ -8,7 +8,7 @@ from symcheck_reports import curve_figures
 from symcheck_reports import curve_statistics as statistics
 from symcheck_reports.curve_model import NetworkCurves
 from symcheck_reports.curve_view import CurveView, steps_text
-from symcheck_reports.formatting import number
+from symcheck_reports.formatting import number, rate_text
 from symcheck_reports.templating import Section, section
 
 
@@ -60,4 +60,4 @@ def _rate_row(network: NetworkCurves, view: CurveView) -> tuple[str, str, str, s
     if view.model.threshold is not None and len(network.curves):
         steps = statistics.median_steps(statistics.steps_to_threshold(network, view.model.threshold))
         reached = steps_text(steps.value, view.last_step)
-    return network.name, f"{network.learning_rate:g}", str(len(network.curves)), written, reached, network.chosen
+    return network.name, rate_text(network.learning_rate), str(len(network.curves)), written, reached, network.chosen

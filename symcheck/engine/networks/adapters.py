@@ -6,6 +6,7 @@ called in the agent. Each says in `roles` how its outputs transform.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from symcheck.errors import TargetError
 # Attribute names of CleanRL and of common actor-critic code, in the order in which they are looked for.
 ACTORS = ("actor", "actor_mean", "policy_net", "pi")
 CRITICS = ("critic", "value_net", "vf")
-DEVIATIONS = ("log_std", "actor_logstd", "logstd")
+DEVIATIONS = ("log_std", "actor_logstd", "logstd", "std")
 
 
 class SeparateHeads(nn.Module):
@@ -87,16 +88,26 @@ def adapt_agent(net: nn.Module) -> nn.Module:
     if isinstance(getattr(agent, "q_net", None), nn.Module) and hasattr(agent, "q_net_target"):
         return SeparateHeads(agent, "q_net", "")
     # It has a forward of its own, which says what the network is.
-    if getattr(agent.forward, "__func__", None) is not nn.Module.forward:
+    if _takes_an_input(agent):
         return net
     actor = _first(agent, ACTORS)
     if not actor:
         raise TargetError(
-            f"{type(agent).__name__} has no forward, and none of {', '.join(ACTORS)} to call instead.",
+            f"{type(agent).__name__} has no forward of an input, and none of {', '.join(ACTORS)} to call instead.",
             where="network",
             remedy="Wrap it in a module whose forward returns logits (or means) and values.",
         )
     return SeparateHeads(agent, actor, _first(agent, CRITICS))
+
+
+def _takes_an_input(agent: nn.Module) -> bool:
+    """Whether its forward is one: some agents inherit none, or only raise in one that takes nothing."""
+    if getattr(agent.forward, "__func__", None) is nn.Module.forward:
+        return False
+    try:
+        return bool(inspect.signature(agent.forward).parameters)
+    except (TypeError, ValueError):  # compiled or scripted code without a signature
+        return True
 
 
 def is_actor_critic_policy(net: Any) -> bool:

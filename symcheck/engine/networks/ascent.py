@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import torch
 
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim
+from symcheck.engine.networks.domain import Domain
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, float64_default
 from symcheck.engine.networks.sampling import Family
@@ -24,7 +26,12 @@ STARTS = 16
 
 
 def climb_residual(
-    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: Floats
+    subject: Subject,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    starts: Floats,
+    domain: Domain | None = None,
+    deadline: float | None = None,
 ) -> list[Family]:
     """Inputs moved uphill on the squared residual, one family per generator; none where gradients do not exist.
 
@@ -33,6 +40,8 @@ def climb_residual(
         inputs: how inputs move; callables are left out.
         outputs: how outputs should move.
         starts: where to start, shape (n, *shape).
+        domain: in which inputs lie; None where none is known.
+        deadline: `time.monotonic()` after which no further generator is climbed for.
 
     Returns:
         Families of inputs whose entries stay within the starts' largest entry.
@@ -42,12 +51,15 @@ def climb_residual(
         return []
     climbed: list[Family] = []
     for generator in range(len(inputs.motions)):
+        if deadline is not None and time.monotonic() > deadline:
+            return climbed
         try:
-            x = _climb(subject, inputs, outputs, starts[:STARTS], generator)
+            x = _climb(subject, inputs, outputs, starts[:STARTS], generator, deadline)
         except Exception:  # a network without usable gradients: the random inputs stand alone
             return climbed
         if np.isfinite(x).all():
-            climbed.append(Family("gradient ascent on the residual", x, borrows=True))
+            x = x if domain is None else domain.clip(x)
+            climbed.append(Family("gradient ascent on the residual", x))
     return climbed
 
 
@@ -56,7 +68,11 @@ Unit: TypeAlias = tuple[str, int]
 
 
 def activate_units(
-    subject: Subject, inputs: InputClaim, units: Sequence[Unit], rng: np.random.Generator
+    subject: Subject,
+    inputs: InputClaim,
+    units: Sequence[Unit],
+    rng: np.random.Generator,
+    domain: Domain | None = None,
 ) -> list[Family]:
     """Inputs that make given units active together, as far as a climb can: a fault in silent units shows nowhere else.
 
@@ -65,6 +81,7 @@ def activate_units(
         inputs: how inputs move.
         units: to be active at once; those in no module are left out.
         rng: where to start.
+        domain: in which inputs lie; None where none is known.
 
     Returns:
         Families of every step of the climbs, from small and large starts.
@@ -80,6 +97,7 @@ def activate_units(
             return awake
         steps = steps[np.isfinite(steps).reshape(len(steps), -1).all(axis=1)]
         if len(steps):
+            steps = steps if domain is None else domain.clip(steps)
             awake.append(Family("inputs that activate the units at fault", steps))
     return awake
 
@@ -135,7 +153,12 @@ def _step_uphill(x: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _climb(
-    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], starts: Floats, generator: int
+    subject: Subject,
+    inputs: InputClaim,
+    outputs: Sequence[OutputClaim],
+    starts: Floats,
+    generator: int,
+    deadline: float | None,
 ) -> Floats:
     # Climbing stays within the range of the starts: beyond it, a residual may be an overflow.
     limit = float(np.abs(starts).max(initial=1.0))
@@ -143,6 +166,8 @@ def _climb(
     maps = {claim.path: _as_tensor_map(claim.motions[generator]) for claim in outputs}
     x = torch.from_numpy(np.array(starts, dtype=np.float64))
     for _ in range(STEPS):
+        if deadline is not None and time.monotonic() > deadline:
+            break
         x = x.detach().requires_grad_(True)
         with torch.enable_grad(), float64_default(), Float64Mode(), _quiet():
             y, z = named_outputs(subject.exact(x)), named_outputs(subject.exact(move(x)))

@@ -20,7 +20,8 @@ from symcheck.engine.networks.capture import Capture
 from symcheck.engine.networks.claims import InputClaim, OutputClaim, input_claim, output_claims
 from symcheck.engine.networks.comparison import compare_images
 from symcheck.engine.networks.counterexamples import ClaimedNetwork, shrink_worst
-from symcheck.engine.networks.diagnosis import diagnose, paired_dropout
+from symcheck.engine.networks.diagnosis import INPUTS, diagnose, paired_dropout
+from symcheck.engine.networks.domain import Domain, domain_of
 from symcheck.engine.networks.gate import capture_every_call, why_one_run_is_not_all
 from symcheck.engine.networks.gathering import gather_evidence
 from symcheck.engine.networks.location import first_nonfinite_module
@@ -30,11 +31,13 @@ from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.precision import followable
 from symcheck.engine.networks.proof import Proof, prove, same_numbers
 from symcheck.engine.networks.repeatability import Repeatability, check_repeatability, residual_of_mixed_batch
+from symcheck.engine.networks.ruler import ENOUGH, ROUNDED, Ruler
+from symcheck.engine.networks.sampling import typical_inputs
 from symcheck.engine.networks.shapes import example_shapes, input_shape, mismatch
 from symcheck.engine.networks.structured import FlatInput, flat_claim, shapes_of
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import AffineMap, SignedPermutation
-from symcheck.engine.networks.verdicts import ROUNDED, Assessment, assess, assess_mixed_batches, is_wrong_weight
+from symcheck.engine.networks.verdicts import Assessment, assess, assess_mixed_batches, is_wrong_weight
 from symcheck.engine.results import Counterexample
 from symcheck.errors import SpecError, TargetError
 from symcheck.statements.statement import Statement, state
@@ -137,9 +140,33 @@ class NetContext:
         return _stack_observations(self.options.observations, self.inputs.shape)
 
     @cached_property
+    def domain(self) -> Domain | None:
+        """In which inputs lie, by the environment's observation space or the policy's own; None where none is known."""
+        space = self.options.space
+        if space is None:
+            space = getattr(self._given, "observation_space", None)
+        return None if space is None else domain_of(space, self.inputs.shape)
+
+    def draw_inputs(self, stream: int, count: int) -> Floats:
+        """Ordinary inputs, shape (count, *shape), of one of the run's independent streams."""
+        rng = np.random.default_rng((self.options.seed, stream))
+        return rng.normal(size=(count, *self.inputs.shape)) if self.domain is None else self.domain.draw(rng, count)
+
+    @cached_property
+    def ruler(self) -> Ruler:
+        """The scales of the outputs on ordinary inputs: on observations where there are enough."""
+        seen = self.observations
+        rng = np.random.default_rng((self.options.seed, 7))
+        typical = typical_inputs(self.inputs.shape, ENOUGH, rng, self.domain)
+        if seen is not None and len(seen) >= ENOUGH:
+            typical = seen[:: len(seen) // ENOUGH][:ENOUGH]
+        rounded = self.proof is not None and self.proof.level == "rounded"
+        return Ruler(self.subject, typical, self.options.seed, weights_rounded=rounded)
+
+    @cached_property
     def _repeatability(self) -> Repeatability:
         _ = self.outputs  # a network that does not fit is refused before it is asked twice
-        return check_repeatability(self._batched_subject, self.options.seed)
+        return check_repeatability(self._batched_subject, self.draw_inputs)
 
     @property
     def stochastic(self) -> bool:
@@ -161,7 +188,7 @@ class NetContext:
         """How far a batch is from moving as claimed, where its samples influence each other; None where they do not."""
         if not self.repeatable or self.options.mode != "eval" or self._batched_subject.one_by_one:
             return None
-        return residual_of_mixed_batch(self._batched_subject, self.inputs, self.outputs, self.options.seed)
+        return residual_of_mixed_batch(self._batched_subject, self.inputs, self.outputs, self.draw_inputs(5, 3))
 
     @property
     def elements(self) -> tuple[str, ...]:
@@ -182,8 +209,8 @@ class NetContext:
         # In train mode, statistics of the batch would be followed as constants.
         if not self.inputs.is_data or self.subject.coarse or self.subject.training:
             return None
-        # (seed, 1) to (seed, 7) are independent streams of a run's steps.
-        example = np.random.default_rng((self.options.seed, 1)).normal(size=(1, *self.subject.shape))
+        # (seed, 1) to (seed, 10) are independent streams of a run's steps.
+        example = self.draw_inputs(1, 1)
         usual = self.subject.run(example, exact=True)
         followed = followable(self.subject.exact, self.subject.shape)
         proof = prove(
@@ -241,6 +268,8 @@ class NetContext:
             self.proof,
             self.options,
             self.observations,
+            self.ruler,
+            domain=self.domain,
             # Measured from the start of the run: what was spent before counts too.
             deadline=None if seconds is None else self._started + seconds,
             progress=lambda done, total: self._emit(Progress(done, total)),
@@ -275,7 +304,7 @@ class NetContext:
         """The failing input, shrunk; None where nothing failed."""
         if self.assessment.verdict != "failed":
             return None
-        return shrink_worst(self.claimed, self.measured, self.assessment.tolerance)
+        return shrink_worst(self.claimed, self.measured, self.assessment.tolerance, self.ruler.reference)
 
     @cached_property
     def causes(self) -> tuple[Statement, ...]:
@@ -287,7 +316,6 @@ class NetContext:
             return ()
         if self.measured.nan is not None:
             return (state("SYM152", output=self.measured.nan_path),)
-        rng = np.random.default_rng((self.options.seed, 3))
         dropout: tuple[Statement, ...] = ()
         if self.subject.training and self.options.noise_seed is not None:
             # With a fixed noise seed, dropout drops the same places of x and of Lx.
@@ -299,10 +327,17 @@ class NetContext:
             self.proof,
             worst.path,
             worst.generator,
-            rng,
+            self._diagnosed_inputs(),
             one_sided=bool(np.isinf(worst.residual)),
         )
         return (*dropout, *causes)
+
+    def _diagnosed_inputs(self) -> Floats:
+        """Inputs that tell causes apart; of images uniform numbers, as pixels are."""
+        rng, shape = np.random.default_rng((self.options.seed, 3)), (INPUTS, *self.inputs.shape)
+        if self.domain is not None:
+            return self.domain.draw(rng, INPUTS)
+        return rng.normal(size=shape) if len(shape) == 2 else rng.random(shape)
 
     @cached_property
     def silent_fault(self) -> Statement | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,10 @@ import numpy.typing as npt
 
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.measuring import Measured, difference
+from symcheck.engine.networks.decisions import staying_behind
+from symcheck.engine.networks.entry_scales import EntryScales, difference, entry_gaps
+from symcheck.engine.networks.measuring import Flip, Measured
+from symcheck.engine.networks.ruler import ROUNDED
 from symcheck.engine.networks.shrinking import shrink
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.results import Counterexample
@@ -40,13 +44,16 @@ class ClaimedNetwork:
         return next(claim for claim in self.outputs if claim.path == path)
 
 
-def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) -> Counterexample | None:
+def shrink_worst(
+    claimed: ClaimedNetwork, measured: Measured, tolerance: float, scales: Mapping[str, EntryScales]
+) -> Counterexample | None:
     """The worst input of a failed run, shrunk.
 
     Args:
         claimed: the network with the claims.
         measured: what the samples showed.
         tolerance: what relative residuals were compared with.
+        scales: of the outputs on ordinary inputs.
 
     Returns:
         The counterexample; None where no input was tested.
@@ -56,7 +63,9 @@ def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) 
         generator = measured.nan_generator
         x = shrink(measured.nan, lambda batch: _is_nan(claimed, batch, generator))
         return describe_input(claimed, x, generator, measured.nan_path)
-    worst = measured.worst
+    worst, flip = measured.worst, measured.flip
+    if flip is not None and (worst is None or worst.relative <= ROUNDED):
+        return _shrink_flip(claimed, flip, scales[flip.path].largest)
     if worst is None:
         return None
     claim = claimed.output(worst.path)
@@ -65,23 +74,47 @@ def shrink_worst(claimed: ClaimedNetwork, measured: Measured, tolerance: float) 
 
     def fails(batch: Floats) -> npt.NDArray[np.bool_]:
         y, z = both_sides(claimed, claim, worst.generator, batch)
-        gap = difference(y, z).max(axis=1, initial=0.0)
         if np.isinf(threshold):  # infinite on one side only
-            return np.asarray(np.isinf(gap))
-        finite = [np.where(np.isfinite(side), np.abs(side), 0.0).max(axis=1, initial=0.0) for side in (y, z)]
-        scale = np.maximum(*finite)
-        # a small output among large ones carries their rounding: never compare with less than 1 % of the family's scale
-        return np.asarray(gap > threshold * np.maximum(scale, KEEP * worst.scale))
+            return np.asarray(np.isinf(difference(y, z)).any(axis=1))
+        return np.asarray(relative_to_entries(y, z, scales[worst.path]).max(axis=1, initial=0.0) > threshold)
 
     # Rounding of another batch size may hide a residual at the tolerance; then the input stays.
     x = shrink(worst.x, fails) if bool(fails(worst.x[None])[0]) else worst.x
     return describe_input(claimed, x, worst.generator, worst.path)
 
 
-def both_sides(claimed: ClaimedNetwork, claim: OutputClaim, generator: int, x: Floats) -> tuple[Floats, Floats]:
-    """K f(x) and f(Lx) in float64 for stacked inputs, each of shape (n, size)."""
-    before = claimed.subject.run(x, exact=True)[claim.path]
-    after = claimed.subject.run(claimed.inputs.apply(generator, x), exact=True)[claim.path]
+def _shrink_flip(claimed: ClaimedNetwork, flip: Flip, spread: float) -> Counterexample:
+    """The input of a clear decision that does not move along, shrunk, at the precision at which it does not."""
+    claim = claimed.output(flip.path)
+
+    def fails(batch: Floats) -> npt.NDArray[np.bool_]:
+        wanted, actual = both_sides(claimed, claim, flip.generator, batch, exact=flip.exact)
+        return staying_behind(wanted, actual, spread)[1]
+
+    x = shrink(flip.x, fails) if bool(fails(flip.x[None])[0]) else flip.x
+    return describe_input(claimed, x, flip.generator, flip.path, exact=flip.exact)
+
+
+def relative_to_entries(wanted: Floats, actual: Floats, scales: EntryScales) -> Floats:
+    """Residuals over the entries' own size on these inputs, never below a part (`KEEP`) of their usual scale.
+
+    Args:
+        wanted: K f(x), shape (n, size).
+        actual: f(Lx), likewise.
+        scales: of the output on ordinary inputs.
+    """
+    sides = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (wanted, actual)]
+    # An entry that is small beside its usual scale carries the rounding of larger terms; an offset is no scale.
+    sizes = np.clip(np.maximum(*sides), KEEP * scales.filled, scales.filled)
+    return np.asarray(entry_gaps(wanted, actual, scales) / sizes)
+
+
+def both_sides(
+    claimed: ClaimedNetwork, claim: OutputClaim, generator: int, x: Floats, *, exact: bool = True
+) -> tuple[Floats, Floats]:
+    """K f(x) and f(Lx) for stacked inputs, in float64 or as deployed, each of shape (n, size)."""
+    before = claimed.subject.run(x, exact=exact)[claim.path]
+    after = claimed.subject.run(claimed.inputs.apply(generator, x), exact=exact)[claim.path]
     return claim.apply(generator, before, x), after
 
 
@@ -96,17 +129,20 @@ def _is_nan(claimed: ClaimedNetwork, batch: Floats, generator: int) -> npt.NDArr
     return bad
 
 
-def describe_input(claimed: ClaimedNetwork, x: Floats, generator: int, path: str) -> Counterexample:
-    """One input with both sides of the claim on one output, computed in float64.
+def describe_input(
+    claimed: ClaimedNetwork, x: Floats, generator: int, path: str, *, exact: bool = True
+) -> Counterexample:
+    """One input with both sides of the claim on one output, computed in float64 or as deployed.
 
     Args:
         claimed: the network with the claims.
         x: the input, shape (*shape,).
         generator: which one.
         path: which output.
+        exact: whether in float64.
     """
     claim = claimed.output(path)
-    expected, actual = (side[0] for side in both_sides(claimed, claim, generator, x[None]))
+    expected, actual = (side[0] for side in both_sides(claimed, claim, generator, x[None], exact=exact))
     nan = np.isnan(expected) | np.isnan(actual)
     gap = difference(expected, actual)
     # Where there is NaN, the first entry with it; else the largest difference.

@@ -9,7 +9,7 @@ from torch import nn
 
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.entry_scales import difference, entry_gaps, entry_scales, output_scale
 from symcheck.engine.networks.proof import Proof
 from symcheck.engine.networks.subject import Subject
 from symcheck.engine.networks.values import AffineMap, Opaque, SignedPermutation
@@ -30,7 +30,7 @@ def diagnose(
     proof: Proof | None,
     path: str,
     generator: int,
-    rng: np.random.Generator,
+    x: Floats,
     *,
     one_sided: bool = False,
 ) -> tuple[Statement, ...]:
@@ -43,7 +43,7 @@ def diagnose(
         proof: what the weights said.
         path: the output that failed.
         generator: the generator under which it failed.
-        rng: the source of randomness.
+        x: inputs that tell alternatives apart, shape (n, *shape).
         one_sided: whether an output was infinite on one side of the claim only.
 
     Returns:
@@ -51,8 +51,6 @@ def diagnose(
     """
     claim = next(item for item in outputs if item.path == path)
     causes = [state("SYM152", infinite=True, output=path)] if one_sided else []
-    # Images are tested on uniform numbers, as pixels are.
-    x = rng.normal(size=(INPUTS, *inputs.shape)) if len(inputs.shape) == 1 else rng.random((INPUTS, *inputs.shape))
     y = subject.run(x, exact=True)[path]
     z = subject.run(inputs.apply(generator, x), exact=True)[path]
     causes += _outputs_that_hold(claim, generator, x, y, z)
@@ -88,7 +86,8 @@ def paired_dropout(subject: Subject) -> tuple[Statement, ...]:
 
 
 def _holds(wanted: Floats, actual: Floats) -> bool:
-    return bool(difference(wanted, actual).max(initial=0.0) <= HOLDS * output_scale(wanted, actual))
+    scales = entry_scales(wanted, actual)
+    return bool((entry_gaps(wanted, actual, scales) <= HOLDS * scales.filled).all())
 
 
 def _outputs_that_hold(claim: OutputClaim, generator: int, x: Floats, y: Floats, z: Floats) -> Iterator[Statement]:

@@ -21,7 +21,7 @@ from symcheck.engine.networks.capture import (
     capture_network,
     constants_without_numbers,
 )
-from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import Float64Mode, copy_network, float64_default
 from symcheck.engine.networks.values import Opaque

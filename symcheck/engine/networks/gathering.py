@@ -10,13 +10,15 @@ import numpy as np
 from symcheck.array_types import Floats
 from symcheck.engine.networks.ascent import activate_units, climb_residual
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
+from symcheck.engine.networks.domain import Domain
 from symcheck.engine.networks.measuring import Measured, measure
 from symcheck.engine.networks.options import DEFAULT_SAMPLES, NetOptions
 from symcheck.engine.networks.proof import Proof, units_at_fault
+from symcheck.engine.networks.ruler import EXACT, ROUNDED, Ruler
 from symcheck.engine.networks.sampling import Family, families
 from symcheck.engine.networks.search import revealing_inputs
 from symcheck.engine.networks.subject import Subject
-from symcheck.engine.networks.verdicts import EXACT, ROUNDED, is_wrong_weight
+from symcheck.engine.networks.verdicts import is_wrong_weight
 
 SMALL_INPUT = 64
 """Entries of an input up to which the default number of samples is drawn in full."""
@@ -26,6 +28,8 @@ LEAST_SAMPLES = 256
 PRODUCTS = 10_000_000_000
 """Multiplications, of one precision, that the default number of samples may cost: seconds on one core."""
 FEWEST_SAMPLES = 48
+CLIMBED = 16
+"""Samples for each input that climbs: its climb costs sixteen times as many passes forward, and as many back."""
 
 
 def gather_evidence(
@@ -35,7 +39,9 @@ def gather_evidence(
     proof: Proof | None,
     options: NetOptions,
     observations: Floats | None,
+    ruler: Ruler,
     *,
+    domain: Domain | None = None,
     deadline: float | None,
     progress: Callable[[int, int], None],
 ) -> Measured:
@@ -48,6 +54,8 @@ def gather_evidence(
         proof: what the weights said; None where they said nothing.
         options: how much to test.
         observations: inputs to test beside the generated ones, shape (n, *shape).
+        ruler: the scales of outputs.
+        domain: in which inputs lie; None where no observation space is known.
         deadline: `time.monotonic()` after which no further block starts.
         progress: called with the pairs examined so far and those planned.
 
@@ -59,26 +67,50 @@ def gather_evidence(
     generators = len(inputs.motions)
     # A pair is one input with one generator.
     wanted = max(1, number_of_samples(subject, proof, options) // generators)
-    groups = families(inputs, wanted, rng, observations)
+    groups, left_out = _keep_inside(families(inputs, wanted, rng, observations, domain), inputs, domain)
     total = sum(len(group.inputs) for group in groups) * generators
 
     def tick(pairs: int) -> None:
         progress(pairs, max(pairs, total))
 
-    measured = measure(subject, inputs, outputs, groups, deadline=deadline, tick=tick)
-    if _is_worth_climbing(proof, measured):
-        uphill = climb_residual(subject, inputs, outputs, _starts(measured, groups))
-        measure(subject, inputs, outputs, uphill, deadline=deadline, tick=tick, into=measured)
+    measured = Measured(left_out=left_out * generators)
+    measure(subject, inputs, outputs, groups, ruler, deadline=deadline, tick=tick, into=measured)
+    if groups and _is_worth_climbing(proof, measured):
+        starts = _starts(measured, groups)
+        # a climb costs 32 passes of its starts: of few samples it takes a part, not many times as many
+        starts = starts[: max(1, min(len(starts), wanted // CLIMBED))]
+        uphill = climb_residual(subject, inputs, outputs, starts, domain, deadline)
+        uphill, _ = _keep_inside(uphill, inputs, domain)
+        measure(subject, inputs, outputs, uphill, ruler, deadline=deadline, tick=tick, into=measured)
     if _has_silent_fault(proof, measured):
         # Both at once: a weight shows only where its unit and its input unit are active.
         for units in units_at_fault(proof):
-            awake = activate_units(subject, inputs, units, rng)
-            measure(subject, inputs, outputs, awake, deadline=deadline, tick=tick, into=measured)
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            awake, _ = _keep_inside(activate_units(subject, inputs, units, rng, domain), inputs, domain)
+            measure(subject, inputs, outputs, awake, ruler, deadline=deadline, tick=tick, into=measured)
     # The long search last: it costs the most, and only matters where nothing showed so far.
     if _has_silent_fault(proof, measured) and (deadline is None or time.monotonic() < deadline):
-        shown, measured.searched = revealing_inputs(subject, inputs, outputs, rng, EXACT)
-        measure(subject, inputs, outputs, shown, tick=tick, into=measured)
+        shown, measured.searched = revealing_inputs(
+            subject, inputs, outputs, rng, EXACT, ruler, domain=domain, most=options.samples, deadline=deadline
+        )
+        shown, _ = _keep_inside(shown, inputs, domain)
+        measure(subject, inputs, outputs, shown, ruler, tick=tick, into=measured)
     return measured
+
+
+def _keep_inside(groups: list[Family], inputs: InputClaim, domain: Domain | None) -> tuple[list[Family], int]:
+    """Families without the inputs whose image lies outside the observation space, and how many these were."""
+    if domain is None:
+        return groups, 0
+    kept: list[Family] = []
+    left_out = 0
+    for family in groups:
+        inside = domain.keeps(inputs, family.inputs)
+        left_out += int((~inside).sum())
+        if inside.any():
+            kept.append(Family(family.name, family.inputs[inside]))
+    return kept, left_out
 
 
 def number_of_samples(subject: Subject, proof: Proof | None, options: NetOptions) -> int:

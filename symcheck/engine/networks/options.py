@@ -57,7 +57,8 @@ class NetOptions(RunOptions):
 
     In Python `input_shape` may also be a mapping (or tuple) of shapes, where the network takes a dictionary (or tuple)
     of tensors, and `outputs` may hold entries, one per generator. `observations` are inputs to test beside the
-    generated ones, stacked, shape (n, *input_shape).
+    generated ones, stacked, shape (n, *input_shape). `space` is a Gymnasium space inside which inputs are drawn; it is
+    taken from `env` or from the policy where it is left out.
 
     Raises:
         OptionError: naming the option, what was expected and what was given.
@@ -98,6 +99,7 @@ class NetOptions(RunOptions):
         None, "Write the proof as a certificate that others can check.", kind=Path, panel=REPORTS
     )
     observations: Any = option(None, "Inputs to test beside the generated ones, stacked.", is_typed=False)
+    space: Any = option(None, "Observation space inside which inputs are drawn.", is_typed=False)
 
     def __post_init__(self) -> None:
         if self.samples is not None:
@@ -126,6 +128,7 @@ class NetKeywords(RunKeywords, total=False):
     noise_seed: int | None
     certificate: str | Path | None
     observations: Any
+    space: Any
 
 
 def _check_dtype(dtype: str | None) -> None:

@@ -23,8 +23,8 @@ import symcheck.engine.networks.rules_spatial  # noqa: F401
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, Motion, OutputClaim, as_affine
 from symcheck.engine.networks.comparison import Comparison
+from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.matching import judge, match_rows
-from symcheck.engine.networks.measuring import difference, output_scale
 from symcheck.engine.networks.outputs import named_outputs
 from symcheck.engine.networks.precision import float64_default
 from symcheck.engine.networks.rules_linear import flattened_before, moved_rows, name_inputs, own_rows
@@ -210,7 +210,8 @@ def _judge_constant(tracer: Tracer, tensor: torch.Tensor, claim: OutputClaim) ->
     # A constant output must be a fixed point of K.
     if all(np.array_equal(claim.apply(g, y, y), y) for g in range(len(claim.motions))):
         return None, 0.0
-    tracer.records.append(LayerRecord(claim.path, "output", "failed", cause=state("SYM133")))
+    cause = state("SYM133", deviations=True) if claim.role == "action_scale" else state("SYM133")
+    tracer.records.append(LayerRecord(claim.path, "output", "failed", cause=cause))
     return None, None
 
 

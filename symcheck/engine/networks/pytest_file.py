@@ -11,6 +11,7 @@ from torch import nn
 from symcheck.engine.events import ignore
 from symcheck.engine.networks.claims import Motion
 from symcheck.engine.networks.context import NetContext
+from symcheck.engine.networks.counterexamples import KEEP, both_sides, relative_to_entries
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.replay import generator_named, path_of
 from symcheck.engine.networks.subject import random_state_kept
@@ -21,7 +22,7 @@ from symcheck.symmetry.symmetry import Symmetry
 
 _TEMPLATE = '''"""{target} should be equivariant under {symmetry}; this input shows that it is not.
 
-K f(x) = f(L x) for L on inputs and K on outputs, in float64. Made from a counterexample; passes once the network is
+K f(x) = f(L x) for L on inputs and K on outputs, in {dtype}. Made from a counterexample; passes once the network is
 mended.
 """
 
@@ -38,7 +39,8 @@ X = {{  # flat place: value; all other entries are 0
 }}
 L = {input_motion}
 K = {output_motion}
-TOLERANCE = {tolerance!r}  # of the output's scale
+TOLERANCE = {tolerance!r}  # of the scale of each output entry
+SCALES = {scales!r}
 
 
 def load():
@@ -53,21 +55,22 @@ def load():
     net = found if isinstance(found, torch.nn.Module) else found()
     if CHECKPOINT is not None:
         net.load_state_dict(torch.load(CHECKPOINT, weights_only=True))
-    return net.double().eval()
+    return net.to(torch.{dtype}).eval()
 
 
 def moved(vector, motion):
     """Entry j goes to index[j], times sign[j]; or matrix @ vector + offset."""
     if "matrix" in motion:
-        return torch.tensor(motion["matrix"]).double() @ vector + torch.tensor(motion["offset"]).double()
+        image = torch.tensor(motion["matrix"]).double() @ vector.double() + torch.tensor(motion["offset"]).double()
+        return image.to(vector.dtype)
     result = torch.empty_like(vector)
-    result[torch.tensor(motion["index"])] = vector * torch.tensor(motion["sign"]).double()
+    result[torch.tensor(motion["index"])] = vector * torch.tensor(motion["sign"]).to(vector.dtype)
     return result
 
 
 def test_the_output_moves_as_claimed():
     net = load()
-    x = torch.zeros(torch.Size(SHAPE).numel(), dtype=torch.float64)
+    x = torch.zeros(torch.Size(SHAPE).numel(), dtype=torch.{dtype})
     for place, value in X.items():
         x[place] = value
     with torch.no_grad():
@@ -75,11 +78,18 @@ def test_the_output_moves_as_claimed():
         image = net(moved(x, L).reshape(1, *SHAPE))
     expected = moved({pick_output}.reshape(-1), K)
     actual = {pick_image}.reshape(-1)
-    finite = [side[side.isfinite()].abs() for side in (expected, actual)]
-    scale = torch.cat([torch.zeros(1), *finite]).max().item()
-    residual = torch.where(expected == actual, 0.0, (expected - actual).abs()).max().item()
-    assert residual <= TOLERANCE * scale, f"K f(x) = {{expected.tolist()}}, but f(L x) = {{actual.tolist()}}"
+{comparison}
 '''
+
+_RESIDUAL = """    usual = torch.tensor(SCALES).double()
+    sides = torch.stack([expected, actual]).abs().nan_to_num(0.0, 0.0, 0.0).amax(0)
+    # over the entry's size on this input, but at least {least} of its usual scale, and an offset is no scale
+    sizes = torch.minimum(torch.maximum(sides, {least} * usual), usual)
+    residual = (torch.where(expected == actual, 0.0, (expected - actual).abs()) / sizes).max().item()
+    assert residual <= TOLERANCE, f"K f(x) = {expected.tolist()}, but f(L x) = {actual.tolist()}"
+""".replace("{least}", str(KEEP)).rstrip()
+_DECISION = """    shown = f"K f(x) = {expected.tolist()}, but f(L x) = {actual.tolist()}"
+    assert expected.argmax() == actual.argmax(), shown"""
 
 
 def pytest_source(
@@ -125,6 +135,10 @@ def pytest_source(
     generator, path = generator_named(context, counterexample.group_element), path_of(context, counterexample.where)
     claim = context.claimed.output(path)
     x = np.asarray(counterexample.observation, dtype=np.float64).reshape(-1)
+    scales = context.ruler.reference[path]
+    sides = both_sides(context.claimed, claim, generator, x.reshape(1, *context.subject.shape))
+    # what float64 does not show is a decision of the network as deployed
+    shows = not (relative_to_entries(*sides, scales) <= (failed.tolerance or 0.0)).all()
     return _TEMPLATE.format(
         target=target,
         symmetry=symmetry.name,
@@ -135,6 +149,9 @@ def pytest_source(
         input_motion=_as_literal(context.inputs.motions[generator]),
         output_motion=_as_literal(claim.motions[generator]),
         tolerance=failed.tolerance,
+        scales=[float(f"{size:.6g}") for size in scales.filled],
+        dtype="float64" if shows else str(context.subject.dtype).removeprefix("torch."),
+        comparison=_RESIDUAL if shows else _DECISION,
         pick_output=path,
         # The path is an expression, "output[0]"; the image's differs in the variable alone.
         pick_image=path.replace("output", "image", 1),

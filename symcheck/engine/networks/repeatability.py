@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from symcheck.array_types import Floats
 from symcheck.engine.networks.claims import InputClaim, OutputClaim
-from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.entry_scales import difference, output_scale
 from symcheck.engine.networks.subject import Subject
 
 MIXED = 1e-9
@@ -30,32 +30,30 @@ class Repeatability:
     remembers: bool
 
 
-def check_repeatability(subject: Subject, seed: int) -> Repeatability:
+def check_repeatability(subject: Subject, draw: Callable[[int, int], Floats]) -> Repeatability:
     """Ask the same inputs again, of the same copy and of a fresh one.
 
     Args:
         subject: the network.
-        seed: of the inputs.
+        draw: from the number of a stream and how many to inputs.
 
     Returns:
         What makes it another function from call to call: at most one of the two.
     """
-    differs = _answers_twice_differently(subject, seed)
-    remembers = _has_memory(subject, seed, differs)
+    differs = _answers_twice_differently(subject, draw(4, 4))
+    remembers = _has_memory(subject, draw(6, 4), differs)
     # What remembers also answers twice differently, and is not called stochastic for it.
     return Repeatability(stochastic=differs and not remembers, remembers=remembers)
 
 
-def _answers_twice_differently(subject: Subject, seed: int) -> bool:
-    x = np.random.default_rng((seed, 4)).normal(size=(4, *subject.shape))
+def _answers_twice_differently(subject: Subject, x: Floats) -> bool:
     # As deployed: draws in lower precision are draws too.
     first, second = subject.run(x, exact=False), subject.run(x, exact=False)
     return any(not np.array_equal(first[path], second[path], equal_nan=True) for path in first)
 
 
-def _has_memory(subject: Subject, seed: int, differs: bool) -> bool:
+def _has_memory(subject: Subject, x: Floats, differs: bool) -> bool:
     """Whether what was asked before changes the answer: a copy's first one is another, and is not drawn."""
-    x = np.random.default_rng((seed, 6)).normal(size=(4, *subject.shape))
     first = subject.run_afresh(x)
     # Asked twice: what is kept from the first call may show from the second on only.
     if not any(_are_different(first, subject.run(x, exact=True)) for _ in range(2)):
@@ -65,7 +63,7 @@ def _has_memory(subject: Subject, seed: int, differs: bool) -> bool:
 
 
 def residual_of_mixed_batch(
-    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], seed: int
+    subject: Subject, inputs: InputClaim, outputs: Sequence[OutputClaim], x: Floats
 ) -> float | None:
     """How far a batch of three is from moving as claimed, where its samples influence each other.
 
@@ -73,12 +71,11 @@ def residual_of_mixed_batch(
         subject: the network.
         inputs: how inputs move.
         outputs: how outputs should move.
-        seed: of the batch.
+        x: the batch, shape (3, *shape).
 
     Returns:
         The largest residual over the output's scale; None where the answer to one input does not depend on the others.
     """
-    x = np.random.default_rng((seed, 5)).normal(size=(3, *subject.shape))
     whole, single = subject.run(x, exact=True), subject.run(x[:1], exact=True)
     # Alone and as the first of three: the same input.
     if not _are_different(single, {path: rows[:1] for path, rows in whole.items()}):

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from symcheck.array_types import Floats
 from symcheck.engine.equations import GROUP_AXIOMS, LAYER, NETWORK
 from symcheck.engine.events import ignore
 from symcheck.engine.networks.context import NetContext
-from symcheck.engine.networks.counterexamples import KEEP, describe_input
-from symcheck.engine.networks.measuring import difference, output_scale
+from symcheck.engine.networks.counterexamples import both_sides, describe_input, relative_to_entries
+from symcheck.engine.networks.decisions import CLEAR, is_decision, staying_behind
 from symcheck.engine.networks.options import NetOptions
 from symcheck.engine.networks.proof import Proof
+from symcheck.engine.networks.ruler import EXACT, ROUNDED
 from symcheck.engine.networks.subject import random_state_kept
 from symcheck.engine.networks.targets import resolve_network
 from symcheck.engine.networks.values import SignedPermutation
-from symcheck.engine.networks.verdicts import EXACT, ROUNDED
 from symcheck.engine.published import element_parameters, element_word
 from symcheck.engine.registry import describe, registered_properties
 from symcheck.engine.results import PropertyResult
@@ -149,15 +150,16 @@ def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str,
     generator = generator_named(context, element_word(counterexample))
     path = path_of(context, str(counterexample.get("where")))
     again = describe_input(context.claimed, x, generator, path)
-    expected, actual = np.asarray(again.expected), np.asarray(again.actual)
-    # Not below 1% of the usual scale: see `KEEP`.
-    scale = max(output_scale(expected, actual), KEEP * _usual_scale(context, path))
-    relative = float(difference(expected, actual).max(initial=0.0)) / scale
+    expected, actual = np.asarray(again.expected)[None], np.asarray(again.actual)[None]
+    relative = float(relative_to_entries(expected, actual, context.ruler.reference[path]).max(initial=0.0))
     record = None if context.proof is None else context.proof.first_failure
     weighed = record is not None and record.certain and record.residual is not None
     # A weight that is known to be wrong is held to the exact level.
     tolerance = EXACT if weighed or context.options.strict else ROUNDED
     broken = not relative <= tolerance  # NaN and infinities fail
+    if not broken and _stays_behind(context, x, generator, path):
+        broken, tolerance = True, CLEAR
+        again = describe_input(context.claimed, x, generator, path, exact=False)
     location = None
     if broken:
         location = record.name if record is not None else path
@@ -180,10 +182,13 @@ def _evaluate_again(context: NetContext, name: str, counterexample: Mapping[str,
     )
 
 
-def _usual_scale(context: NetContext, path: str) -> float:
-    """The output's size on ordinary inputs: where outputs vanish by symmetry, what is left of them is rounding."""
-    x = np.random.default_rng((context.options.seed, 7)).normal(size=(64, *context.subject.shape))
-    return output_scale(context.subject.run(x, exact=True)[path])
+def _stays_behind(context: NetContext, x: Floats, generator: int, path: str) -> bool:
+    """Whether the network as deployed takes a clear decision on the input that does not move along."""
+    claim = context.claimed.output(path)
+    if not is_decision(claim, context.outputs):
+        return False
+    wanted, actual = both_sides(context.claimed, claim, generator, x[None], exact=False)
+    return bool(staying_behind(wanted, actual, context.ruler.reference[path].largest)[1][0])
 
 
 def generator_named(context: NetContext, element: str) -> int:

@@ -192,11 +192,19 @@ class Subject:
         Raises:
             TargetError: as `run`.
         """
-        used = self.exact
-        if not self.coarse:
-            # The network as given has not been run by us; a new copy has no memory of earlier calls.
-            self.exact = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
-            self.exact.train(self.training)
+        if self.coarse:
+            return self.run(inputs, exact=True)
+        # The network as given has not been run by us; a new copy has no memory of earlier calls.
+        copy = _without_gradients(in_float64(getattr(self._given, "_orig_mod", self._given)))
+        return self.run_by(copy.train(self.training), inputs)
+
+    def run_by(self, copy: nn.Module, inputs: npt.NDArray[Any]) -> dict[str, Floats]:
+        """As `run` with `exact`, by another float64 copy.
+
+        Raises:
+            TargetError: as `run`.
+        """
+        used, self.exact = self.exact, copy
         try:
             return self.run(inputs, exact=True)
         finally:
@@ -211,11 +219,17 @@ class Subject:
     def products(self) -> int:
         """Multiplications in the linear layers and convolutions that one input passes through."""
         counter = ProductCounter()
-        was_compiled, self._compiled = self._compiled, False  # compiled code does not say what it multiplies
         with counter:
-            self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
-        self._compiled = was_compiled
+            self.run_uncompiled()
         return counter.products if self.one_by_one else counter.products // 2
+
+    def run_uncompiled(self) -> None:
+        """Run the deployed copy once by its own Python code, for a mode to watch: compiled code tells it nothing."""
+        was_compiled, self._compiled = self._compiled, False
+        try:
+            self._forward(np.zeros((1 if self.one_by_one else 2, *self.shape)), False)
+        finally:
+            self._compiled = was_compiled
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Path of each output to its shape without the batch axis.

@@ -12,23 +12,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from symcheck.engine.networks.decisions import CLEAR
 from symcheck.engine.networks.measuring import Measured
 from symcheck.engine.networks.proof import Proof
+from symcheck.engine.networks.ruler import EXACT, ROUNDED
 from symcheck.engine.networks.values import LayerRecord
-from symcheck.engine.verdict import Decision, Facts, ReasonCode, Verdict, decide
+from symcheck.engine.verdict import MOST_SWAMPED, Decision, Facts, ReasonCode, Verdict, decide
 from symcheck.statements.statement import Statement, state
 
-EXACT = 1e-12
-"""Residual of the float64 copy over output scale up to which an output is exact: the published level."""
-ROUNDED = 1e-5
-"""The same, up to which its weights were rounded: the published level."""
 BORNE_OUT = 1e-9
 """Residual up to which samples bear out an exact proof: float64 rounding, even of deep networks, stays far below."""
 FAR = 0.1
 """Noise of the deployed network over output scale beyond which its float64 copy says nothing about it."""
-FLIPPED = 0.01
-"""Share of decisions that may flip in a network deployed in other arithmetic before its structure stops vouching for
-it: 8-bit networks of the size of control policies flip a few in a thousand, all of them nearly tied."""
 
 
 @dataclass(frozen=True)
@@ -153,28 +148,36 @@ def _assess_structure(
     # A wrong weight that outputs show fails at the exact level, however small its effect.
     if proof is not None and _has_wrong_weight(proof) and measured.relative > EXACT:
         return _failing(facts, proof, measured, EXACT, state("fault_shown"))
+    decisions = _decisions_that_stay(measured)
+    if decisions is not None:
+        return _failing(facts, proof, measured, CLEAR, decisions)
     # Without a float64 copy, residuals up to FAR may be the arithmetic's own.
     if coarse and ROUNDED < measured.relative <= FAR:
         why = state(ReasonCode.COARSE_RESIDUAL.value, residual=measured.relative, **_flips(measured))
         return Assessment(replace(_with_violations(facts, measured), unattributed=why), ROUNDED)
     if measured.relative > ROUNDED:
         return _failing(facts, proof, measured, ROUNDED, state("output_off"))
-    constant = _constant_outputs(measured, excused)
+    constant = _constant_outputs(proof, measured, excused)
     if constant or not measured.moved:
         # the claim still says something of a constant output: that it is a fixed point of K
         if measured.relative > EXACT:
             return _failing(facts, proof, measured, EXACT, state("constant_off"))
         doubts = (state(ReasonCode.CONSTANT_OUTPUT.value, outputs=constant),) if constant else ()
         return Assessment(replace(facts, doubts=doubts), EXACT)
-    if measured.deployed.noise > FAR:
+    if measured.deployed.unexplained > FAR:
         noise = state(ReasonCode.DEPLOYED_NOISE.value, noise=measured.deployed.noise, artefact=artefact)
         return Assessment(replace(facts, doubts=(noise,)), ROUNDED)
+    doubt = _doubt_of_rounding(proof, measured, artefact)
+    if doubt is not None:
+        return Assessment(replace(facts, doubts=(doubt,)), ROUNDED)
     # A proof counts where the samples bear it out.
     if proof is not None and proof.level == "exact" and measured.relative <= BORNE_OUT:
         ground = state("layers_exact")
         if proof.compared is not None:
             ground = state("graphs_equal", terms=proof.compared.terms, kind=proof.compared.kind)
-        return Assessment(replace(facts, exhaustive=True), EXACT, grounds=(ground,))
+        # The weights vouch for the float64 copy; code that rounds by itself is tested.
+        facts = replace(facts, exhaustive=not measured.deployed.coarser)
+        return Assessment(facts, EXACT, grounds=(ground,))
     if proof is not None and proof.level == "rounded":
         return _assess_rounded(facts, proof, measured, strict, state("weights_rounded", strict=strict))
     if measured.relative > EXACT:
@@ -182,12 +185,33 @@ def _assess_structure(
     return Assessment(facts, EXACT, grounds=(state("no_violation"),))
 
 
+def _decisions_that_stay(measured: Measured) -> Statement | None:
+    """That too many clear decisions do not move along, in float64 or as deployed; None where they do."""
+    for exact, decisions in ((True, measured.decisions), (False, measured.deployed.clear)):
+        if decisions.too_many:
+            flips = decisions.flipped - decisions.rounded
+            return state("decisions_stay", exact=exact, flips=flips, decisions=decisions.compared)
+    return None
+
+
+def _doubt_of_rounding(proof: Proof | None, measured: Measured, artefact: str) -> Statement | None:
+    """What keeps the deployed network, or samples alone, from being believed; None where nothing does."""
+    deployed = measured.deployed
+    if deployed.clear.in_doubt:
+        return state(ReasonCode.DECISIONS_FLIP.value, artefact=artefact, noise=deployed.noise, **_flips(measured))
+    if deployed.beyond > 1.0:
+        return state(ReasonCode.DEPLOYED_OFF.value, residual=deployed.residual, times=deployed.beyond)
+    proved = proof is not None and proof.level == "exact"
+    if not proved and measured.swamped > MOST_SWAMPED * measured.pairs:
+        return state(ReasonCode.ROUNDING_AMPLIFIED.value, share=measured.swamped / measured.pairs)
+    if not proved and measured.left_out > measured.pairs:
+        return state(ReasonCode.OUTSIDE_SPACE.value, left=measured.left_out, kept=measured.pairs)
+    return None
+
+
 def _as_deployed(structure: Assessment, measured: Measured, artefact: str) -> Assessment:
     """What is left of a structure that holds, where other arithmetic than torch's runs it and rounds visibly."""
-    deployed = measured.deployed
-    sizes = {"artefact": artefact, "noise": deployed.noise, **_flips(measured)}
-    if deployed.flips > FLIPPED * deployed.decisions:
-        return replace(_doubt(structure, state(ReasonCode.DECISIONS_FLIP.value, **sizes)), tolerance=ROUNDED)
+    sizes = {"artefact": artefact, "noise": measured.deployed.noise, **_flips(measured)}
     # The weights vouch for the float64 copy only.
     facts = replace(structure.facts, exhaustive=False)
     return replace(structure, facts=facts, grounds=(state("deployed_differs", **sizes), *structure.grounds))
@@ -219,8 +243,11 @@ def is_wrong_weight(record: LayerRecord) -> bool:
     return record.certain and record.residual is not None
 
 
-def _constant_outputs(measured: Measured, excused: Collection[str]) -> list[str]:
+def _constant_outputs(proof: Proof | None, measured: Measured, excused: Collection[str]) -> list[str]:
     constant = measured.constant_outputs
+    # What vanishes up to rounding is a constant to samples; weights say of its terms that they move as claimed.
+    if proof is None or proof.level != "exact":
+        constant = [*constant, *sorted(measured.vanishing - set(constant))]
     # Deviations (`excused`) may be constant while other outputs vary.
     if len(constant) < len(measured.spreads):
         constant = [path for path in constant if path not in excused]
