@@ -75,7 +75,8 @@ def _slow(method: str, clock: list[float], *, step: float = 1.0, reset: float = 
         ("distribution", 8000, "undecided", (100, 1999)),  # fewer than half
         ("distribution", 12_000, "passed", (2000, 4000)),
         ("trajectory", 200, "undecided", (0, 15)),  # fewer than 8 pairs of episodes
-        ("trajectory", 3000, "passed", (16, 999)),
+        ("trajectory", 3000, "undecided", (16, 249)),  # fewer than half
+        ("trajectory", 6000, "passed", (250, 999)),
     ],
 )
 def test_a_pass_needs_a_share_of_the_samples_whatever_the_time(
